@@ -206,3 +206,10 @@ PERSON_MENDS = (
     NotFoundError,
 )
 """What no waiting mends."""
+
+
+def first_error(error: BaseException) -> BaseException:
+    """The first error inside a group, which is the one that ended the others."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

@@ -66,6 +66,7 @@ from babyagi.errors import (
     SettingsError,
     StoreUnavailableError,
     StoreUnusableError,
+    first_error,
 )
 from babyagi.next_command import quoted
 
@@ -705,20 +706,13 @@ def run_guarded(args: list[str]) -> int:
     try:
         return run_command_line(args)
     except BaseException as raised:
-        return _tell(_single(raised))
+        return _tell(first_error(raised))
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
 def _terminate(_signal_number: int, _frame: FrameType | None) -> None:
     raise Terminated
-
-
-def _single(error: BaseException) -> BaseException:
-    """The first error inside a group, which is the one that ended the others."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 def _tell(error: BaseException) -> int:

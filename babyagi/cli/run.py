@@ -69,6 +69,7 @@ from babyagi.errors import (
     NotFoundError,
     SettingsError,
     StoreUnavailableError,
+    first_error,
 )
 from babyagi.inbox import APPROVAL, Decision
 from babyagi.index.indexer import find_trouble
@@ -498,16 +499,9 @@ async def follow_while(work: Coroutine[Any, Any, T], follower: Follower) -> T:
             finally:
                 following.cancel()
     except BaseExceptionGroup as errors:
-        raise _single(errors) from errors
+        raise first_error(errors) from errors
     await follower.drain()
     return came_out
-
-
-def _single(error: BaseException) -> BaseException:
-    """The first error inside a group, which is the one that ended the others."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 @contextmanager

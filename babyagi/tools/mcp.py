@@ -31,7 +31,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from babyagi.errors import SettingsError, ToolError
+from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.net.addresses import is_in_clear
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
@@ -300,7 +300,7 @@ class Connection:
             raise self._failed(error.error.message) from None
         except Exception as error:
             await self._give_up()
-            raise self._failed(f"{type(error).__name__}: {_first(error)}") from None
+            raise self._failed(f"{type(error).__name__}: {first_error(error)}") from None
         finally:
             self._n_calls -= 1
 
@@ -340,7 +340,7 @@ class Connection:
             raise self._failed(f"it did not start in {CONNECT_TIMEOUT_S:g} s") from None
         except Exception as error:
             self._rests_until = asyncio.get_running_loop().time() + REST_S
-            first = _first(error)
+            first = first_error(error)
             kind = "" if isinstance(first, OSError) else f"{type(first).__name__}: "
             raise self._failed(f"{kind}{first}") from None
         return self._client
@@ -369,12 +369,6 @@ class Connection:
         for one in left:
             one.cancel()
             await asyncio.wait([one], timeout=5.0)
-
-
-def _first(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 @asynccontextmanager

@@ -1,6 +1,5 @@
 import asyncio
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
 
 import pytest
 from textual.events import Key
@@ -10,26 +9,13 @@ from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScr
 from babyagi.cli.picture import Board
 from babyagi.cli.run import Follower
 from babyagi.inbox import write_request
-from babyagi.offload import ThreadOffload
 from babyagi.settings.load import load_settings
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
-from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.cli import homes, samples
 from tests.cli.screen import Terminal
 
 MARKUP = "[bold red]not[/] [link=file:///etc]x[/link] [@click=app.quit]y[/]"
-
-
-@pytest.fixture
-async def store(tmp_path):
-    offload = ThreadOffload()
-    opened = await open_sqlite(
-        tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
-    )
-    yield opened
-    await opened.close()
-    offload.close()
 
 
 @pytest.fixture

@@ -1,34 +1,11 @@
-from datetime import UTC, datetime
-
 import pytest
 
 from babyagi.cli.live import Teller, describe_call, first_words
 from babyagi.inbox import write_request
-from babyagi.offload import ThreadOffload
 from babyagi.tasks import Passage, Step, StepState
 from babyagi.taskstore.port import Kept
-from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Observation
-from support.workers import join
 from tests.cli import homes, samples
-
-
-@pytest.fixture
-async def store(tmp_path):
-    offload = ThreadOffload()
-    opened = await open_sqlite(
-        tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
-    )
-    yield opened
-    await opened.close()
-    offload.close()
-
-
-@pytest.fixture
-async def objective(store):
-    created, _ = await store.create_objective(samples.spec(), uid="u1")
-    await join(store, homes.WORKER, created.id)
-    return created
 
 
 async def tell_all(store, objective):

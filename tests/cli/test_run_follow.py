@@ -1,16 +1,10 @@
 import asyncio
 from collections.abc import Sequence
-from datetime import UTC, datetime
-
-import pytest
 
 from babyagi.cli.run import Follower, LoggedView
 from babyagi.cli.views import PlainView
-from babyagi.offload import ThreadOffload
 from babyagi.tasks import Event
-from babyagi.taskstore.sqlite import open_sqlite
-from support.workers import join
-from tests.cli import homes, samples
+from tests.cli import homes
 
 
 class Collecting:
@@ -33,24 +27,6 @@ class Collecting:
 
     def close(self):
         pass
-
-
-@pytest.fixture
-async def store(tmp_path):
-    offload = ThreadOffload()
-    opened = await open_sqlite(
-        tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
-    )
-    yield opened
-    await opened.close()
-    offload.close()
-
-
-@pytest.fixture
-async def objective(store):
-    created, _ = await store.create_objective(samples.spec(), uid="u1")
-    await join(store, homes.WORKER, created.id)
-    return created
 
 
 async def all_ids(store, objective_id):

@@ -8,7 +8,7 @@ import pytest
 
 from babyagi.cli import root
 from babyagi.cli.session import close_log, open_log
-from babyagi.errors import CredentialsError, SettingsError
+from babyagi.errors import CredentialsError, SettingsError, first_error
 from tests.cli.samples import HOSTILE
 
 
@@ -36,7 +36,7 @@ def test_an_error_inside_a_task_group_is_told_as_itself(capsys):
         [BaseExceptionGroup("inner", [SettingsError("wrong flag")]), ValueError("later")],
     )
 
-    assert root._tell(root._single(nested)) == 2
+    assert root._tell(first_error(nested)) == 2
     assert "babyagi: wrong flag" in capsys.readouterr().err
 
 
