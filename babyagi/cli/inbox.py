@@ -441,12 +441,13 @@ class _Named:
 def _decide(
     named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
+    from babyagi.cli.render import render_going_on
     from babyagi.cli.session import STORE, load, touch, with_store
     from babyagi.inbox import Decision, asking_task, decide, pick_named
 
     settings = load(needs=STORE).settings
 
-    async def change(store: TaskStore) -> Step | None:
+    async def change(store: TaskStore) -> tuple[Step, str] | None:
         steps = await _open_steps(store, named.objective)
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
@@ -456,13 +457,15 @@ def _decide(
             request = await gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
-        touch(await store.objective(step.objective_id))
-        return await settle(store, step, decision, text, seen=request)
+        settled = await settle(store, step, decision, text, seen=request)
+        objective = touch(await store.objective(step.objective_id))
+        return settled, render_going_on(objective, await store.counts(objective.id))
 
-    step = with_store(change, changes=True)
-    if step is None:
+    changed = with_store(change, changes=True)
+    if changed is None:
         warn(f"Nothing is decided; task {named.number} waits.")
         return
+    step, going_on = changed
     if as_json:
         print_json(
             {
@@ -475,10 +478,7 @@ def _decide(
         )
     else:
         echo(f"Task {asking_task(step)} of objective {step.objective_id} is queued with that.")
-        echo(
-            f"Next: babyagi resume --objective {step.objective_id}  (nothing to type if it "
-            "is running somewhere)"
-        )
+        echo(f"Next: {going_on}  (nothing to type if it is running somewhere)")
 
 
 async def settle(

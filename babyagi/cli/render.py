@@ -336,7 +336,7 @@ def render_closing(
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
         lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))
-    going_on = _going_on(objective, counts)
+    going_on = render_going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
     if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
@@ -355,7 +355,8 @@ def _how_it_came_out(objective: Objective) -> str:
     return f"({objective.stop_reason.value}): {objective.stop_reason.words}{detail}"
 
 
-def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+    """What a person types so that the objective goes on, `""` where it is over."""
     found = _find_next(objective, counts)
     match found.need:
         case Need.NOTHING:

@@ -264,13 +264,17 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
             return objective
     newest = await store.objectives(limit=1)
     if not newest:
-        raise NotFoundError(
-            "there is no objective yet",
-            why="the task store holds none",
-            fix='babyagi demo, or babyagi run "an objective"',
-            guide="start",
-        )
+        raise _none_yet()
     return newest[0]
+
+
+def _none_yet() -> NotFoundError:
+    return NotFoundError(
+        "there is no objective yet",
+        why="the task store holds none",
+        fix='babyagi demo, or babyagi run "an objective"',
+        guide="start",
+    )
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
@@ -287,11 +291,10 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
             if not is_over(objective) and (is_last or not objective.is_set_aside):
                 return objective
             is_last = False
-    unfinished = [
-        objective
-        for objective in await store.objectives()
-        if not is_over(objective) and not objective.is_set_aside
-    ]
+    objectives = await store.objectives()
+    if not objectives:
+        raise _none_yet()
+    unfinished = [one for one in objectives if not is_over(one) and not one.is_set_aside]
     if not unfinished:
         raise NotFoundError(
             "there is no unfinished objective",

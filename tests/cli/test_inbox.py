@@ -23,9 +23,9 @@ def home(tmp_path, monkeypatch):
     close_log()
 
 
-def park(kind, tool, arguments, *, key="1/execute/1/tool/1"):
-    """Let the next queued task wait, end the objective as waiting, and return the number to answer
-    to."""
+def park(kind, tool, arguments, *, key="1/execute/1/tool/1", reason=StopReason.WAITING):
+    """Let the next queued task wait, end the objective for this reason, and return the number to
+    answer to."""
 
     async def fill():
         async with open_store(homes.settings()) as store:
@@ -35,7 +35,7 @@ def park(kind, tool, arguments, *, key="1/execute/1/tool/1"):
             step = await store.park_task(
                 claim.fence, key=key, kind=kind, request=write_request(tool, arguments)
             )
-            await homes.end(store, 1, StopReason.WAITING)
+            await homes.end(store, 1, reason)
             await store.remove_worker(homes.WORKER.id)
             return step.id
 
@@ -45,6 +45,26 @@ def park(kind, tool, arguments, *, key="1/execute/1/tool/1"):
 def printed_json(capsys, *line):
     assert run_guarded([*line, "--json"]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def test_an_answer_to_an_objective_that_ended_at_a_limit_names_the_command_that_raises_it(capsys):
+    park("question", "ask_user", {"question": "Which day?"}, reason=StopReason.LIMIT_CALLS)
+
+    assert run_guarded(["answer", "2", "Friday"]) == 0
+
+    said = capsys.readouterr().out
+    assert "babyagi extend --objective 1 --max-calls" in said
+    assert said.index("babyagi extend") < said.index("babyagi resume")
+
+
+def test_an_answer_to_what_only_waited_for_it_names_the_command_that_goes_on(capsys):
+    park("question", "ask_user", {"question": "Which day?"})
+
+    assert run_guarded(["answer", "2", "Friday"]) == 0
+
+    said = capsys.readouterr().out
+    assert "babyagi resume --objective 1" in said
+    assert "extend" not in said
 
 
 def test_an_empty_inbox_says_so(capsys):

@@ -413,3 +413,11 @@ def test_latest_is_what_the_person_had_to_do_with_last(documents, capsys):
     assert status_of(capsys)["objective"]["id"] == 1
     assert run_guarded(["status", "--objective", "2"]) == 0
     assert status_of(capsys)["objective"]["id"] == 1
+
+
+def test_in_an_empty_home_resume_names_what_begins_and_not_what_goes_on(capsys):
+    assert run_guarded(["resume"]) == 8
+
+    said = capsys.readouterr().err
+    assert "there is no objective yet" in said and "babyagi demo" in said
+    assert "--continue" not in said
