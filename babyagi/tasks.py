@@ -298,6 +298,13 @@ class ObjectiveSpec:
     further: tuple[str, ...] = ()
 
     @property
+    def models(self) -> str:
+        """The names of the models that are asked, and of what makes vectors."""
+        names = {name for role, name in self.model_by_role.items() if role is not Role.EMBEDDING}
+        embedder = self.model_by_role.get(Role.EMBEDDING)
+        return ", ".join(sorted(names)) + (f"; embeddings by {embedder}" if embedder else "")
+
+    @property
     def asked(self) -> str:
         """All that the objective asks: its text, and each further question on a line of its own."""
         return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])

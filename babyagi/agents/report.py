@@ -340,8 +340,7 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble:
         f"* Tasks: {_render_counts(tasks)}",
         f"* Cost: {objective.spent}{cost_limit}; {_count(usage.calls, 'model call')}, "
         f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out",
-        f"* Time: {say_duration(objective.active_s)}. Models: "
-        f"{', '.join(sorted(set(objective.spec.model_by_role.values())))}",
+        f"* Time: {say_duration(objective.active_s)}. Models: {objective.spec.models}",
         f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is "
         f"lost; `babyagi index rebuild {here}` fills it when it can be used"
         if index_trouble

@@ -69,22 +69,17 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
     rest = usage - of_tasks
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
     cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
-    stopped = (
-        f"{objective.stop_reason.value}: {objective.stop_reason.words}"
-        if objective.stop_reason is not None
-        else objective.status.value
-    )
-    models = sorted(set(objective.spec.model_by_role.values()))
+    ended = objective.stop_reason or objective.status
     for name, value in (
-        ("How it ended", stopped),
+        ("How it ended", ended.value),
         ("Tasks done", f"{n_done} of {len(tasks)}"),
         ("Cost", f"{objective.spent}{cost_limit}"),
         ("Time", say_duration(objective.active_s)),
         ("Model calls", f"{usage.calls:,}"),
         ("Tokens", f"{usage.prompt_tokens:,} in, {usage.completion_tokens:,} out"),
-        ("of them for tasks", f"{of_tasks.tokens:,}"),
-        ("for planning, checks, report", f"{max(0, rest.tokens):,}"),
-        ("Models", ", ".join(models)),
+        ("Tokens for tasks", f"{of_tasks.tokens:,}"),
+        ("Tokens for planning, checks, report", f"{max(0, rest.tokens):,}"),
+        ("Models", objective.spec.models),
     ):
         yield fill("<div><dt>$name</dt><dd>$value</dd></div>", name=name, value=value)
 
@@ -115,7 +110,7 @@ def _render_tree(
             depth=min(depth, MAX_INDENT),
             name=shorten(task.name, MAX_NAME_CHARS),
             state=_NAME_BY_STATUS.get(task.status, task.status.value),
-            cost=_say_cost(task, has_price=objective.spec.has_price),
+            cost=_say_cost(task, objective),
             inside=join(
                 [
                     _render_inside(task, result, drawn, known),
@@ -139,7 +134,7 @@ def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
         waiting += [(child, depth + 1) for child in reversed(children.get(task.id, []))]
 
 
-def _say_cost(task: Task, *, has_price: bool) -> str:
+def _say_cost(task: Task, objective: Objective) -> str:
     usage = task.usage
     took = (
         say_duration((task.finished_at - task.started_at).total_seconds())
@@ -149,10 +144,16 @@ def _say_cost(task: Task, *, has_price: bool) -> str:
     parts = [
         f"{usage.calls} model {'call' if usage.calls == 1 else 'calls'}",
         f"{usage.tokens:,} tokens",
-        f"${usage.cost_usd:.4f}" if has_price else "cost unknown",
+        _say_price(usage, objective),
         took,
     ]
     return " · ".join(part for part in parts if part) if usage.calls else "not begun"
+
+
+def _say_price(usage: Usage, objective: Objective) -> str:
+    if objective.is_free:
+        return ""
+    return f"${usage.cost_usd:.4f}" if objective.spec.has_price else "cost unknown"
 
 
 def _render_inside(task: Task, result: Result | None, drawn: Html, known: set[int]) -> Html:

@@ -32,7 +32,7 @@ KINDS = (
 MAX_BARS = 1500
 MAX_LANES = 40
 MAX_GAP_SHARE = 0.1  # of the busy time; a longer pause is drawn that long
-WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 165.0, 22.0, 15.0
+WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
 N_TICKS = 5
 # for readers that draw without the page's style
 COLOURS = {"good": "#2e7d4f", "part": "#b7791f", "bad": "#b3261e", "call": "#0d3b66"}
@@ -243,7 +243,7 @@ def render_timeline(bars: Sequence[Bar], *, known_tasks: Mapping[int, str]) -> H
     height = LANE_HEIGHT * (len(shown) + 1)
     parts = [
         Html(
-            f'<svg class="timeline" font-size="11" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
+            f'<svg class="timeline" font-size="13" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
             'role="img" aria-label="What was done when">'
         ),
         *_draw_axis(scale, height),
