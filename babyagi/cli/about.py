@@ -135,13 +135,14 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
     lines = []
     for value in values:
         text = value.value if value.value is not None else f"({value.help or 'not set'})"
+        # a path or an address is of no use where its end is missing
         room = max(20, width - label_width - source_width - 4)
         style = Style.DIM if value.source == "default" else Style.PLAIN
         lines.append(
             Line(
                 (
                     f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  "
-                    f"{fit(text, room)}"
+                    f"{fit(text, room) if ' ' in text else safe_line(text)}"
                 ),
                 style,
             )
