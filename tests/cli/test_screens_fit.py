@@ -72,7 +72,7 @@ def shown_by(screen, width, monkeypatch):
     return ANSI.sub("", out.getvalue())
 
 
-@pytest.mark.parametrize("screen", SCREENS, ids=lambda screen: " ".join(screen))
+@pytest.mark.parametrize("screen", SCREENS, ids=" ".join)
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(screen, width, home, monkeypatch):
     shown = shown_by(screen, width, monkeypatch)
