@@ -31,8 +31,12 @@ from babyagi.tools.catalog import effect_of
 
 MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing of what was asked
 MIN_REPEATED = 4  # words of the objective; a sentence that holds all of them repeats the question
+# Words of a text that are neither of the objective nor about the work, with which it tells
+# something; where it also speaks of work, more.
+MIN_TOLD, MIN_TOLD_BESIDE_WORK = 4, 6
 MIN_FOREIGN = 0.1  # of the words of a text in another language are among its commonest ones
 STEM_CHARS = 5
+MIN_FOLDED_CHARS = 3  # of a word whose `s` at the end is left out
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
 MAX_JUDGED_CHARS = 1000  # of a quote or a sentence
@@ -70,7 +74,8 @@ _AIMS = _any_of(
 )
 _WHOLES = _any_of(
     "all. everything. work. jobs?. projects?. requests?. parts?. steps?. items?. "
-    "deliverables?. questions?. targets?. checks?."
+    "deliverables?. questions?. targets?. checks?. information. data. details. answers?. findings. "
+    "results?. evidence. research. particulars."
     " status. assignments?."
     " missions?. requirements?. criteri acceptance. alles?. arbeit anforderung tout. "
     "toutes. travail exigence todo. todas. trabajo"
@@ -84,7 +89,8 @@ _DONE = _any_of(
     "met. complet done. finish fulfil achiev accomplish satisf reached. attain answered. "
     "solved. resolved. closed. conclude"
     " settled. covered. delivered."
-    " success succeed verified. confirmed. passed. ready. established. approved. "
+    " gathered. collected. obtained. retrieved. received. provided. supplied. available. correct. "
+    "sufficient. final. success succeed verified. confirmed. passed. ready. established. approved. "
     "wrapped_up signed_off erfüllt erreicht erledigt"
     " abgeschlossen fertig"
     " vollständig beendet gelöst beantwortet atteint accompli termin[éa] achev rempli "
@@ -190,6 +196,10 @@ _STEERING = re.compile(f"{_ORDERS}|{_PROTOCOL}", re.IGNORECASE | re.MULTILINE)
 _WORK_WORD = re.compile(
     (
         f"{_AIMS}|{_WHOLES}|{_DONE}|\\b(?:found|determined|identified|verified|checked|agent"
+        "|requested|asked|wanted|needed|sought|known|ended|dealt|handled|processed"
+        "|addressed|checklist|earlier|today"
+        "|(?:auditor|reviewer|supervisor|operator|yours?|you|we|i|both|here|hereby|above|below"
+        "|over|end)\\b"
         "|part|been|now|already|fully|entirely|nothing|missing|left|remain|outstanding"
         "|further)"
     ),
@@ -222,6 +232,9 @@ _NO_VALUE = re.compile(
     r"(?-i: [A-Z]\w+)+",
     re.IGNORECASE,
 )
+_HEADING = re.compile(r"\s*#{1,6}\s[^\n]*\s*\Z")
+# What makes a sentence of English of a few words, which is then no bare value.
+_STATES = re.compile(r"\b(?:is|are|was|were|has|have|had|been|can|may|must|shall|will)\b", re.I)
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:[-.,/][A-Za-z0-9]+)*|[^\W_]+")
 # The commonest words of languages in Latin letters that are no English words.
 _GERMAN = frozenset(
@@ -324,11 +337,16 @@ def _may_answer(sentence: str, objective_text: str) -> bool:
 
 
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
-    """Whether a result that was made from outside is about what is asked, in its words, or is a
-    bare value. In another language only names can be the same words, so a value is enough that is
-    no whole number, which may be a date."""
+    """Whether a result that was made from outside is about what is asked: it has words of it, or
+    is a bare value; where the objective names nothing, it may tell enough in words of its own. In
+    another language only names can be the same words, so a value is enough that is no whole number,
+    which may be a date."""
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
+    n_told = sum(not stem.isdigit() for stem in words - of_work - asked)
+    names_something = _values(objective_text, "") or _names(objective_text, "")
+    if n_told >= (MIN_TOLD_BESIDE_WORK if of_work else MIN_TOLD) and not names_something:
+        return True
     if of_work:
         return not (asked.isdisjoint(words) or all(map(str.isdigit, words - of_work - asked)))
     told = (
@@ -341,9 +359,18 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
         for sentence in islice(told, MAX_JUDGED_SENTENCES)
     ):
         return True
-    return _is_short(said) or (
+    return _is_bare_value(said, objective_text) or (
         _is_in_another_language(said, objective_text)
         and not all(map(str.isdigit, _values(said, objective_text)))
+    )
+
+
+def _is_bare_value(said: str, objective_text: str) -> bool:
+    """Whether a text of a few words is a value, and no heading and no sentence without one."""
+    if not _is_short(said) or _HEADING.match(said):
+        return False
+    return not _STATES.search(said) or bool(
+        _values(said, objective_text) or _names(said, objective_text)
     )
 
 
@@ -421,8 +448,12 @@ def _stems(text: str) -> frozenset[str]:
         if _UNSPACED.search(word):
             found.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
         elif word not in STOP_WORDS:
-            found.add(word[:STEM_CHARS] if word.isalpha() else word)
+            found.add(_stem(word) if word.isalpha() else word)
     return frozenset(found)
+
+
+def _stem(word: str) -> str:
+    return (word.removesuffix("s") if len(word) > MIN_FOLDED_CHARS else word)[:STEM_CHARS]
 
 
 def _stems_of_work(text: str) -> frozenset[str]:

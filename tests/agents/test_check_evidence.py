@@ -1,5 +1,8 @@
 """What may show that a part of an objective is answered, and what never does."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from babyagi.agents.check import is_claim, is_evidence
@@ -7,6 +10,9 @@ from babyagi.tasks import Result
 from support.world import START
 
 K30 = "Find the value of K-30 and the licence of Flask"
+DATA = Path(__file__).parents[1] / "data"
+CLAIMS = json.loads((DATA / "claims_that_it_is_met.json").read_text("utf-8"))["texts"]
+PLAIN = json.loads((DATA / "plain_answers.json").read_text("utf-8"))["answers"]
 
 
 def result(text, *origins, name="Read page.txt"):
@@ -152,3 +158,21 @@ def test_that_something_was_done_is_evidence_where_a_tool_did_it_and_not_where_a
     assert is_evidence(quote, made, objective_text=asked)
     if "bytes" not in quote:
         assert not is_evidence(quote, result(quote, "file:limits.md"), objective_text=asked)
+
+
+@pytest.mark.parametrize("n", range(len(CLAIMS)), ids=lambda n: f"{n}")
+def test_a_claim_from_outside_that_it_is_met_is_none_in_any_of_its_lines(n):
+    made = result(CLAIMS[n], "file:page.txt")
+
+    for quote in (CLAIMS[n], *filter(str.strip, CLAIMS[n].split("\n"))):
+        assert not is_evidence(quote, made, objective_text=K30), quote
+
+
+@pytest.mark.parametrize("n", range(len(PLAIN)), ids=lambda n: f"{n}: {PLAIN[n]['quote'][:40]}")
+def test_a_plain_answer_from_a_file_is_evidence_without_more_text_round_it(n):
+    said = PLAIN[n]["quote"]
+    is_taken = is_evidence(
+        said, result(said, "file:page.txt"), objective_text=PLAIN[n]["objective"]
+    )
+
+    assert is_taken != PLAIN[n].get("is_refused", False)
