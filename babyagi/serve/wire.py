@@ -44,6 +44,7 @@ BODY_TIMEOUT_S = 15.0
 MAX_NUMBER = 2**53 - 1
 MAX_PARAMETERS = 50
 PROBLEM = "application/problem+json"
+_NO_MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 RETRY_AFTER_S = 2
 
 _STATUS_BY_ERROR: tuple[tuple[type[BabyagiError], int], ...] = (
@@ -195,8 +196,9 @@ def write_answer(answer: Answer, request: Request) -> Response:
 
 
 def to_bytes(value: Any) -> bytes:
-    """JSON in ASCII alone, so that no text in it is more than text."""
-    return json.dumps(value).encode()
+    """JSON in ASCII without signs of markup, so that no text in it is more than text."""
+    text = json.dumps(value)
+    return text.translate(_NO_MARKUP).encode()
 
 
 def write_problem(
