@@ -29,6 +29,9 @@ action_scroll_pages, action_approve, action_reject, action_stop, action_quit
 # Arguments that a driver's method or a tool's schema names
 sql, month, tags, street, age, local_address, socket_options
 
+# uvicorn and starlette call and read them
+capture_signals, should_exit, redirect_slashes
+
 # Methods that a library calls
 connect_unix_socket, handle_starttag, handle_endtag, handle_data
 
@@ -74,4 +77,4 @@ extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_
 )
 
 # What tests and campaigns ask the program
-close_log, n_rebuilds, OURS, mend
+close_log, n_rebuilds, OURS, mend, WITHOUT_ROUTE

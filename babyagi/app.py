@@ -163,15 +163,33 @@ class App:
         self._endpoint_by_url: dict[str, Endpoint] = {}
         self._concurrency = settings.concurrency
 
-    async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
+    def beside(self, settings: Settings | None = None) -> App:
+        """Another whole over the same task store, for work beside that of this worker: a name, an
+        id and connections of its own, and other settings where they are given."""
+        name = f"{self._identity.name}-beside"
+        identity = replace(self._identity, id=new_worker_id(name), name=name)
+        return App(
+            settings or self.settings,
+            self.store,
+            identity=identity,
+            tell=self._tell,
+            given=self._given,
+        )
+
+    async def start_objective(
+        self, *, always_new: bool = False, uid: str = ""
+    ) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the unfinished or ended one that
         it is.
+
+        Args:
+            uid: that it gets; a random one when not given.
 
         Returns:
             The objective, and True when it was created by this call.
         """
         objective, is_new = await self.store.create_objective(
-            self._spec(), uid=secrets.token_hex(8), always_new=always_new
+            self._spec(), uid=uid or secrets.token_hex(8), always_new=always_new
         )
         self._remember(objective)
         return objective, is_new

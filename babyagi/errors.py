@@ -213,3 +213,35 @@ def first_error(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
+    (StoreUnavailableError, "the same again in a moment; babyagi doctor says what is wrong"),
+    (IndexUnavailableError, "babyagi doctor; when it can be used: babyagi index rebuild"),
+    (ModelUnavailableError, "the same again in a moment; babyagi doctor asks the model"),
+    (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
+    (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
+    (RequestRefusedError, "put it in other words, or set LLM_MODEL to another model"),
+    (
+        ContextTooLongError,
+        "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
+    ),
+    (EndlessAnswerError, "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model"),
+    (
+        StoreUnusableError,
+        "babyagi doctor says what is wrong; babyagi journal verify looks at every row",
+    ),
+    (NotFoundError, "babyagi objectives"),
+    (LimitReachedError, "babyagi extend raises a limit"),
+    (ObjectiveStoppedError, "babyagi resume"),
+    (SettingsError, "babyagi config shows every setting and where it comes from"),
+)
+"""What to type where an error itself does not say it: by what mends errors of its kind."""
+
+
+def find_fix(error: BabyagiError) -> str:
+    """What to type: what the error itself says, else what mends errors of its kind."""
+    if error.fix:
+        return error.fix
+    found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))
+    return next(found, "babyagi status, and babyagi doctor")

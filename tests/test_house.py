@@ -29,12 +29,12 @@ def test_a_function_can_be_held_in_the_head(path):
 
 def test_every_file_has_a_room():
     rooms = set(
-        "agents cli components guide index llm net pages react retrieval sandbox settings taskstore tools worker".split()
+        "agents cli components guide index llm net pages react retrieval sandbox serve settings taskstore tools worker".split()
     )
     halls = set(
         """__init__ __main__ agent api app backends chroma_import errors events files home inbox journal
-        loop names next_command notify offload options private redaction reporting results shapes sources tasks
-        text transcript why""".split()
+        json_shapes loop names next_command notify offload options private redaction reporting results shapes sources tasks
+        text transcript verbs why""".split()
     )
     found = {
         path.relative_to(ROOT / "babyagi")

@@ -12,7 +12,7 @@ from babyagi.cli.options import given_flags, json_option, require_words, setting
 from babyagi.cli.text import Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
-    from babyagi.cli.json_shapes import Json
+    from babyagi.json_shapes import Json
     from babyagi.react.steps import AgentStep, Run, Signal
 
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
@@ -90,7 +90,7 @@ def _conclude(run: Run[str]) -> None:
 
 
 def _shape(question: str, run: Run[str]) -> Json:
-    from babyagi.cli.json_shapes import usage_shape
+    from babyagi.json_shapes import usage_shape
 
     return {
         "v": 1,

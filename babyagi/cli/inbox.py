@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +28,14 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.errors import BabyagiError, SettingsError
+from babyagi.errors import SettingsError
 from babyagi.text import exact
 
 if TYPE_CHECKING:
-    from babyagi.cli.json_shapes import Json
     from babyagi.inbox import Decision
-    from babyagi.settings.fields import Settings
-    from babyagi.tasks import Step, Task
+    from babyagi.tasks import Step
     from babyagi.taskstore.port import TaskStore
-    from babyagi.tools.base import Preview
+    from babyagi.verbs import Request
 
 
 EXCERPT_LINES = 12
@@ -55,27 +53,6 @@ _SECRET = (
     "It asks for what looks like a secret. An answer is stored in plain text in the task "
     "store, and shown to the model."
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """An open step, and what a person needs to judge it.
-
-    Attributes:
-        model: the name of the model that asks, empty when nobody knows it.
-        name: what a person types for it: `4` for task 4, and more where that is not enough.
-        origins: of all that it had read.
-        preview: what the call would change; None where that cannot be seen from here, and `trouble`
-            says why.
-    """
-
-    step: Step
-    task: Task
-    name: str = ""
-    model: str = ""
-    origins: tuple[str, ...] = ()
-    preview: Preview | None = None
-    trouble: str = ""
 
 
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
@@ -245,6 +222,8 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
     """
     from babyagi.cli.session import NOTHING, load, with_store
     from babyagi.inbox import find_named, pick_named
+    from babyagi.json_shapes import request_shape
+    from babyagi.verbs import gather_request
 
     settings = load(needs=NOTHING).settings
 
@@ -258,7 +237,7 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
 
     requests = with_store(fetch)
     if as_json:
-        print_json([_shape(request) for request in requests])
+        print_json([request_shape(request) for request in requests])
     elif requests:
         width, is_whole = terminal_width(), task is not None
         echo_lines(
@@ -278,104 +257,6 @@ async def _open_steps(store: TaskStore, objective: str) -> list[Step]:
     return await store.inbox(
         None if objective == ALL else (await pick_objective(store, objective)).id
     )
-
-
-async def gather_request(
-    store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
-) -> Request:
-    """The step with what a person needs to judge it; `among` are the open steps that it is named
-    among."""
-    from babyagi.inbox import asking_task, find_origins, name_step
-
-    task = await store.task(step.objective_id, asking_task(step))
-    steps = await store.steps(step.objective_id, owner=step.owner)
-    models = [
-        other.model
-        for other in steps
-        if other.kind == "model" and other.id < step.id and other.model
-    ]
-    origins = await _trace(store, step.objective_id, find_origins(step, task=task, steps=steps))
-    preview, trouble = None, ""
-    try:
-        preview = await _preview(store, step, settings)
-    except BabyagiError as error:
-        trouble = f"What it would change cannot be seen from here: {error.what}"
-    return Request(
-        step=step,
-        task=task,
-        name=name_step(step, among),
-        model=models[-1] if models else "",
-        origins=origins,
-        preview=preview,
-        trouble=trouble,
-    )
-
-
-async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
-    """The origins, and those of the results among them, back to where they came from."""
-    found, asked = dict.fromkeys(origins), set[int]()
-    while (
-        new := {
-            int(id_)
-            for origin in found
-            if (id_ := origin.removeprefix("result:")).isdecimal() and len(id_) < 18
-        }
-        - asked
-    ):
-        asked |= new
-        for result in await store.results(objective_id, task_ids=sorted(new)):
-            found |= dict.fromkeys(result.origins)
-    return tuple(found)
-
-
-async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
-    """What the call would change of the folder as it is known here. Raises `ToolError`,
-    `SettingsError`."""
-    from asyncio import to_thread
-
-    from babyagi.files import Folder
-    from babyagi.home import remembered_folder
-    from babyagi.inbox import APPROVAL, read_request
-    from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
-
-    name, arguments = read_request(step)
-    if step.kind != APPROVAL or name not in NEED_A_FOLDER:
-        return None
-    path = settings.files or remembered_folder(
-        settings.home, (await store.objective(step.objective_id)).uid
-    )
-    if path is None:
-        raise SettingsError(
-            "the folder of this objective is not known here",
-            fix="set BABYAGI_FILES to its path",
-            guide="inbox",
-        )
-    (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=Folder(path)))
-    return await tool.preview(arguments) if tool.preview is not None else None
-
-
-def _shape(request: Request) -> Json:
-    from babyagi.inbox import asks_for_secret, decisions, describe, read_request
-
-    step, task = request.step, request.task
-    tool, arguments = read_request(step)
-    return {
-        "number": step.id,
-        "objective_id": step.objective_id,
-        "task_id": task.id,
-        "task": task.name,
-        "kind": step.kind,
-        "state": step.state.value,
-        "question": describe(step),
-        "tool": tool,
-        "arguments": dict(arguments),
-        "decisions": [decision.value for decision in decisions(step)],
-        "asked_at": step.created_at.isoformat(),
-        "model": request.model,
-        "origins": list(request.origins),
-        "asks_for_secret": asks_for_secret(step),
-        "preview": request.preview.note if request.preview is not None else request.trouble,
-    }
 
 
 @click.command()
@@ -444,6 +325,8 @@ def _decide(
     from babyagi.cli.render import render_going_on
     from babyagi.cli.session import STORE, load, touch, with_store
     from babyagi.inbox import Decision, asking_task, decide, pick_named
+    from babyagi.json_shapes import decided_shape
+    from babyagi.verbs import gather_request, settle
 
     settings = load(needs=STORE).settings
 
@@ -467,33 +350,10 @@ def _decide(
         return
     step, going_on = changed
     if as_json:
-        print_json(
-            {
-                "v": 1,
-                "number": step.id,
-                "decision": decision.value,
-                "objective_id": step.objective_id,
-                "task_id": asking_task(step),
-            }
-        )
+        print_json(decided_shape(step, decision))
     else:
         echo(f"Task {asking_task(step)} of objective {step.objective_id} is queued with that.")
         echo(f"Next: {going_on}  (nothing to type if it is running somewhere)")
-
-
-async def settle(
-    store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
-) -> Step:
-    """Record what a person said about an open step; `seen` is the request as it was shown to them.
-
-    Raises:
-        SettingsError: this cannot be said about it. NotFoundError: it does not wait any more.
-    """
-    from babyagi.inbox import decide, write_decision
-
-    preview = seen.preview if seen is not None else None
-    output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")
-    return await store.answer_step(step.id, output=output)
 
 
 def _is_confirmed(request: Request) -> bool:

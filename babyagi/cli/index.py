@@ -128,8 +128,8 @@ def index() -> None:
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
+    from babyagi import json_shapes
     from babyagi.backends import describe_index
-    from babyagi.cli import json_shapes
     from babyagi.cli.session import NOTHING, load, pick_objective, with_store
     from babyagi.results import load_index_status
 
@@ -157,7 +157,7 @@ def check(objective: str, as_json: bool) -> int:
 
     Nothing is changed; the exit code is 7 when they differ.
     """
-    from babyagi.cli import json_shapes
+    from babyagi import json_shapes
     from babyagi.cli.exits import ExitCode
 
     async def compare(opened: Results) -> CheckReport:
@@ -237,7 +237,7 @@ def search(
 
     They are found as for a task. No model is asked for words.
     """
-    from babyagi.cli import json_shapes
+    from babyagi import json_shapes
 
     words = " ".join(text)
     if not words.strip():
@@ -300,6 +300,7 @@ def verify(objective: str, as_json: bool) -> int:
     """
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import pick_objective, with_store
+    from babyagi.json_shapes import verification_shape
 
     async def read(store: TaskStore) -> Verification:
         return await store.verify(
@@ -308,15 +309,7 @@ def verify(objective: str, as_json: bool) -> int:
 
     found = with_store(read)
     if as_json:
-        print_json(
-            {
-                "v": 1,
-                "n_rows": found.n_rows,
-                "n_steps": found.n_steps,
-                "n_results": found.n_results,
-                "damages": list(found.damages),
-            }
-        )
+        print_json(verification_shape(found))
     else:
         _say(found)
     return int(ExitCode.STORE if found.damages else ExitCode.OK)

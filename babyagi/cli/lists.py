@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -22,20 +22,11 @@ from babyagi.cli.text import (
 from babyagi.tasks import TaskStatus
 
 if TYPE_CHECKING:
-    from babyagi.cli.render import Row
-    from babyagi.tasks import Result, Task, Worker
+    from babyagi.tasks import Result
     from babyagi.taskstore.port import TaskStore
-    from babyagi.why import Facts, Reason
+    from babyagi.why import Facts
 
-PAGE = 1000
 MIN_TASKS = 20  # on a terminal, however low it is
-OPEN_FIRST = (
-    TaskStatus.RUNNING,
-    TaskStatus.RECORDED,
-    TaskStatus.WAITING,
-    TaskStatus.QUEUED,
-    TaskStatus.DEAD,
-)
 
 status_option = click.option(
     "--status",
@@ -57,32 +48,25 @@ limit_option = click.option(
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how one objective stands, and what to type next."""
-    from babyagi.cli import json_shapes, render, views
+    from babyagi import json_shapes
+    from babyagi.cli import render, views
     from babyagi.cli.session import pick_objective, with_store
-    from babyagi.index.indexer import find_trouble
-    from babyagi.why import explain_objective, find_facts
+    from babyagi.verbs import Stand, find_stand
 
-    async def fetch(store: TaskStore) -> tuple[Row, list[Worker], str, Reason]:
-        found = await pick_objective(store, objective)
-        running = await store.tasks(found.id, statuses=[TaskStatus.RUNNING])
-        facts = await find_facts(store, found.id)
-        return (
-            (found, await store.counts(found.id)),
-            await store.workers(),
-            await find_trouble(store, found.id),
-            explain_objective(facts, running=running),
-        )
+    async def fetch(store: TaskStore) -> Stand:
+        return await find_stand(store, await pick_objective(store, objective))
 
-    (found, counts), workers, trouble, reason = with_store(fetch)
+    stand = with_store(fetch)
     if as_json:
-        shape = {**json_shapes.status_shape(found, counts), "index_trouble": trouble}
-        shape["why"] = json_shapes.why_shape(reason)
-        print_json({**shape, "n_workers": len(views.serving(workers, found.id))})
-    else:
-        lines = render.render_status(found, counts, terminal_width(), index_trouble=trouble)
-        now = [Line(f"Now:      {reason.says}")] if found.stop_reason is None else []
-        at_work = Line(f"At work:  {views.render_serving(workers, found.id)}")
-        echo_lines([*lines[:-1], *now, at_work, lines[-1]])
+        print_json(json_shapes.stand_shape(stand))
+        return
+    found = stand.objective
+    lines = render.render_status(
+        found, stand.counts, terminal_width(), index_trouble=stand.index_trouble
+    )
+    now = [Line(f"Now:      {stand.reason.says}")] if found.stop_reason is None else []
+    at_work = Line(f"At work:  {views.render_serving(stand.workers, found.id)}")
+    echo_lines([*lines[:-1], *now, at_work, lines[-1]])
 
 
 @click.group(invoke_without_command=True)
@@ -156,15 +140,15 @@ def _list_tasks(selector: str, statuses: Sequence[str], limit: int | None, as_js
 async def _print_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> None:
-    from babyagi.cli.json_shapes import task_shape, why_shape
+    from babyagi.json_shapes import listed_task_shape
+    from babyagi.verbs import choose_pages
     from babyagi.why import explain_tasks
 
     written = JsonList()
-    async for page in _choose_pages(store, facts, wanted, limit):
+    async for page in choose_pages(store, facts, wanted, limit):
         reasons = await explain_tasks(store, facts, page)
         written.add(
-            {**task_shape(task), "why": why_shape(reason)}
-            for task, reason in zip(page, reasons, strict=True)
+            listed_task_shape(task, reason) for task, reason in zip(page, reasons, strict=True)
         )
     written.close()
 
@@ -180,11 +164,12 @@ async def _echo_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> int:
     from babyagi.cli import render
+    from babyagi.verbs import choose_pages
     from babyagi.why import explain_tasks
 
     n_shown, width = 0, terminal_width()
     echo_lines([render.render_tasks_head()])
-    async for page in _choose_pages(store, facts, wanted, limit):
+    async for page in choose_pages(store, facts, wanted, limit):
         reasons = await explain_tasks(store, facts, page)
         echo_lines(
             render.render_task(task, width, word=reason.word)
@@ -195,67 +180,12 @@ async def _echo_tasks(
 
 
 def _echo_rest(facts: Facts, wanted: Sequence[TaskStatus], n_shown: int) -> None:
-    n_left = _count(facts, wanted) - n_shown
+    from babyagi.verbs import count_tasks
+
+    n_left = count_tasks(facts, wanted) - n_shown
     if n_left > 0:
         status = "" if wanted else ", --status done those that are done"
         echo(f"      and {n_left:,} more: --limit 0 shows all{status}", Style.DIM)
-
-
-def _count(facts: Facts, wanted: Sequence[TaskStatus]) -> int:
-    return sum(n for status, n in facts.standing.counts.items() if not wanted or status in wanted)
-
-
-async def _choose_pages(
-    store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
-) -> AsyncIterator[list[Task]]:
-    """The tasks to show, in pages. Where not all may be shown and no status was asked for: what is
-    done now, what waits, what comes next, then what was finished last."""
-    objective_id = facts.objective.id
-    if limit and not wanted and _count(facts, wanted) > limit:
-        left = limit
-        for status in OPEN_FIRST:
-            page = await store.tasks_page(objective_id, status=status, limit=left)
-            left -= len(page)
-            yield page
-            if not left:
-                return
-        yield await store.last_finished(objective_id, limit=left)
-        return
-    left = limit or _count(facts, wanted) + PAGE
-    async for page in walk_tasks(store, objective_id, wanted or list(TaskStatus)):
-        yield page[:left]
-        left -= len(page)
-        if left <= 0:
-            return
-
-
-async def walk_tasks(
-    store: TaskStore, objective_id: int, statuses: Sequence[TaskStatus]
-) -> AsyncIterator[list[Task]]:
-    """The tasks of some statuses in the list's order, page by page."""
-    known: dict[TaskStatus, list[Task]] = {status: [] for status in statuses}
-    last: dict[TaskStatus, Task | None] = dict.fromkeys(statuses)
-    unread = set(statuses)
-    while unread or any(known.values()):
-        for status in [status for status in unread if not known[status]]:
-            page = await store.tasks_page(
-                objective_id, status=status, after=last[status], limit=PAGE
-            )
-            known[status], last[status] = page, page[-1] if page else None
-            if len(page) < PAGE:
-                unread.discard(status)
-        # whatever comes before the last one of each page that is not the last page is known
-        end = min((_place(known[status][-1]) for status in unread), default=None)
-        page = []
-        for status, tasks_ in known.items():
-            n = sum(1 for task in tasks_ if end is None or _place(task) <= end)
-            page += tasks_[:n]
-            known[status] = tasks_[n:]
-        yield sorted(page, key=_place)
-
-
-def _place(task: Task) -> tuple[int, int]:
-    return task.rank, task.id
 
 
 @click.group(invoke_without_command=True)
@@ -278,7 +208,8 @@ def results_list(context: click.Context, objective: str, as_json: bool) -> None:
 
 
 def _list_results(selector: str, as_json: bool) -> None:
-    from babyagi.cli import json_shapes, render
+    from babyagi import json_shapes
+    from babyagi.cli import render
     from babyagi.cli.session import pick_objective, with_store
 
     async def fetch(store: TaskStore) -> list[Result]:

@@ -27,7 +27,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from babyagi import events
-from babyagi.cli.inbox import Request, gather_request, render_request, settle
+from babyagi.cli.inbox import render_request
 from babyagi.cli.picture import (
     MAX_FINISHED,
     MAX_QUEUED,
@@ -41,7 +41,7 @@ from babyagi.cli.picture import (
     draw,
 )
 from babyagi.cli.session import find_secrets
-from babyagi.cli.show import Look, fetch_task, render_shown
+from babyagi.cli.show import Look, render_shown
 from babyagi.cli.text import Line, Style, fit, flow, row_width, safe, warn
 from babyagi.cli.views import PlainView, describe_event
 from babyagi.errors import BabyagiError
@@ -50,6 +50,7 @@ from babyagi.settings.fields import Settings
 from babyagi.tasks import Event, ObjectiveStatus, Step, TaskStatus
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Observation
+from babyagi.verbs import Request, fetch_task, gather_request, settle
 
 logger = logging.getLogger(__name__)
 

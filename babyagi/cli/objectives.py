@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,9 +13,8 @@ from babyagi.cli.text import Style, ask, echo, echo_lines, is_person_there, prin
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
-    from babyagi.settings.fields import Settings
-    from babyagi.tasks import Objective
     from babyagi.taskstore.port import TaskStore
+    from babyagi.verbs import Going
 
 MAX_SHOWN = 30
 OLD_DAYS = 30.0
@@ -70,16 +68,14 @@ def objectives_list(context: click.Context, /, words: tuple[str, ...], **flags: 
 def _list(
     words: Sequence[str], *, as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
 ) -> None:
-    from babyagi.cli import json_shapes, render
+    from babyagi import json_shapes
+    from babyagi.cli import render
     from babyagi.cli.session import with_store
     from babyagi.cli.text import terminal_width
+    from babyagi.verbs import find_objectives
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
-        found = [
-            one
-            for one in await store.objectives()
-            if _is_meant(one, words, is_ended=is_ended, is_active=is_active)
-        ]
+        found = await find_objectives(store, words, is_ended=is_ended, is_active=is_active)
         shown = found if shows_all or as_json else found[-MAX_SHOWN:]
         return [(one, await store.counts(one.id)) for one in shown], len(found) - len(shown)
 
@@ -96,29 +92,8 @@ def _list(
         echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
 
-def _is_meant(
-    objective: Objective, words: Sequence[str], *, is_ended: bool, is_active: bool
-) -> bool:
-    from babyagi.tasks import ObjectiveStatus
-
-    has_ended = objective.status is ObjectiveStatus.ENDED
-    if (is_ended and not has_ended) or (is_active and has_ended):
-        return False
-    text = objective.spec.asked.casefold()
-    return all(word.casefold() in text for word in words)
-
-
 # -- clearing away
 # --------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Going:
-    """An objective that is to be deleted, with how many results it has, and why."""
-
-    objective: Objective
-    n_results: int
-    why: str
 
 
 @objectives.command("prune")
@@ -141,14 +116,15 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import load, with_store
+    from babyagi.json_shapes import going_shape
+    from babyagi.verbs import delete_whole, find_going
 
     above = context.parent.params if context.parent is not None else {}
     as_json = as_json or bool(above.get("as_json"))
     settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
 
     async def work(store: TaskStore) -> tuple[list[Going], list[str]]:
-        judged = [await _judge(store, one, before=before) for one in await store.objectives()]
-        found = [going for going in judged if going is not None]
+        found = await find_going(store, before=before)
         for line in render_going(found):
             (warn if as_json else echo)(line)
         if not found or not (is_sure or _is_confirmed(days)):
@@ -159,7 +135,7 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
     for trouble in dict.fromkeys(filter(None, troubles)):
         warn(f"note: the index may keep vectors of them: {trouble}", Style.YELLOW)
     if as_json:
-        print_json({"v": 1, "deleted": [going.objective.id for going in deleted]})
+        print_json(going_shape(deleted))
     else:
         echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
 
@@ -177,24 +153,6 @@ def _is_confirmed(days: float) -> bool:
     return ask("Delete these for good? [y/N]").lower() in ("y", "yes")
 
 
-async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Going | None:
-    """Why the objective may go, None where it stays."""
-    from babyagi.tasks import ObjectiveStatus
-
-    if objective.status is ObjectiveStatus.ACTIVE or not (
-        objective.is_set_aside or objective.has_report
-    ):
-        return None
-    n_results = await store.count_results(objective.id)
-    if n_results == 0 and (objective.is_set_aside or objective.has_report):
-        return Going(objective=objective, n_results=0, why="it never got an answer")
-    ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
-    if ended_at < before:
-        why = f"it ended on {ended_at.astimezone():%Y-%m-%d}"
-        return Going(objective=objective, n_results=n_results, why=why)
-    return None
-
-
 def render_going(found: Sequence[Going]) -> list[str]:
     from babyagi.cli.text import fit
 
@@ -204,15 +162,3 @@ def render_going(found: Sequence[Going]) -> list[str]:
         f"{fit(going.objective.spec.text, 60)}"
         for going in found
     ]
-
-
-async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
-    """Delete the objective, its vectors, and what this home remembers of it; return why the index
-    may keep something, '' where it does not."""
-    from babyagi.backends import drop_collection
-    from babyagi.home import forget
-
-    has_results = bool(await store.result_ids(objective.id))
-    await store.delete_objective(objective.id)
-    forget(settings.home, objective.uid)
-    return await drop_collection(settings, objective) if has_results else ""

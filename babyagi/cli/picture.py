@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from babyagi.cli import render
-from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, safe
 from babyagi.cli.views import count_serving
 from babyagi.inbox import asking_task, describe
+from babyagi.json_shapes import is_rehearsal, model_of
 from babyagi.tasks import Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
 
 MAX_RUNNING = 50

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
+from babyagi.json_shapes import is_rehearsal, model_of
 from babyagi.next_command import Need, NextCommand, next_command
 from babyagi.tasks import (
     Limits,

@@ -185,7 +185,7 @@ async def give_report(
         else:
             echo(markdown.rstrip("\n"))
     elif output.format == JSON:
-        from babyagi.cli.json_shapes import report_shape
+        from babyagi.json_shapes import report_shape
 
         sources = await load_sources(store, objective)
         print_json(report_shape(objective, markdown, sources))
@@ -203,7 +203,7 @@ async def _render(
     if format_ == MARKDOWN:
         return markdown.encode("utf-8", "replace")
     if format_ == JSON:
-        from babyagi.cli.json_shapes import report_shape
+        from babyagi.json_shapes import report_shape
         from babyagi.reporting import load_sources
 
         shape = report_shape(objective, markdown, await load_sources(store, objective))

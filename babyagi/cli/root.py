@@ -27,6 +27,7 @@ from babyagi.cli import (
     lists,
     objectives,
     report,
+    serve,
     steering,
     toolbox,
     trusting,
@@ -53,19 +54,7 @@ from babyagi.cli.text import (
 )
 from babyagi.errors import (
     BabyagiError,
-    ContextTooLongError,
-    CredentialsError,
-    EndlessAnswerError,
-    IndexUnavailableError,
-    LimitReachedError,
-    ModelRejectedError,
-    ModelUnavailableError,
-    NotFoundError,
-    ObjectiveStoppedError,
-    RequestRefusedError,
-    SettingsError,
-    StoreUnavailableError,
-    StoreUnusableError,
+    find_fix,
     first_error,
 )
 from babyagi.next_command import quoted
@@ -116,7 +105,7 @@ def demo(
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("agent_hosts",))
+@setting_options(but=("agent_hosts", "serve_host", "serve_port"))
 @click.option(
     "--new",
     "always_new",
@@ -235,6 +224,8 @@ HINTS = (
 
 NOT_OF_SUBMIT = (
     "agent_hosts",
+    "serve_host",
+    "serve_port",
     "join_existing_objective",
     "use_my_model",
     "concurrency",
@@ -304,7 +295,8 @@ def workers(as_json: bool) -> None:
     Also since when, and what keeps a worker from claiming.
     """
     from babyagi.cli.session import with_store
-    from babyagi.cli.views import render_workers, worker_shape
+    from babyagi.cli.views import render_workers
+    from babyagi.json_shapes import worker_shape
 
     async def fetch(store: TaskStore) -> list[Worker]:
         return await store.workers()
@@ -521,6 +513,8 @@ COMMANDS = (
     ask.ask,
     submit,
     worker,
+    serve.serve,
+    serve.open_,
     workers,
     objectives.objectives,
     lists.status,
@@ -734,41 +728,12 @@ def _tell(error: BaseException) -> int:
             return _tell_crash(error)
 
 
-FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
-    (StoreUnavailableError, "the same again in a moment; babyagi doctor says what is wrong"),
-    (IndexUnavailableError, "babyagi doctor; when it can be used: babyagi index rebuild"),
-    (ModelUnavailableError, "the same again in a moment; babyagi doctor asks the model"),
-    (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
-    (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
-    (RequestRefusedError, "put it in other words, or set LLM_MODEL to another model"),
-    (
-        ContextTooLongError,
-        "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
-    ),
-    (EndlessAnswerError, "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model"),
-    (
-        StoreUnusableError,
-        "babyagi doctor says what is wrong; babyagi journal verify looks at every row",
-    ),
-    (NotFoundError, "babyagi objectives"),
-    (LimitReachedError, "babyagi extend raises a limit"),
-    (ObjectiveStoppedError, "babyagi resume"),
-    (SettingsError, "babyagi config shows every setting and where it comes from"),
-)
-"""What to type where an error itself does not say it: by what mends errors of its kind."""
-
-
-def find_fix(error: BabyagiError) -> str:
-    found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))
-    return next(found, "babyagi status, and babyagi doctor")
-
-
 def tell_error(error: BabyagiError) -> None:
     """Say what happened, why we think so, what to type, and where to read more."""
     warn(f"babyagi: {error.what}", Style.RED)
     if error.why:
         warn(f"  because: {error.why}")
-    warn(f"  try:     {error.fix or find_fix(error)}")
+    warn(f"  try:     {find_fix(error)}")
     warn(f"  more:    babyagi guide {error.guide}".rstrip())
 
 

@@ -28,8 +28,7 @@ from babyagi import events
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
-from babyagi.cli.inbox import Request, gather_request, render_request, settle
-from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
+from babyagi.cli.inbox import render_request
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
@@ -62,7 +61,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.cli.views import JsonView, PlainView, describe_event, serving
+from babyagi.cli.views import JsonView, PlainView, describe_event
 from babyagi.errors import (
     BabyagiError,
     ModelUnavailableError,
@@ -73,12 +72,14 @@ from babyagi.errors import (
 )
 from babyagi.inbox import APPROVAL, Decision
 from babyagi.index.indexer import find_trouble
+from babyagi.json_shapes import is_rehearsal, models_of, outcome_shape, submitted_shape
 from babyagi.next_command import quoted
 from babyagi.reporting import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Event, Objective, ObjectiveStatus, Step, StopReason
 from babyagi.taskstore.port import TaskStore
+from babyagi.verbs import Request, gather_request, serving, settle
 
 if TYPE_CHECKING:
     from babyagi.app import App, AskHuman, Company, RunOutcome
@@ -747,15 +748,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
     if as_json:
-        print_json(
-            {
-                "v": 1,
-                "objective_id": objective.id,
-                "uid": objective.uid,
-                "is_new": is_new,
-                "status": objective.status.value,
-            }
-        )
+        print_json(submitted_shape(objective, is_new=is_new))
         return ExitCode.OK
     how = (
         "is on the board"
@@ -791,17 +784,17 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     say = warn if as_json else echo
     async with open_app(loaded.settings, ask_human=ask_human, tell=tell) as app:
         tell_notices(loaded.notices)
-        await _say_beginning(app, say)
+        await say_beginning(app, say)
         if is_live:
             signal_number = await _serve_live(app)
         else:
-            around = partial(_show_lines, app.store, say=say, as_json=as_json)
+            around = partial(show_lines, app.store, say=say, as_json=as_json)
             signal_number = await app.serve_all(around)
     say("This worker has signed off; what it held is free for others.")
     return 0 if signal_number is None else 128 + signal_number
 
 
-async def _say_beginning(app: App, say: Callable[[str], None]) -> None:
+async def say_beginning(app: App, say: Callable[[str], None]) -> None:
     """Who works here, and what there is to take up."""
     n_slots = app.settings.concurrency
     say(
@@ -839,7 +832,7 @@ async def _serve_live(app: App) -> int | None:
         return await app.serve_all(show, Company(is_person_there=lambda: live.is_running))
 
 
-async def _show_lines(
+async def show_lines(
     store: TaskStore,
     objective_id: int,
     work: Coroutine[Any, Any, Objective],

@@ -190,17 +190,7 @@ def load(
 
 def find_secrets(settings: Settings) -> list[str]:
     """The keys of the settings, which stand in no log and on no screen."""
-    keys = (
-        settings.openai_api_key,
-        settings.pinecone_api_key,
-        settings.weaviate_api_key,
-        settings.serpapi_api_key,
-        settings.serper_api_key,
-        settings.brave_api_key,
-        settings.tavily_api_key,
-        settings.searchapi_api_key,
-    )
-    return [key.reveal() for key in keys if key]
+    return settings.known_secrets
 
 
 def with_store(

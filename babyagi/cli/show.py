@@ -3,26 +3,12 @@ does not run; and all that happened to an objective, in its order."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
 from typing import Any
 
 from babyagi import events
-from babyagi.cli.json_shapes import (
-    VERSION,
-    Json,
-    event_shape,
-    given_results,
-    is_rehearsal,
-    pick,
-    show_shape,
-    step_shape,
-    usage_shape,
-    why_shape,
-)
 from babyagi.cli.render import (
     REHEARSAL_LINE,
     render_cost,
@@ -54,12 +40,21 @@ from babyagi.cli.text import (
     wrap,
 )
 from babyagi.cli.views import EventNames, describe_event
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import SettingsError
 from babyagi.inbox import describe
+from babyagi.json_shapes import (
+    VERSION,
+    Json,
+    event_shape,
+    given_results,
+    is_rehearsal,
+    shown_shape,
+    why_shape,
+)
 from babyagi.redaction import redact
 from babyagi.settings.values import parse_duration_s
-from babyagi.sources import NO_SOURCES, Sources, say_fetched, trace_sources
-from babyagi.tasks import Duty, Event, Objective, Result, Step, StepState, Task, TaskStatus, Usage
+from babyagi.sources import say_fetched
+from babyagi.tasks import Duty, Event, Objective, Step, StepState, Task, Usage
 from babyagi.taskstore.port import TaskStore
 from babyagi.transcript import (
     Exchange,
@@ -69,14 +64,21 @@ from babyagi.transcript import (
     read_exchanges,
     said_in,
 )
-from babyagi.why import Reason, explain_objective, explain_task, explain_tasks, find_facts
+from babyagi.verbs import (
+    SHOWN_DUTIES,
+    Shown,
+    fetch_duty,
+    fetch_task,
+    number_exchanges,
+    why_objective,
+    why_task,
+)
+from babyagi.why import Reason
 
-DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
 FOLDED_ROWS = 4  # of a text, where it is not shown whole
 MAX_FULL_CHARS = 1_000_000
 MAX_SOURCES_SHOWN = 10
 N_TIMES = 5  # that a duty was done, shown without --full
-MAX_EVENTS = 10_000  # of a task, looked through for calls without an outcome
 _LABEL_WIDTH = 9
 _MARGIN = " " * 6
 
@@ -86,32 +88,6 @@ _REASONS = {
     "near": "it bears on this task",
     "shared": "it bears on this task",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """What is shown: a task, or where that is None a duty.
-
-    Attributes:
-        times: the steps of each owner, in their order. n_times: how many owners there are.
-            n_steps_before: of those that are left out.
-        abandoned: events of calls that gave no outcome.
-    """
-
-    objective: Objective
-    duty: Duty | None = None
-    task: Task | None = None
-    result: Result | None = None
-    sources: Sources = NO_SOURCES
-    reason: Reason | None = None
-    times: Mapping[str, Sequence[Step]]
-    n_times: int = 1
-    n_steps_before: int = 0
-    abandoned: Sequence[Event] = ()
-
-    @property
-    def steps(self) -> list[Step]:
-        return [step for steps in self.times.values() for step in steps]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +105,7 @@ class Look:
 
 def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_json: bool) -> None:
     """Print a task, or a duty."""
-    duty = Duty(what) if what in [duty.value for duty in DUTIES] else None
+    duty = Duty(what) if what in [duty.value for duty in SHOWN_DUTIES] else None
     task_id = 0 if duty else _parse_task(what)
     settings = load(needs=NOTHING).settings
     secrets = find_secrets(settings)
@@ -138,12 +114,12 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
         picked = await pick_objective(store, selector)
         if duty is not None:
             n_times = 0 if is_full or as_json else N_TIMES
-            return await _fetch_duty(store, picked, duty, n_times=n_times, only=step)
+            return await fetch_duty(store, picked, duty, n_times=n_times, only=step)
         return await fetch_task(store, picked, task_id)
 
     shown = with_store(fetch, settings=settings)
     if as_json:
-        print_json(_shape(shown, secrets, only=step))
+        print_json(shown_shape(shown, secrets, only=step))
     else:
         look = Look(width=terminal_width(), is_full=is_full, only=step)
         echo_lines(render_shown(shown, look, secrets=secrets))
@@ -160,83 +136,6 @@ def _parse_task(what: str) -> int:
     return int(what)
 
 
-# -- from the store
-# --------------------------------------------------------------------------------------------------
-
-
-async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
-    """A task with all that was done for it."""
-    task = await store.task(objective.id, task_id)
-    owner = f"task:{task_id}"
-    found = await store.results(objective.id, task_ids=[task_id])
-    happened = await store.history(objective.id, task_id=task_id, limit=MAX_EVENTS)
-    (reason,) = await explain_tasks(store, await find_facts(store, objective.id), [task])
-    return Shown(
-        objective=objective,
-        task=task,
-        result=found[0] if found else None,
-        sources=await trace_sources(store, found),
-        reason=reason,
-        times={owner: await store.steps(objective.id, owner=owner)},
-        abandoned=[event for event in happened if event.kind == events.STEP_ABANDONED],
-    )
-
-
-async def _fetch_duty(
-    store: TaskStore, objective: Objective, duty: Duty, *, n_times: int, only: int | None
-) -> Shown:
-    n_by_owner = await store.duty_owners(objective.id, duty=duty)
-    owners = list(n_by_owner)
-    chosen = owners[-n_times:] if n_times else owners
-    if only is not None:
-        ends = list(accumulate(n_by_owner.values()))
-        chosen = owners[bisect_left(ends, only) :][:1]
-    n_before = owners.index(chosen[0]) if chosen else len(owners)
-    happened = await store.events_of(objective.id, kinds=[events.STEP_ABANDONED], limit=MAX_EVENTS)
-    return Shown(
-        objective=objective,
-        duty=duty,
-        times={owner: await store.steps(objective.id, owner=owner) for owner in chosen},
-        n_times=len(owners),
-        n_steps_before=sum(n_by_owner[owner] for owner in owners[:n_before]),
-        abandoned=[event for event in happened if event.data.get("owner") in chosen],
-    )
-
-
-# -- JSON
-# --------------------------------------------------------------------------------------------------
-
-
-def _shape(shown: Shown, secrets: Sequence[str], *, only: int | None) -> Json:
-    exchanges = list(_number(shown, secrets, only))
-    steps = [_exchange_shape(exchange, shown) for exchange in exchanges]
-    abandoned = [_abandoned_shape(event) for event in shown.abandoned]
-    if shown.task is None:
-        duty = shown.duty.value if shown.duty is not None else ""
-        return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    shape = show_shape(shown.task, result=shown.result, steps=shown.steps, sources=shown.sources)
-    why = why_shape(shown.reason) if shown.reason is not None else None
-    return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
-
-
-def _exchange_shape(exchange: Exchange, shown: Shown) -> Json:
-    step = exchange.step
-    return {
-        **step_shape(step),
-        "usage": usage_shape(step.usage, has_price=shown.objective.spec.has_price),
-        "n": exchange.n,
-        "owner": step.owner,
-        "title": exchange.title,
-        "took_s": exchange.took_s,
-        "parts": [pick(part, "label text is_said_before") for part in exchange.parts],
-        "missing": exchange.missing,
-    }
-
-
-def _abandoned_shape(event: Event) -> Json:
-    return {"at": event.at.isoformat(), **dict(event.data)}
-
-
 # -- lines
 # --------------------------------------------------------------------------------------------------
 
@@ -247,7 +146,7 @@ def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> It
     Args:
         secrets: that no text may show.
     """
-    exchanges = list(_number(shown, secrets, look.only))
+    exchanges = list(number_exchanges(shown, secrets, look.only))
     if look.only is None:
         yield from _render_head(shown, look)
     for exchange in exchanges:
@@ -256,24 +155,6 @@ def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> It
     if look.only is None:
         yield from _render_abandoned(shown)
         yield from _render_more(shown, exchanges, look)
-
-
-def _number(shown: Shown, secrets: Sequence[str], only: int | None) -> Iterator[Exchange]:
-    """The steps of all owners, numbered through."""
-    n = shown.n_steps_before
-    for steps in shown.times.values():
-        for exchange in read_exchanges(steps, secrets=secrets):
-            n += 1
-            if only in (None, n):
-                yield replace(exchange, n=n)
-    if only is not None and only > n:
-        name = shown.task.id if shown.task is not None else shown.duty
-        has = f"{n} {'step' if n == 1 else 'steps'}"
-        raise NotFoundError(
-            f"there is no step {only}: {f'task {name}' if shown.task else f'{name}'} has {has}",
-            fix=f"babyagi show {name} --objective {shown.objective.id}",
-            guide="looking",
-        )
 
 
 def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
@@ -467,8 +348,8 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
     async def fetch(store: TaskStore) -> tuple[Reason, str]:
         picked = await pick_objective(store, selector)
         if task is None:
-            return await _why_objective(store, picked), f"Objective {picked.id}"
-        return await _why_task(store, picked, _parse_task(task)), f"Task {task}"
+            return await why_objective(store, picked), f"Objective {picked.id}"
+        return await why_task(store, picked, _parse_task(task)), f"Task {task}"
 
     reason, name = with_store(fetch)
     if as_json:
@@ -478,20 +359,6 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
     echo_lines(Line(row) for row in wrap(safe_line(f"{name}: {reason.says}"), width))
     if reason.change:
         echo_lines(Line(row) for row in wrap(f"  {safe_line(reason.change)}", width))
-
-
-async def _why_objective(store: TaskStore, objective: Objective) -> Reason:
-    facts = await find_facts(store, objective.id)
-    running = await store.tasks(objective.id, statuses=[TaskStatus.RUNNING])
-    return explain_objective(facts, running=running)
-
-
-async def _why_task(store: TaskStore, objective: Objective, task_id: int) -> Reason:
-    task = await store.task(objective.id, task_id)
-    statuses = await store.statuses(objective.id, task_ids=task.after)
-    place = await store.place(task) if task.status is TaskStatus.QUEUED else 0
-    facts = await find_facts(store, objective.id)
-    return explain_task(task, facts, status_by_id=statuses, place=place)
 
 
 # -- all that happened, a line for each event and each step

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import os
-import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -14,15 +11,12 @@ from babyagi.cli.completion import complete_tasks
 from babyagi.cli.lists import tasks, with_group_options
 from babyagi.cli.options import LIMITS, json_option, objective_option, parse_flags, setting_options
 from babyagi.cli.text import Style, ask, echo, fit, is_person_there, print_json, warn
-from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
-    from babyagi.cli.json_shapes import Json
     from babyagi.cli.render import Row
-    from babyagi.tasks import Objective, Place, Task
+    from babyagi.tasks import Objective, Place
     from babyagi.taskstore.port import TaskStore
-
-REPORT_LEASE_S = 60.0
+    from babyagi.verbs import Changed
 
 
 @click.command()
@@ -30,12 +24,11 @@ REPORT_LEASE_S = 60.0
 @json_option
 def pause(objective: str, as_json: bool) -> None:
     """Pause an objective: no worker makes a further call for it."""
+    from babyagi import verbs
     from babyagi.cli.session import pick_objective, touch, with_store
 
     async def change(store: TaskStore) -> Row:
-        found = touch(await pick_objective(store, objective))
-        found = await store.pause_objective(found.id)
-        return found, await store.counts(found.id)
+        return await verbs.pause(store, touch(await pick_objective(store, objective)))
 
     _say(with_store(change, changes=True), as_json)
 
@@ -45,37 +38,13 @@ def pause(objective: str, as_json: bool) -> None:
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
     """End an objective; what was found is kept, with a report."""
+    from babyagi import verbs
     from babyagi.cli.session import pick_objective, touch, with_store
-    from babyagi.cli.views import serving
-    from babyagi.tasks import StopReason
 
     async def change(store: TaskStore) -> Row:
-        found = touch(await pick_objective(store, objective))
-        found = await store.end_objective(
-            found.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
-        )
-        if not found.has_report and not serving(await store.workers(), found.id):
-            await _write_report(store, found.id)
-        return await store.objective(found.id), await store.counts(found.id)
+        return await verbs.cancel(store, touch(await pick_objective(store, objective)))
 
     _say(with_store(change, changes=True), as_json)
-
-
-async def _write_report(store: TaskStore, objective_id: int) -> None:
-    """Nobody is at work who would do it, and no model is asked."""
-    from babyagi.backends import utc_now
-    from babyagi.home import new_worker_id
-    from babyagi.reporting import write_without_model
-    from babyagi.tasks import Worker
-
-    writer = Worker(
-        id=new_worker_id("cancel"),
-        name="cancel",
-        host=socket.gethostname(),
-        pid=os.getpid(),
-        lease_until=utc_now(),
-    )
-    await write_without_model(store, objective_id, writer=writer, lease_s=REPORT_LEASE_S)
 
 
 @click.command()
@@ -88,6 +57,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     So can one that stalled, failed, or was left unmet.
     """
 
+    from babyagi import verbs
     from babyagi.cli.session import pick_objective, touch, with_store
 
     given = parse_flags(limits)
@@ -99,12 +69,10 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     async def change(store: TaskStore) -> Row:
         before = touch(await pick_objective(store, objective))
-        found = await store.extend_objective(
-            before.id, limits=dataclasses.replace(before.spec.limits, **given)
-        )
+        found, counts = await verbs.extend(store, before, given)
         if not as_json and before.stop_reason is not None and found.stop_reason is None:
             echo(f"Objective {found.id} had ended ({before.stop_reason}), and is open again.")
-        return found, await store.counts(found.id)
+        return found, counts
 
     _say(with_store(change, changes=True), as_json)
 
@@ -114,8 +82,8 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective for good, with all that belongs to it."""
-    from babyagi.cli.objectives import delete_whole
     from babyagi.cli.session import load, pick_objective, with_store
+    from babyagi.verbs import delete_whole
 
     settings = load().settings
 
@@ -149,7 +117,8 @@ def _is_confirmed(objective: Objective) -> bool:
 
 
 def _say(row: Row, as_json: bool) -> None:
-    from babyagi.cli import json_shapes, render
+    from babyagi import json_shapes
+    from babyagi.cli import render
 
     objective, counts = row
     if as_json:
@@ -192,22 +161,12 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
     An objective that has ended is open again then, unless it was cancelled.
     """
-    from babyagi.app import require_room
-    from babyagi.tasks import ObjectiveStatus, Place, Proposal
+    from babyagi import verbs
+    from babyagi.tasks import Place
 
-    async def change(store: TaskStore, found: Objective) -> Json:
-        for task_id in after:
-            await store.task(found.id, task_id)
-        if found.status is ObjectiveStatus.ENDED:
-            require_room(found)
-        plan = await store.add_tasks(
-            found.id, [Proposal(name=name, after=after)], to=Place.FIRST if first else Place.LAST
-        )
-        if not plan.added:
-            raise SettingsError(
-                "the name of the task is empty", fix='babyagi tasks add "what to do"', guide="tasks"
-            )
-        return _reopened(_said(plan.added[0], "is queued"), found)
+    async def change(store: TaskStore, found: Objective) -> Changed:
+        to = Place.FIRST if first else Place.LAST
+        return await verbs.add_task(store, found, name, to=to, after=after)
 
     _change(change, objective, as_json)
 
@@ -225,10 +184,12 @@ def move(
     task_id: int, first: bool, last: bool, before: int | None, objective: str, as_json: bool
 ) -> None:
     """Put a queued task at another place of the list."""
+    from babyagi import verbs
+
     to = _place(first=first, last=last, before=before)
 
-    async def change(store: TaskStore, found: Objective) -> Json:
-        return _said(await store.move_task(found.id, task_id, to=to), "is moved")
+    async def change(store: TaskStore, found: Objective) -> Changed:
+        return await verbs.move_task(store, found, task_id, to=to)
 
     _change(change, objective, as_json)
 
@@ -257,12 +218,10 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
     its place in the list, also for the tasks that come after it.
     """
 
-    async def change(store: TaskStore, found: Objective) -> Json:
-        said = _said(
-            await store.replace_task(found.id, task_id, name=name),
-            f"takes the place of task {task_id}, which is cancelled",
-        )
-        return {**said, "replaced_task_id": task_id}
+    from babyagi import verbs
+
+    async def change(store: TaskStore, found: Objective) -> Changed:
+        return await verbs.edit_task(store, found, task_id, name)
 
     _change(change, objective, as_json)
 
@@ -277,8 +236,10 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
     Tasks that come after it need not wait for it.
     """
 
-    async def change(store: TaskStore, found: Objective) -> Json:
-        return _said(await store.cancel_task(found.id, task_id), "is cancelled")
+    from babyagi import verbs
+
+    async def change(store: TaskStore, found: Objective) -> Changed:
+        return await verbs.skip_task(store, found, task_id)
 
     _change(change, objective, as_json)
 
@@ -293,57 +254,28 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
     An objective that ended goes on with `babyagi resume` then.
     """
 
-    from babyagi.app import require_room
-    from babyagi.tasks import ObjectiveStatus
-    from babyagi.taskstore.limits import find_used_up
+    from babyagi import verbs
 
-    async def change(store: TaskStore, found: Objective) -> Json:
-        if found.status is ObjectiveStatus.ENDED and find_used_up(found) != "tasks":
-            require_room(found)  # a task that was begun before counts no more
-        task = await store.retry_task(found.id, task_id)
-        return _reopened(_said(task, f"is queued for try {task.try_no}"), found)
+    async def change(store: TaskStore, found: Objective) -> Changed:
+        return await verbs.retry_task(store, found, task_id)
 
     _change(change, objective, as_json)
 
 
-def _reopened(said: Json, before: Objective) -> Json:
-    """What is said of the change, and that the objective is open again where it had ended."""
-    from babyagi.tasks import ObjectiveStatus
-
-    is_reopened = before.status is ObjectiveStatus.ENDED
-    went_on = (
-        f"; objective {before.id} is open again: babyagi resume --objective {before.id}"
-        if is_reopened
-        else ""
-    )
-    return {**said, "words": said["words"] + went_on, "is_reopened": is_reopened}
-
-
-def _said(task: Task, words: str) -> Json:
-    from babyagi.cli.json_shapes import VERSION, task_shape
-
-    return {
-        "v": VERSION,
-        "objective_id": task.objective_id,
-        "task": task_shape(task),
-        "words": words,
-    }
-
-
 def _change(
-    change: Callable[[TaskStore, Objective], Awaitable[Json]], objective: str, as_json: bool
+    change: Callable[[TaskStore, Objective], Awaitable[Changed]], objective: str, as_json: bool
 ) -> None:
     """Make the change in the objective that is meant, and say what came of it."""
     from babyagi.cli.session import pick_objective, touch, with_store
+    from babyagi.json_shapes import changed_shape
 
     selector, as_json = with_group_options(click.get_current_context(), objective, as_json)
 
-    async def work(store: TaskStore) -> Json:
+    async def work(store: TaskStore) -> Changed:
         return await change(store, touch(await pick_objective(store, selector)))
 
-    said = with_store(work, changes=True)
-    words = said.pop("words")
+    changed = with_store(work, changes=True)
     if as_json:
-        print_json(said)
+        print_json(changed_shape(changed))
     else:
-        echo(f"Task {said['task']['id']} ({fit(said['task']['name'], NAME_WIDTH)}) {words}.")
+        echo(f"Task {changed.task.id} ({fit(changed.task.name, NAME_WIDTH)}) {changed.words}.")

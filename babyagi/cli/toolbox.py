@@ -13,7 +13,7 @@ from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe
 from babyagi.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from babyagi.cli.json_shapes import Json
+    from babyagi.json_shapes import Json
     from babyagi.settings.fields import Settings
     from babyagi.tools.base import Observation, Tool
     from babyagi.tools.mcp import McpServer

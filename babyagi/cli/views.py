@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from babyagi import events
-from babyagi.cli.json_shapes import event_shape, pick, to_json
 from babyagi.cli.render import render_cost, render_duration
 from babyagi.cli.text import (
     Line,
@@ -20,10 +19,12 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.index.indexer import describe_trouble
+from babyagi.json_shapes import event_shape
 from babyagi.redaction import redact
 from babyagi.tasks import Event, Joined, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.transcript import first_line
+from babyagi.verbs import serving
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
@@ -264,18 +265,6 @@ class JsonView:
 # --------------------------------------------------------------------------------------------------
 
 
-def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
-    """Those with a living lease that serve the objective and are not hindered there."""
-    return [
-        worker
-        for worker in workers
-        if worker.lease_left_s >= 0
-        and any(
-            one.objective_id == objective_id and not one.blocked_reason for one in worker.joined
-        )
-    ]
-
-
 def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
     """`2 workers`, or that nobody is at work."""
     n_serving = len(serving(workers, objective_id))
@@ -321,19 +310,3 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
         f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}",
         Style.PLAIN,
     )
-
-
-def worker_shape(worker: Worker) -> dict[str, Any]:
-    """One entry of `workers --json`."""
-    return {
-        **pick(worker, "id name host pid home since lease_left_s"),
-        "objectives": [
-            {
-                **pick(one, "objective_id since"),
-                "hindrance": one.blocked_reason,
-                "tasks": to_json(one.task_ids),
-                "duties": to_json(one.duties),
-            }
-            for one in worker.joined
-        ],
-    }

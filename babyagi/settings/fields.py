@@ -34,6 +34,7 @@ from babyagi.settings.values import (
     parse_switch,
     parse_task_store,
     parse_text,
+    parse_token,
     parse_url,
     seconds,
     whole,
@@ -549,6 +550,45 @@ class Settings(ObjectiveFields):
         ),
     )
 
+    serve_host: str = field(
+        default="127.0.0.1",
+        metadata=declare(
+            "BABYAGI_SERVE_HOST --host",
+            "The address that `serve` listens at. One that other machines reach needs "
+            "BABYAGI_SERVE_TOKEN.",
+            metavar="ADDRESS",
+            section="Serving",
+        ),
+    )
+    serve_port: int = field(
+        default=8642,
+        metadata=declare(
+            "BABYAGI_SERVE_PORT --port",
+            "The port that `serve` listens at; 0 for any free one.",
+            parse=whole(0, 65_535),
+            metavar="PORT",
+        ),
+    )
+    serve_names: tuple[str, ...] = field(
+        default=(),
+        metadata=declare(
+            "BABYAGI_SERVE_NAMES",
+            "Names, beside its address, by which browsers and programs may ask for `serve`; with "
+            "the port where it is not the usual one.",
+            parse=parse_hosts,
+            metavar="HOSTS",
+            default_text="none",
+        ),
+    )
+    serve_token: Secret = field(
+        default=NO_SECRET,
+        metadata=declare(
+            "BABYAGI_SERVE_TOKEN",
+            "The token that programs send to `serve`, at least 20 characters.",
+            parse=parse_token,
+            default_text="one is made at the first start",
+        ),
+    )
     https_proxy: Secret = field(
         default=NO_SECRET,
         metadata=declare(
@@ -925,6 +965,22 @@ class Settings(ObjectiveFields):
             and self.llm_model not in MODELS_WITHOUT_ENDPOINT
         )
         return OPENAI_EMBEDDING_MODEL if asks_openai else LOCAL_EMBEDDING_MODEL
+
+    @property
+    def known_secrets(self) -> list[str]:
+        """The keys of these settings, which stand in no log and on no screen."""
+        keys = (
+            self.openai_api_key,
+            self.pinecone_api_key,
+            self.weaviate_api_key,
+            self.serpapi_api_key,
+            self.serper_api_key,
+            self.brave_api_key,
+            self.tavily_api_key,
+            self.searchapi_api_key,
+            self.serve_token,
+        )
+        return [key.reveal() for key in keys if key]
 
     @property
     def effective_log_file(self) -> Path:

@@ -17,6 +17,7 @@ from babyagi.redaction import redact_url
 from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
 MAX_TEXT_BYTES = 1_000_000
+MIN_TOKEN_CHARS = 20
 LEAST_LIMIT = 0.001  # less may be rounded to 0, which takes a limit away
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
@@ -90,6 +91,16 @@ def parse_secret(text: str) -> Secret:
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ValueError("one word of printable ASCII characters")
     return Secret(key)
+
+
+def parse_token(text: str) -> Secret:
+    """A key that nobody can guess."""
+    token = parse_secret(text)
+    if token and len(token.reveal()) < MIN_TOKEN_CHARS:
+        raise ValueError(
+            f"at least {MIN_TOKEN_CHARS} characters, such as of `openssl rand -hex 32`"
+        )
+    return token
 
 
 def parse_notify(text: str) -> Secret:

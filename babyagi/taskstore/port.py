@@ -342,6 +342,20 @@ class Standing:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventHorizon:
+    """How far the events of all objectives are known, at one instant.
+
+    Events of one objective are committed in the order of their ids; those of several need not be.
+    What was given an id up to `newest_id` is committed or gone for good as soon as the `ended` of a
+    later look is at least the `begun` of this one.
+    """
+
+    newest_id: int
+    begun: int
+    ended: int
+
+
 class TaskStore(WorkerStore, Protocol):
     """All the state there is. Async; one instance serves one process."""
 
@@ -817,6 +831,12 @@ class TaskStore(WorkerStore, Protocol):
     async def events(
         self, objective_id: int, *, after_id: int = 0, limit: int = 1000
     ) -> list[Event]: ...
+
+    async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
+        """The events of all objectives after an id, by id; see `EventHorizon`."""
+        ...
+
+    async def event_horizon(self) -> EventHorizon: ...
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int

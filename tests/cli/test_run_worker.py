@@ -4,7 +4,7 @@ import pytest
 
 from babyagi.app import open_app
 from babyagi.cli.root import run_guarded
-from babyagi.cli.run import Wanted, _say_beginning, _show_lines
+from babyagi.cli.run import Wanted, say_beginning, show_lines
 from babyagi.cli.session import close_log
 from babyagi.errors import NotFoundError
 from babyagi.settings.load import load_settings
@@ -148,9 +148,9 @@ async def test_a_worker_says_who_it_is_and_what_it_takes_up(home):
     said: list[str] = []
     settings = homes.settings()
     async with open_app(settings) as app:
-        await _say_beginning(app, said.append)
+        await say_beginning(app, said.append)
         await app.store.create_objective(samples.spec("Learn about tea"), uid="u1")
-        await _say_beginning(app, said.append)
+        await say_beginning(app, said.append)
 
     assert said[1].startswith("  There is nothing to do yet")
     assert said[3:] == ["  objective 1: Learn about tea", "    1 queued; cost so far $0.0000"]
@@ -168,7 +168,7 @@ async def test_what_a_worker_does_is_told_in_lines_and_logged(as_json, capsys, c
         await homes.finish_a_task(store, objective.id)
         return await store.objective(objective.id)
 
-    await _show_lines(store, objective.id, work(), say=said.append, as_json=as_json)
+    await show_lines(store, objective.id, work(), say=said.append, as_json=as_json)
 
     out, err = capsys.readouterr()
     lines = [line for line in (out + err).splitlines() if "task" in line]
@@ -190,4 +190,4 @@ async def test_what_ends_the_work_on_one_objective_is_raised_as_it_is():
         return await store.objective(objective.id)
 
     with pytest.raises(NotFoundError):
-        await _show_lines(store, objective.id, work(), say=lambda _: None, as_json=False)
+        await show_lines(store, objective.id, work(), say=lambda _: None, as_json=False)

@@ -45,7 +45,7 @@ WAITS = set(
     files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level extra_env_files trust_env_file
-    llama gpt_4 search_engine search_url searxng_url web_allow mcp tools_from""".split()
+    llama gpt_4 search_engine search_url searxng_url web_allow mcp tools_from serve_host serve_port serve_names serve_token""".split()
 )
 
 
@@ -130,6 +130,10 @@ HARMFUL = {
     "search_url": "http://127.0.0.1:9",
     "searxng_url": "http://127.0.0.1:9",
     "web_allow": "10.0.0.0/8",
+    "serve_host": "0.0.0.0",
+    "serve_port": "80",
+    "serve_names": "evil.example",
+    "serve_token": "known-to-others-12345",
     "log_file": "x.log",
     "log_level": "debug",
     "extra_env_files": "more.env",

@@ -3134,6 +3134,24 @@ class TaskStoreContract:
         ] == ids[3:5]
         assert rows[5].data == {"name": "B", "parent_id": 1, "after": []}
 
+    async def test_events_of_all_objectives_come_by_id_and_the_horizon_says_up_to_where(
+        self, store
+    ):
+        first, second = await begin(store), await begin(store, "B")
+        before = await store.event_horizon()
+        for objective_id in (second, first, second):
+            await store.append_event(objective_id, kind="x.happened", data={})
+
+        read = await store.events_of_all(after_id=0, limit=1000)
+        ids = [event.id for event in read]
+        assert ids == sorted(set(ids))
+        assert [event.objective_id for event in read][-3:] == [second, first, second]
+        assert await store.events_of_all(after_id=ids[1], limit=2) == read[2:4]
+        after = await store.event_horizon()
+        assert after.newest_id == ids[-1]
+        assert after.ended >= before.begun
+        assert before.newest_id == ids[-4]
+
     async def test_an_appended_event_is_kept_as_it_is(self, store):
         objective_id = await begin(store)
         await store.append_event(

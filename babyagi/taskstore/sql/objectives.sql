@@ -117,6 +117,10 @@ SELECT 1 FROM worker AS w
 -- Events after an id, oldest first.
 SELECT * FROM event WHERE objective_id = :objective_id AND id > :after_id ORDER BY id LIMIT :limit;
 
+-- events_of_all --
+-- Events of all objectives after an id, oldest first.
+SELECT * FROM event WHERE id > :after_id ORDER BY id LIMIT :limit;
+
 -- events_of --
 -- The newest events of some kinds, oldest first.
 SELECT * FROM (SELECT * FROM event WHERE objective_id = :objective_id AND kind IN (SELECT named.value FROM json_each(:kinds) AS named)

@@ -42,7 +42,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import Lease, Plannable, Standing, Verification, Window
+from babyagi.taskstore.port import EventHorizon, Lease, Plannable, Standing, Verification, Window
 from babyagi.taskstore.sql import planning, rows, transitions
 from babyagi.taskstore.sql.access import SqlAccess, Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
@@ -966,6 +966,22 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
     ) -> list[Event]:
         return await self._list(
             objective_id, "events", event_from_row, n_rows=limit, after_id=after_id, limit=limit
+        )
+
+    async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
+        return await self._read(
+            lambda tx: [
+                event_from_row(row)
+                for row in tx.all("events_of_all", after_id=after_id, limit=limit)
+            ],
+            n_rows=limit,
+        )
+
+    async def event_horizon(self) -> EventHorizon:
+        # two reads: whoever got an id before the first had begun before the second
+        newest_id = await self._read(lambda tx: int(tx.all("newest_event")[0]["id"]))
+        return await self._read(
+            lambda tx: EventHorizon(newest_id=newest_id, **dict(tx.all("transactions")[0]))
         )
 
     async def events_of(

@@ -15,14 +15,29 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from babyagi.inbox import Decision, asking_task, asks_for_secret, decisions, describe, read_request
 from babyagi.notify import event_fields
 from babyagi.sources import Sources, sources_shape
-from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage
+from babyagi.tasks import (
+    Event,
+    Objective,
+    Result,
+    Role,
+    Step,
+    Task,
+    TaskStatus,
+    Usage,
+    Worker,
+)
+from babyagi.verbs import number_exchanges, serving
 
 if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
     from babyagi.results import IndexStatus
+    from babyagi.taskstore.port import Verification
+    from babyagi.transcript import Exchange
+    from babyagi.verbs import Changed, Going, Request, Shown, Stand
     from babyagi.why import Reason
 
 
@@ -266,3 +281,142 @@ def models_of(objective: Objective) -> set[str]:
 def is_rehearsal(objective: Objective) -> bool:
     """Whether no language model is asked for this objective."""
     return model_of(objective) == "rehearsal"
+
+
+def stand_shape(stand: Stand) -> Json:
+    """What `status --json` prints."""
+    return {
+        **status_shape(stand.objective, stand.counts),
+        "index_trouble": stand.index_trouble,
+        "why": why_shape(stand.reason),
+        "n_workers": len(serving(stand.workers, stand.objective.id)),
+    }
+
+
+def listed_task_shape(task: Task, reason: Reason) -> Json:
+    """One row of `tasks --json`."""
+    return {**task_shape(task), "why": why_shape(reason)}
+
+
+def changed_shape(changed: Changed) -> Json:
+    """What `tasks add|move|edit|skip` and `retry` print with `--json`."""
+    shape: Json = {
+        "v": VERSION,
+        "objective_id": changed.task.objective_id,
+        "task": task_shape(changed.task),
+    }
+    if changed.is_reopened is not None:
+        shape["is_reopened"] = changed.is_reopened
+    if changed.replaced_task_id is not None:
+        shape["replaced_task_id"] = changed.replaced_task_id
+    return shape
+
+
+def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
+    """What `submit --json` prints."""
+    return {
+        "v": VERSION,
+        "objective_id": objective.id,
+        "uid": objective.uid,
+        "is_new": is_new,
+        "status": objective.status.value,
+    }
+
+
+def worker_shape(worker: Worker) -> Json:
+    """One entry of `workers --json`."""
+    return {
+        **pick(worker, "id name host pid home since lease_left_s"),
+        "objectives": [
+            {
+                **pick(one, "objective_id since"),
+                "hindrance": one.blocked_reason,
+                "tasks": to_json(one.task_ids),
+                "duties": to_json(one.duties),
+            }
+            for one in worker.joined
+        ],
+    }
+
+
+def request_shape(request: Request) -> Json:
+    """One entry of `inbox --json`. `seen` stands for what the call would change as it is shown in
+    `lines`, each with its sign; empty where nothing is to be seen."""
+    step, task = request.step, request.task
+    tool, arguments = read_request(step)
+    preview = request.preview
+    return {
+        "number": step.id,
+        "objective_id": step.objective_id,
+        "task_id": task.id,
+        "task": task.name,
+        "kind": step.kind,
+        "state": step.state.value,
+        "question": describe(step),
+        "tool": tool,
+        "arguments": dict(arguments),
+        "decisions": [decision.value for decision in decisions(step)],
+        "asked_at": step.created_at.isoformat(),
+        "model": request.model,
+        "origins": list(request.origins),
+        "asks_for_secret": asks_for_secret(step),
+        "preview": preview.note if preview is not None else request.trouble,
+        "seen": preview.state if preview is not None else "",
+        "lines": to_json(preview.lines) if preview is not None else [],
+    }
+
+
+def decided_shape(step: Step, decision: Decision) -> Json:
+    """What `answer`, `approve` and `reject` print with `--json`."""
+    return {
+        "v": VERSION,
+        "number": step.id,
+        "decision": decision.value,
+        "objective_id": step.objective_id,
+        "task_id": asking_task(step),
+    }
+
+
+def going_shape(deleted: Sequence[Going]) -> Json:
+    """What `objectives prune --json` prints."""
+    return {"v": VERSION, "deleted": [going.objective.id for going in deleted]}
+
+
+def verification_shape(found: Verification) -> Json:
+    """What `journal verify --json` prints."""
+    return {
+        "v": VERSION,
+        **pick(found, "n_rows n_steps n_results"),
+        "damages": list(found.damages),
+    }
+
+
+def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
+    """What `show --json` prints: a task, or a duty.
+
+    Args:
+        secrets: that no text may show. only: this step alone.
+    """
+    exchanges = list(number_exchanges(shown, secrets, only))
+    steps = [_exchange_shape(exchange, shown) for exchange in exchanges]
+    abandoned = [{"at": event.at.isoformat(), **dict(event.data)} for event in shown.abandoned]
+    if shown.task is None:
+        duty = shown.duty.value if shown.duty is not None else ""
+        return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
+    shape = show_shape(shown.task, result=shown.result, steps=shown.steps, sources=shown.sources)
+    why = why_shape(shown.reason) if shown.reason is not None else None
+    return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
+
+
+def _exchange_shape(exchange: Exchange, shown: Shown) -> Json:
+    step = exchange.step
+    return {
+        **step_shape(step),
+        "usage": usage_shape(step.usage, has_price=shown.objective.spec.has_price),
+        "n": exchange.n,
+        "owner": step.owner,
+        "title": exchange.title,
+        "took_s": exchange.took_s,
+        "parts": [pick(part, "label text is_said_before") for part in exchange.parts],
+        "missing": exchange.missing,
+    }

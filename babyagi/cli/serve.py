@@ -1,0 +1,168 @@
+"""The commands of the server: serve, and open, which lets a browser or a program in."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from babyagi.cli.options import given_flags, json_option, setting_options
+from babyagi.cli.text import echo, print_json, warn
+from babyagi.errors import SettingsError
+
+if TYPE_CHECKING:
+    from babyagi.settings.load import Loaded
+
+LEVELS = ("read", "steer", "admin")
+MODULES = ("starlette", "uvicorn", "jinja2")
+ASK_TIMEOUT_S = 5.0
+
+
+@click.command()
+@setting_options(
+    ("serve_host", "serve_port", "concurrency", "files", "mcp", "tools_from", "use_my_model")
+)
+@click.option(
+    "--no-work", "is_idle", is_flag=True, help="Only answer; workers elsewhere do the work."
+)
+@json_option
+def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
+    """Work as `worker` does, and answer HTTP: a board, an API, events.
+
+    It listens on this machine alone, unless BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the
+    calls in flight end. With --json every event is one line.
+    """
+    from babyagi.backends import require_result_store
+    from babyagi.cli.preflight import require_embedder
+    from babyagi.cli.session import load
+
+    require_serve()
+    loaded = load(given_flags(flags))
+    from babyagi.serve.server import require_door
+
+    require_door(loaded.settings)
+    if not is_idle:
+        require_result_store(loaded.settings)
+        require_embedder(loaded.settings)
+    return asyncio.run(_serve(loaded, works=not is_idle, as_json=as_json))
+
+
+async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
+    from babyagi.app import open_app
+    from babyagi.cli.run import say_beginning, show_lines, tell, tell_notices
+    from babyagi.serve.server import serve as serve_app
+
+    say = warn if as_json else echo
+    async with open_app(loaded.settings, tell=tell) as app:
+        tell_notices(loaded.notices)
+        if works:
+            await say_beginning(app, say)
+        around = partial(show_lines, app.store, say=say, as_json=as_json)
+        signal_number = await serve_app(app, works=works, around=around, say=say)
+    say("This server has signed off; what it held is free for others.")
+    return 0 if signal_number is None else 128 + signal_number
+
+
+def require_serve() -> None:
+    """Raises SettingsError where the extra is missing."""
+    missing = [name for name in MODULES if find_spec(name) is None]
+    if missing:
+        raise SettingsError(
+            "the server's packages are not installed",
+            why=f"there is no Python module {missing[0]} here",
+            fix="pip install 'babyagi-daemon[serve]'",
+            guide="serve",
+        )
+
+
+@click.command("open")
+@click.option(
+    "--token",
+    "token_level",
+    type=click.Choice(LEVELS),
+    help="Print a token of this level for a program, and open nothing.",
+)
+@click.option(
+    "--level",
+    type=click.Choice(LEVELS),
+    default="admin",
+    show_default=True,
+    help="What the browser may do.",
+)
+@click.option(
+    "--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser."
+)
+@json_option
+def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) -> None:
+    """Open the board of the server that runs here.
+
+    The address works once, within two minutes. With --token a program's key is printed.
+    """
+    from babyagi.cli.session import NOTHING, load
+    from babyagi.settings.fields import Settings
+
+    require_serve()
+    settings: Settings = load(needs=NOTHING).settings
+    if token_level is not None:
+        token = _find_token(settings, token_level)
+        print_json({"v": 1, "token": token}) if as_json else echo(token)
+        return
+    url = asyncio.run(_make_address(settings, level))
+    if as_json:
+        print_json({"v": 1, "url": url})
+    elif is_printed or not _browse(url):
+        echo(url)
+    else:
+        echo("The board is open in your browser.")
+
+
+def _find_token(settings: Any, level: str) -> str:
+    from babyagi.serve.door import Keys, Level
+    from babyagi.serve.server import find_token
+
+    keys = Keys(find_token(settings), now_s=lambda: 0.0, new_word=lambda: "")
+    return keys.token(Level[level.upper()])
+
+
+async def _make_address(settings: Any, level: str) -> str:
+    """Ask the server for a one-time code. Raises `SettingsError` where it does not answer."""
+    import httpx2
+
+    from babyagi.serve.server import find_token, read_address
+
+    url = read_address(settings.home)
+    if not url:
+        raise _no_server("no server of this home has left its address")
+    headers = {"authorization": f"Bearer {find_token(settings)}"}
+    # whatever it listens at, this machine reaches it here
+    near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+    try:
+        async with httpx2.AsyncClient(timeout=ASK_TIMEOUT_S, trust_env=False) as client:
+            answer = await client.post(
+                f"{near}/api/v1/codes", json={"level": level}, headers=headers
+            )
+    except httpx2.HTTPError as error:
+        raise _no_server(f"{near} does not answer: {type(error).__name__}") from error
+    if answer.status_code != 201:
+        raise _no_server(f"{near} answers with {answer.status_code}: it has another token")
+    return f"{near}/open?code={answer.json()['code']}"
+
+
+def _no_server(why: str) -> SettingsError:
+    return SettingsError("there is no server to open", why=why, fix="babyagi serve", guide="serve")
+
+
+def _browse(url: str) -> bool:
+    import webbrowser
+
+    from babyagi.cli.text import is_person_there
+
+    if not is_person_there():
+        return False
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False

@@ -1,0 +1,1 @@
+"""The server: the API, the events and the board. It asks what the command line asks."""

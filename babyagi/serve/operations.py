@@ -1,0 +1,890 @@
+"""The API: one operation for each verb of the command line that asks or steers the task store.
+
+An operation reads what was sent, calls the verb, and gives its JSON; it decides nothing itself. The
+document of the API (OpenAPI) is made from the list at the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from babyagi import json_shapes, verbs
+from babyagi.app import App
+from babyagi.backends import describe_index, utc_now
+from babyagi.errors import NotFoundError, SettingsError
+from babyagi.inbox import Decision
+from babyagi.reporting import load_page, load_report, load_sources
+from babyagi.results import load_index_status
+from babyagi.serve.door import Keys, Level
+from babyagi.serve.feed import Feed
+from babyagi.serve.wire import Answer, BadRequestError
+from babyagi.settings.fields import declared_fields
+from babyagi.tasks import Limits, Objective, Place, Step, Task, TaskStatus
+from babyagi.taskstore.port import TaskStore
+from babyagi.why import explain_tasks, find_facts
+
+if TYPE_CHECKING:
+    from babyagi.settings.fields import Settings
+
+LATEST = "latest"
+MAX_ID_DIGITS = 15
+MAX_LISTED = 1_000
+MAX_KEY_CHARS = 255
+MAX_TEXT_CHARS = 100_000
+OBJECT, LIST, TEXT = "object", "array", ""  # what an operation gives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What operations work with."""
+
+    app: App
+    feed: Feed
+    keys: Keys
+    submitting: asyncio.Lock
+
+    @property
+    def store(self) -> TaskStore:
+        return self.app.store
+
+    @property
+    def settings(self) -> Settings:
+        return self.app.settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to an operation, read: `path` has the names of the address, `key` the word by
+    which a repetition of the same request is known."""
+
+    desk: Desk
+    path: Mapping[str, str]
+    query: Any
+    body: Any
+    key: str = ""
+
+    @property
+    def store(self) -> TaskStore:
+        return self.desk.store
+
+    async def objective(self) -> Objective:
+        return await pick_objective(self.store, self.path["objective"])
+
+    def task_id(self) -> int:
+        return parse_id(self.path["task"], "task")
+
+
+async def pick_objective(store: TaskStore, selector: str) -> Objective:
+    """The objective of a number, or the newest one for `latest`. Raises `NotFoundError`."""
+    if selector != LATEST:
+        return await store.objective(parse_id(selector, "objective"))
+    newest = await store.objectives(limit=1)
+    if not newest:
+        raise NotFoundError("there is no objective yet", fix="POST /api/v1/objectives")
+    return newest[0]
+
+
+def parse_id(text: str, what: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS):
+        raise NotFoundError(f"there is no such {what}", why="it is named by its number")
+    return int(text)
+
+
+# -- what is sent
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nothing:
+    """No fields."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitFields:
+    """Limits that are set; 0 means no such limit."""
+
+    max_tasks: int | None = None
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
+    max_time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission(LimitFields):
+    """A new objective. What is not given is as in the settings of the server."""
+
+    objective: str
+    first_task: str = ""
+    name: str = ""
+    model: str = ""
+    memory: Literal["objective", "shared"] | None = None
+    planning: Literal["separate", "combined"] | None = None
+    new: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question(LimitFields):
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    name: str
+    first: bool = False
+    after: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """Where to: to an end of the list, or before a task."""
+
+    to: Literal["first", "last"] | None = None
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewName:
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """`seen` of the request as it was shown: what is approved is what was seen."""
+
+    seen: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    older_than_days: float = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilding:
+    embedding_model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewCode:
+    level: Literal["read", "steer", "admin"] = "admin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectivesQuery:
+    words: str = ""
+    state: Literal["active", "ended"] | None = None
+    after: int = 0
+    limit: int = MAX_LISTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksQuery:
+    status: tuple[TaskStatus, ...] = ()
+    after: int = 0
+    limit: int = MAX_LISTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchQuery:
+    text: str
+    k: int = 5
+    all_objectives: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportQuery:
+    format: Literal["json", "md", "html"] = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogQuery:
+    task: int | None = None
+    after: int = 0
+    limit: int = MAX_LISTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowQuery:
+    step: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveQuery:
+    objective: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsQuery:
+    after: str = ""
+
+
+# -- objectives
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_objectives(call: Call) -> Answer:
+    query: ObjectivesQuery = call.query
+    found = await verbs.find_objectives(
+        call.store,
+        query.words.split(),
+        is_ended=query.state == "ended",
+        is_active=query.state == "active",
+    )
+    limit = _within(query.limit, "limit", 1, MAX_LISTED)
+    left = [one for one in found if one.id > query.after]
+    page = left[:limit]
+    shapes = [json_shapes.objective_shape(one, await call.store.counts(one.id)) for one in page]
+    return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
+
+
+async def submit(call: Call) -> Answer:
+    body: Submission = call.body
+    settings = settings_of(call.desk.settings, body)
+    settings.require_objective()
+    async with call.desk.submitting:
+        objective, is_new = await _submit_once(call.desk, settings, body, call.key)
+    return Answer(
+        value=json_shapes.submitted_shape(objective, is_new=is_new), status=201 if is_new else 200
+    )
+
+
+async def _submit_once(
+    desk: Desk, settings: Settings, body: Submission, key: str
+) -> tuple[Objective, bool]:
+    """Submit it, or find what the same key has submitted."""
+    app = desk.app.beside(settings)
+    if not key:
+        return await app.start_objective(always_new=body.new)
+    uid = hashlib.sha256(f"submit:{key}".encode()).hexdigest()[:16]
+    known = await _find_uid(desk.store, uid)
+    if known is None:
+        return await app.start_objective(always_new=body.new, uid=uid)
+    spec = known.spec
+    if (spec.text, spec.initial_task, spec.instance_name) != (
+        settings.objective,
+        settings.initial_task,
+        settings.instance_name,
+    ):
+        raise BadRequestError(
+            422, "this Idempotency-Key has submitted another objective", "use a new one"
+        )
+    return known, False
+
+
+async def _find_uid(store: TaskStore, uid: str) -> Objective | None:
+    return next((one for one in await store.objectives() if one.uid == uid), None)
+
+
+def settings_of(settings: Settings, body: Submission) -> Settings:
+    """The settings with what was sent, read as those of the command line are.
+
+    Raises:
+        SettingsError: a value makes no sense.
+    """
+    texts: dict[str, Any] = {
+        "objective": body.objective,
+        "initial_task": body.first_task,
+        "instance_name": body.name,
+        "llm_model": body.model,
+        "memory": body.memory,
+        "planning": body.planning,
+        **given_limits(body),
+    }
+    values = {name: _parse(name, one) for name, one in texts.items() if one not in (None, "")}
+    more: dict[str, Any] = {}
+    if body.max_cost_usd is not None:
+        more["cost_limit_is_explicit"] = True
+    if body.model:
+        roles = ("execution", "creation", "prioritization", "report")
+        more |= {"model_is_explicit": True, **{f"model_{role}": "" for role in roles}}
+    return replace(settings, **{"objective": "", **values, **more})
+
+
+def _parse(name: str, value: Any) -> Any:
+    text = str(value)
+    try:
+        if len(text) > MAX_TEXT_CHARS:
+            raise ValueError(f"a text of at most {MAX_TEXT_CHARS:,} characters")
+        return declared_fields()[name].parse(text)
+    except ValueError as error:
+        raise SettingsError(
+            f"{name} must be {error}", fix="correct it and send it again", guide="serve"
+        ) from error
+
+
+def given_limits(body: LimitFields) -> dict[str, Any]:
+    """The limits that were sent, each as the settings read it."""
+    names = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
+    given = {name: getattr(body, name) for name in names}
+    return {name: _parse(name, one) for name, one in given.items() if one is not None}
+
+
+async def status(call: Call) -> Answer:
+    stand = await verbs.find_stand(call.store, await call.objective())
+    return Answer(value=json_shapes.stand_shape(stand))
+
+
+async def why_objective(call: Call) -> Answer:
+    reason = await verbs.why_objective(call.store, await call.objective())
+    return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
+
+
+async def delete(call: Call) -> Answer:
+    found = await call.objective()
+    trouble = await verbs.delete_whole(call.store, call.desk.settings, found)
+    return Answer(value={"v": json_shapes.VERSION, "deleted": [found.id], "trouble": trouble})
+
+
+async def prune(call: Call) -> Answer:
+    body: Pruning = call.body
+    days = _within(body.older_than_days, "older_than_days", 0, 36_500)
+    going = await verbs.find_going(call.store, before=utc_now() - timedelta(days=days))
+    for one in going:
+        await verbs.delete_whole(call.store, call.desk.settings, one.objective)
+    return Answer(value=json_shapes.going_shape(going))
+
+
+async def pause(call: Call) -> Answer:
+    return _row(await verbs.pause(call.store, await call.objective()))
+
+
+async def resume(call: Call) -> Answer:
+    return _row(await verbs.resume(call.store, await call.objective()))
+
+
+async def cancel(call: Call) -> Answer:
+    return _row(await verbs.cancel(call.store, await call.objective()))
+
+
+async def extend(call: Call) -> Answer:
+    limits = given_limits(call.body)
+    if not limits:
+        raise BadRequestError(422, "no limit is given", "send one, such as max_tasks")
+    return _row(await verbs.extend(call.store, await call.objective(), limits))
+
+
+async def ask_further(call: Call) -> Answer:
+    body: Question = call.body
+    found, given = await call.objective(), given_limits(body)
+    limits: Limits | None = replace(found.spec.limits, **given) if given else None
+    app = call.desk.app.beside()
+    found = await app.ask_further(found, _short(body.question), limits=limits)
+    return _row((found, await call.store.counts(found.id)))
+
+
+def _row(row: verbs.Row) -> Answer:
+    return Answer(value=json_shapes.status_shape(*row))
+
+
+# -- tasks
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_tasks(call: Call) -> Answer:
+    query: TasksQuery = call.query
+    objective = await call.objective()
+    facts = await find_facts(call.store, objective.id)
+    limit = _within(query.limit, "limit", 1, MAX_LISTED)
+    wanted = query.status or tuple(TaskStatus)
+    after = await call.store.task(objective.id, query.after) if query.after else None
+    found: list[Task] = []
+    async for page in verbs.walk_tasks(
+        call.store, objective.id, wanted, after=after, limit=limit + 1
+    ):
+        found += page
+        if len(found) > limit:
+            break
+    shown = found[:limit]
+    reasons = await explain_tasks(call.store, facts, shown)
+    shapes = [
+        json_shapes.listed_task_shape(task, reason)
+        for task, reason in zip(shown, reasons, strict=True)
+    ]
+    return Answer(value=shapes, next={"after": shown[-1].id} if len(found) > limit else None)
+
+
+async def show_task(call: Call) -> Answer:
+    query: ShowQuery = call.query
+    shown = await verbs.fetch_task(call.store, await call.objective(), call.task_id())
+    return _show(call, shown, only=query.step)
+
+
+async def show_duty(call: Call) -> Answer:
+    query: ShowQuery = call.query
+    duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
+    if duty is None:
+        raise NotFoundError("there is no such duty", why="plan, order, check and report are there")
+    shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)
+    return _show(call, shown, only=query.step)
+
+
+def _show(call: Call, shown: verbs.Shown, *, only: int | None) -> Answer:
+    secrets = call.desk.settings.known_secrets
+    return Answer(value=json_shapes.shown_shape(shown, secrets, only=only))
+
+
+async def why_task(call: Call) -> Answer:
+    reason = await verbs.why_task(call.store, await call.objective(), call.task_id())
+    return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
+
+
+async def add_task(call: Call) -> Answer:
+    body: Addition = call.body
+    to = Place.FIRST if body.first else Place.LAST
+    objective = await call.objective()
+    changed = await verbs.add_task(
+        call.store, objective, _short(body.name), to=to, after=body.after
+    )
+    return Answer(value=json_shapes.changed_shape(changed), status=201)
+
+
+async def move_task(call: Call) -> Answer:
+    body: Move = call.body
+    if (body.to is None) == (body.before is None):
+        raise BadRequestError(
+            422, "it is not said where to", 'send {"to": "first"} or {"before": 3}'
+        )
+    to: Place | int = Place.LAST if body.before is None else body.before
+    to = Place.FIRST if body.to == "first" else to
+    objective = await call.objective()
+    return _changed(await verbs.move_task(call.store, objective, call.task_id(), to=to))
+
+
+async def edit_task(call: Call) -> Answer:
+    body: NewName = call.body
+    objective = await call.objective()
+    return _changed(await verbs.edit_task(call.store, objective, call.task_id(), _short(body.name)))
+
+
+async def skip_task(call: Call) -> Answer:
+    return _changed(await verbs.skip_task(call.store, await call.objective(), call.task_id()))
+
+
+async def retry_task(call: Call) -> Answer:
+    return _changed(await verbs.retry_task(call.store, await call.objective(), call.task_id()))
+
+
+def _changed(changed: verbs.Changed) -> Answer:
+    return Answer(value=json_shapes.changed_shape(changed))
+
+
+# -- results, reports, what happened
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_results(call: Call) -> Answer:
+    found = await call.store.results((await call.objective()).id)
+    return Answer(value=[json_shapes.result_shape(one) for one in found])
+
+
+async def search(call: Call) -> Answer:
+    query: SearchQuery = call.query
+    text = _short(query.text)
+    if not text.strip():
+        raise BadRequestError(422, "there is nothing to search for")
+    k, objective = _within(query.k, "k", 1, 100), await call.objective()
+    async with call.desk.app.beside().open_results(objective) as opened:
+        ranking = await opened.search(text, k=int(k), in_all=query.all_objectives)
+    return Answer(value=json_shapes.search_shape(objective, text, ranking))
+
+
+async def report(call: Call) -> Answer:
+    query: ReportQuery = call.query
+    objective = await call.objective()
+    markdown = await load_report(call.store, objective)
+    name = f"objective-{objective.id}.{query.format}"
+    if query.format == "md":
+        text = markdown.encode("utf-8", "replace")
+        return Answer(text=text, media_type="text/markdown; charset=utf-8", file_name=name)
+    if query.format == "html":
+        page = await load_page(call.store, objective, markdown, now=utc_now())
+        text = page.encode("utf-8", "replace")
+        return Answer(text=text, media_type="text/html; charset=utf-8", file_name=name)
+    sources = await load_sources(call.store, objective)
+    return Answer(value=json_shapes.report_shape(objective, markdown, sources))
+
+
+async def log(call: Call) -> Answer:
+    query: LogQuery = call.query
+    objective = await call.objective()
+    limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
+    found = await call.store.history(
+        objective.id, after_id=query.after, task_id=query.task, limit=limit
+    )
+    shapes = [json_shapes.event_shape(event) for event in found]
+    return Answer(value=shapes, next={"after": found[-1].id} if len(found) == limit else None)
+
+
+# -- the inbox
+# --------------------------------------------------------------------------------------------------
+
+
+async def inbox(call: Call) -> Answer:
+    query: ObjectiveQuery = call.query
+    steps = await _open_steps(call.store, query.objective)
+    settings = call.desk.settings
+    requests = [
+        await verbs.gather_request(call.store, step, settings, among=steps) for step in steps
+    ]
+    return Answer(value=[json_shapes.request_shape(one) for one in requests])
+
+
+async def show_request(call: Call) -> Answer:
+    request = await _request(call)
+    return Answer(value=json_shapes.request_shape(request))
+
+
+async def _open_steps(store: TaskStore, selector: str) -> list[Step]:
+    return await store.inbox((await pick_objective(store, selector)).id if selector else None)
+
+
+async def _request(call: Call) -> verbs.Request:
+    step = await call.store.open_step(parse_id(call.path["number"], "request"))
+    return await verbs.gather_request(call.store, step, call.desk.settings)
+
+
+async def answer(call: Call) -> Answer:
+    body: Words = call.body
+    return await _decide(call, Decision.ANSWER, _short(body.text))
+
+
+async def reject(call: Call) -> Answer:
+    body: Why = call.body
+    return await _decide(call, Decision.REJECT, _short(body.why))
+
+
+async def approve(call: Call) -> Answer:
+    """What is approved is what was seen: where a preview is there, its state is sent along."""
+    body: Seen = call.body
+    request = await _request(call)
+    state = request.preview.state if request.preview is not None else ""
+    if not hmac.compare_digest(body.seen.encode(), state.encode()):
+        raise BadRequestError(
+            409,
+            "what it would change is not what was seen",
+            "look at the request again, and send its `seen`",
+        )
+    return await _decide(call, Decision.APPROVE, "", seen=request)
+
+
+async def _decide(
+    call: Call, decision: Decision, text: str, *, seen: verbs.Request | None = None
+) -> Answer:
+    request = seen or await _request(call)
+    step = await verbs.settle(call.store, request.step, decision, text, seen=seen)
+    return Answer(value=json_shapes.decided_shape(step, decision))
+
+
+# -- the store, its workers and its index
+# --------------------------------------------------------------------------------------------------
+
+
+async def workers(call: Call) -> Answer:
+    return Answer(value=[json_shapes.worker_shape(one) for one in await call.store.workers()])
+
+
+async def index_status(call: Call) -> Answer:
+    query: ObjectiveQuery = call.query
+    store = call.store
+    found = (
+        [await pick_objective(store, query.objective)]
+        if query.objective
+        else await store.objectives()
+    )
+    name = describe_index(call.desk.settings)
+    rows = [await load_index_status(store, one) for one in found]
+    return Answer(value=[json_shapes.index_status_shape(row, index=name) for row in rows])
+
+
+async def index_check(call: Call) -> Answer:
+    objective = await call.objective()
+    async with call.desk.app.beside().open_results(objective) as opened:
+        found = await opened.check()
+    return Answer(value=json_shapes.index_check_shape(objective, found))
+
+
+async def index_rebuild(call: Call) -> Answer:
+    body: Rebuilding = call.body
+    objective, model = await call.objective(), body.embedding_model
+    async with call.desk.app.beside().open_results(objective, model=model) as opened:
+        n_results = await opened.rebuild(lambda _done, _all: None, model=model)
+    return Answer(
+        value={"v": json_shapes.VERSION, "objective_id": objective.id, "n_results": n_results}
+    )
+
+
+async def verify(call: Call) -> Answer:
+    query: ObjectiveQuery = call.query
+    store = call.store
+    id_ = (await pick_objective(store, query.objective)).id if query.objective else None
+    return Answer(value=json_shapes.verification_shape(await store.verify(id_)))
+
+
+async def new_code(call: Call) -> Answer:
+    body: NewCode = call.body
+    return Answer(value={"code": call.desk.keys.new_code(Level[body.level.upper()])}, status=201)
+
+
+def _within(value: float, name: str, least: float, most: float) -> Any:
+    if not least <= value <= most:
+        raise BadRequestError(422, f"{name} must be from {least:,} to {most:,}")
+    return value
+
+
+def _short(text: str) -> str:
+    if len(text) > MAX_TEXT_CHARS:
+        raise BadRequestError(422, f"a text is longer than {MAX_TEXT_CHARS:,} characters")
+    return text
+
+
+# -- the list
+# --------------------------------------------------------------------------------------------------
+
+Run = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One route. `commands` are those of the command line that it is; `says` is its line in the
+    document; `gives` the kind of its answer."""
+
+    method: str
+    path: str
+    run: Run | None
+    says: str
+    level: Level = Level.READ
+    commands: tuple[str, ...] = ()
+    query: type = Nothing
+    body: type | None = None
+    status: int = 200
+    gives: str = OBJECT
+    takes_key: bool = False
+
+    @property
+    def name(self) -> str:
+        return (
+            self.run.__name__
+            if self.run is not None
+            else self.path.strip("/").replace("/", "_").replace("{", "").replace("}", "")
+        )
+
+
+def _look(path: str, run: Run, says: str, *commands: str, **more: Any) -> Operation:
+    return Operation(method="GET", path=path, run=run, says=says, commands=commands, **more)
+
+
+def _change(path: str, run: Run, says: str, *commands: str, **more: Any) -> Operation:
+    with_level = {"level": Level.STEER, "body": Nothing, **more}
+    return Operation(method="POST", path=path, run=run, says=says, commands=commands, **with_level)
+
+
+_ONE = "/objectives/{objective}"
+_TASK = f"{_ONE}/tasks/{{task}}"
+
+OPERATIONS: tuple[Operation, ...] = (
+    _look(
+        "/objectives",
+        list_objectives,
+        "List objectives, the newest last.",
+        "objectives",
+        "objectives list",
+        query=ObjectivesQuery,
+        gives=LIST,
+    ),
+    _change(
+        "/objectives",
+        submit,
+        "Put an objective on the board, for workers.",
+        "submit",
+        body=Submission,
+        status=201,
+        takes_key=True,
+    ),
+    _change(
+        "/objectives/prune",
+        prune,
+        "Delete for good what ended long ago, and what never got an answer.",
+        "objectives prune",
+        level=Level.ADMIN,
+        body=Pruning,
+    ),
+    _look(_ONE, status, "Show how an objective stands.", "status"),
+    Operation(
+        method="DELETE",
+        path=_ONE,
+        run=delete,
+        commands=("delete",),
+        level=Level.ADMIN,
+        says="Delete an objective for good, with all that belongs to it.",
+    ),
+    _look(f"{_ONE}/why", why_objective, "Say why an objective does not move.", "why"),
+    _change(f"{_ONE}/pause", pause, "Pause: no worker makes a further call.", "pause"),
+    _change(f"{_ONE}/resume", resume, "Let the workers go on with it.", "resume"),
+    _change(f"{_ONE}/cancel", cancel, "End it; what was found is kept.", "cancel"),
+    _change(f"{_ONE}/extend", extend, "Set new limits.", "extend", body=LimitFields),
+    _change(
+        f"{_ONE}/questions",
+        ask_further,
+        "Ask something further of it.",
+        "run --continue",
+        body=Question,
+    ),
+    _look(
+        f"{_ONE}/tasks",
+        list_tasks,
+        "List its tasks in their order.",
+        "tasks",
+        "tasks list",
+        query=TasksQuery,
+        gives=LIST,
+    ),
+    _change(f"{_ONE}/tasks", add_task, "Add a task.", "tasks add", body=Addition, status=201),
+    _look(_TASK, show_task, "Show a task with its prompts and calls.", "show", query=ShowQuery),
+    _look(f"{_TASK}/why", why_task, "Say why a task does not run.", "why"),
+    _change(f"{_TASK}/move", move_task, "Move a queued task.", "tasks move", body=Move),
+    _change(
+        f"{_TASK}/edit",
+        edit_task,
+        "Put another task in the place of a queued one.",
+        "tasks edit",
+        body=NewName,
+    ),
+    _change(f"{_TASK}/skip", skip_task, "Cancel a queued or waiting task.", "tasks skip"),
+    _change(f"{_TASK}/retry", retry_task, "Try a task again that was given up.", "retry"),
+    _look(
+        f"{_ONE}/duties/{{duty}}",
+        show_duty,
+        "Show the objective's own calls.",
+        "show",
+        query=ShowQuery,
+    ),
+    _look(
+        f"{_ONE}/results",
+        list_results,
+        "List what the finished tasks found.",
+        "results",
+        "results list",
+        gives=LIST,
+    ),
+    _look(
+        f"{_ONE}/results/search",
+        search,
+        "Find the results that are nearest to a text.",
+        "results search",
+        query=SearchQuery,
+    ),
+    _look(
+        f"{_ONE}/report",
+        report,
+        "Give the report, as JSON, Markdown or a page.",
+        "report",
+        query=ReportQuery,
+        gives=TEXT,
+    ),
+    _look(
+        f"{_ONE}/log",
+        log,
+        "List what happened, an entry for each event.",
+        "log",
+        query=LogQuery,
+        gives=LIST,
+    ),
+    Operation(
+        method="GET",
+        path=f"{_ONE}/events",
+        run=None,
+        commands=("watch",),
+        query=EventsQuery,
+        gives=TEXT,
+        says="Send its events as they come (text/event-stream).",
+    ),
+    Operation(
+        method="GET",
+        path="/events",
+        run=None,
+        query=EventsQuery,
+        gives=TEXT,
+        says="Send the events of all objectives as they come (text/event-stream).",
+    ),
+    _look(
+        "/inbox", inbox, "List what waits for a person.", "inbox", query=ObjectiveQuery, gives=LIST
+    ),
+    _look("/inbox/{number}", show_request, "Show one request whole.", "inbox"),
+    _change("/inbox/{number}/answer", answer, "Answer it.", "answer", body=Words),
+    _change("/inbox/{number}/approve", approve, "Allow the call.", "approve", body=Seen),
+    _change("/inbox/{number}/reject", reject, "Refuse it.", "reject", body=Why),
+    _look("/workers", workers, "Show who is at work.", "workers", gives=LIST),
+    _look(
+        "/index",
+        index_status,
+        "Show how many results are indexed.",
+        "index status",
+        query=ObjectiveQuery,
+        gives=LIST,
+    ),
+    _look(f"{_ONE}/index/check", index_check, "Compare the index with the store.", "index check"),
+    _change(
+        f"{_ONE}/index/rebuild",
+        index_rebuild,
+        "Make the index anew.",
+        "index rebuild",
+        level=Level.ADMIN,
+        body=Rebuilding,
+    ),
+    _look(
+        "/journal/verify",
+        verify,
+        "Look for damage in every row.",
+        "journal verify",
+        query=ObjectiveQuery,
+        level=Level.ADMIN,
+    ),
+    _change(
+        "/codes",
+        new_code,
+        "Make a word that opens one browser's session, once and soon.",
+        "open",
+        level=Level.ADMIN,
+        body=NewCode,
+        status=201,
+    ),
+)
+
+WITHOUT_ROUTE: Mapping[str, str] = {
+    "demo": "a person's first look, on a folder of their machine",
+    "run": "works in the terminal that it is typed in; `submit` and the events are the same here",
+    "ask": "asks an agent of a file of that machine, and keeps nothing",
+    "worker": "is a process; `serve` works as it does",
+    "serve": "is this process",
+    "migrate": "needs that no worker lives, and this process may be one",
+    "tools": "looks at what that machine has",
+    "tools list": "looks at what that machine has",
+    "tools test": "calls a tool on that machine",
+    "mcp": "looks at servers that are started on that machine",
+    "mcp list": "starts servers on that machine",
+    "mcp test": "calls a tool of a server on that machine",
+    "config": "shows the environment and files of the terminal that it is typed in",
+    "trust": "asks the person at that folder",
+    "doctor": "looks at the machine that it is typed at; /readyz says whether the store answers",
+    "guide": "prints pages that are installed with the program",
+    "help": "prints pages that are installed with the program",
+    "completion": "is for a shell",
+}
+"""Commands that no operation is, each with the reason."""

@@ -1,0 +1,289 @@
+"""The server process: it listens, works as a worker does unless it is told not to, and ends as a
+worker ends.
+
+It is slow clients' end, too: a head, a body or a reader that takes too long is closed, and where
+too many are there, those that have asked nothing go first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from babyagi import private
+from babyagi.app import App
+from babyagi.backends import open_store, utc_now
+from babyagi.errors import SettingsError
+from babyagi.home import make_home
+from babyagi.serve.application import make_application
+from babyagi.serve.door import Keys, Names, is_local, load_token
+from babyagi.serve.feed import Feed
+from babyagi.serve.operations import Desk
+
+if TYPE_CHECKING:
+    from babyagi.settings.fields import Settings
+    from babyagi.tasks import Objective
+    from babyagi.worker.process import Around
+
+logger = logging.getLogger(__name__)
+
+HEAD_TIMEOUT_S = 10.0
+WRITE_TIMEOUT_S = 20.0
+KEEP_ALIVE_S = 15
+SHUTDOWN_S = 3
+MAX_CONNECTIONS = 600
+MAX_HEAD_BYTES = 32_000
+BACKLOG = 512
+ADDRESS_FILE = "serve_address"
+STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class PatientProtocol(H11Protocol):
+    """HTTP with a bounded patience."""
+
+    _head_timer: asyncio.TimerHandle | None = None
+    _write_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._make_room()
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_timers()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_asking():
+            self._forget_head_timer()
+        elif self._head_timer is None:
+            self._expect_head()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._is_asking():
+            self._forget_head_timer()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(WRITE_TIMEOUT_S, self._give_up)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _is_asking(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _expect_head(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._give_up_idle)
+
+    def _give_up_idle(self) -> None:
+        self._head_timer = None
+        if not self._is_asking():
+            self._give_up()
+
+    def _give_up(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Close one that has asked nothing yet, the newest last."""
+        for other in list(self.connections):
+            if other is not self and isinstance(other, PatientProtocol) and not other._is_asking():
+                other._give_up()
+                return
+        self._give_up()
+
+    def _forget_head_timer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _forget_timers(self) -> None:
+        self._forget_head_timer()
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+
+class _Server(uvicorn.Server):
+    """Signals are the worker's."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A server that listens: its address, and the application's desk."""
+
+    url: str
+    desk: Desk
+
+
+# -- opening
+# --------------------------------------------------------------------------------------------------
+
+
+def find_token(settings: Settings) -> str:
+    """The token that was set, else that of the home."""
+    make_home(settings.home)
+    return settings.serve_token.reveal() or load_token(
+        settings.home, new_token=lambda: secrets.token_urlsafe(32)
+    )
+
+
+def require_door(settings: Settings) -> None:
+    """Raises SettingsError where other machines could ask and no token was set."""
+    if not is_local(settings.serve_host) and not settings.serve_token:
+        raise SettingsError(
+            f"{settings.serve_host} can be reached from other machines, and no token is set",
+            why="only --host 127.0.0.1 goes without one",
+            fix="set BABYAGI_SERVE_TOKEN, such as BABYAGI_SERVE_TOKEN=$(openssl rand -hex 32)",
+            guide="serve",
+        )
+
+
+def listen_at(host: str, port: int) -> socket.socket:
+    """Return a socket that listens. Raises SettingsError where it cannot."""
+    name = "127.0.0.1" if host == "localhost" else host.strip("[]")
+    try:
+        family = socket.AF_INET6 if ":" in name else socket.AF_INET
+        return socket.create_server((name, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise SettingsError(
+            f"nothing can listen at {host}:{port}",
+            why=error.strerror or str(error),
+            fix="babyagi serve --port 0 takes any free port",
+            guide="serve",
+        ) from error
+
+
+def url_of(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def write_address(home: Path, url: str) -> None:
+    """Leave for `babyagi open` where the server is."""
+    private.write_file(home / ADDRESS_FILE, url)
+
+
+def read_address(home: Path) -> str:
+    """Where the last server of this home listens, '' where none does."""
+    with suppress(OSError, UnicodeDecodeError):
+        return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
+    return ""
+
+
+def forget_address(home: Path, url: str) -> None:
+    if read_address(home) == url:
+        (home / ADDRESS_FILE).unlink(missing_ok=True)
+
+
+# -- running
+# --------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Opened]:
+    """Answer HTTP while we are in here, with a connection to the task store of its own for what is
+    heard of it."""
+    settings = app.settings
+    require_door(settings)
+    keys = Keys(
+        find_token(settings),
+        now_s=lambda: utc_now().timestamp(),
+        new_word=lambda: secrets.token_urlsafe(24),
+    )
+    listening = listen_at(settings.serve_host, settings.serve_port)
+    url = url_of(listening)
+    names = Names(
+        port=listening.getsockname()[1], host=settings.serve_host, more=settings.serve_names
+    )
+    try:
+        async with open_store(settings, tell=tell) as store:
+            feed = Feed(store)
+            desk = Desk(app=app, feed=feed, keys=keys, submitting=asyncio.Lock())
+            server = _Server(_configure(desk, names))
+            async with asyncio.TaskGroup() as group:
+                watching = group.create_task(feed.watch())
+                answering = group.create_task(server.serve(sockets=[listening]))
+                write_address(settings.home, url)
+                try:
+                    yield Opened(url=url, desk=desk)
+                finally:
+                    forget_address(settings.home, url)
+                    feed.stop()
+                    server.should_exit = True
+                    await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
+                    watching.cancel()
+                    answering.cancel()
+    finally:
+        listening.close()
+
+
+def _configure(desk: Desk, names: Names) -> uvicorn.Config:
+    return uvicorn.Config(
+        make_application(desk, names),
+        http=PatientProtocol,
+        ws="none",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=SHUTDOWN_S,
+    )
+
+
+async def serve(
+    app: App, *, works: bool, around: Around | None, say: Callable[[str], None]
+) -> int | None:
+    """Answer HTTP, and work where `works` says so, until a signal; return its number."""
+    async with open_server(app, tell=say) as opened:
+        say(f"The board is at {opened.url}; babyagi open opens it.")
+        if works:
+            return await app.serve_all(around or _plainly)
+        return await _wait_for_signal()
+
+
+async def _plainly(_objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+    return await work
+
+
+async def _wait_for_signal() -> int:
+    loop = asyncio.get_running_loop()
+    heard: asyncio.Future[int] = loop.create_future()
+
+    def hear(number: int) -> None:
+        if not heard.done():
+            heard.set_result(number)
+
+    for number in STOPPING_SIGNALS:
+        loop.add_signal_handler(number, hear, number)
+    try:
+        return await heard
+    finally:
+        for number in STOPPING_SIGNALS:
+            loop.remove_signal_handler(number)

@@ -1,0 +1,240 @@
+"""What goes over the wire: requests read within bounds, answers and errors as JSON.
+
+Errors are those of the command line, with the same texts, as problem details (RFC 9457).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from starlette.responses import Response
+
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    IndexUnavailableError,
+    LimitReachedError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    ObjectiveStoppedError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+    find_fix,
+)
+from babyagi.redaction import redact
+from babyagi.shapes import ShapeError, shape_of
+from babyagi.text import clean
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 1_000_000
+BODY_TIMEOUT_S = 15.0
+MAX_NUMBER = 2**53 - 1
+MAX_PARAMETERS = 50
+PROBLEM = "application/problem+json"
+_NO_MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+RETRY_AFTER_S = 2
+
+_STATUS_BY_ERROR: tuple[tuple[type[BabyagiError], int], ...] = (
+    (NotFoundError, 404),
+    (SettingsError, 422),
+    (ObjectiveStoppedError, 409),
+    (LimitReachedError, 409),
+    (StoreUnavailableError, 503),
+    (StoreUnusableError, 503),
+    (IndexUnavailableError, 503),
+    (ModelUnavailableError, 503),
+    (CredentialsError, 409),
+    (ModelRejectedError, 409),
+    (ContextTooLongError, 422),
+)
+
+
+class BadRequestError(Exception):
+    """A request that cannot be read or is not allowed; the texts are ours."""
+
+    def __init__(self, status: int, title: str, detail: str = "") -> None:
+        super().__init__(title)
+        self.status = status
+        self.title = title
+        self.detail = detail
+
+
+# -- reading
+# --------------------------------------------------------------------------------------------------
+
+
+async def read_body(request: Request) -> bytes:
+    """The body, within its bounds of size and time. Raises `BadRequestError`."""
+    said = request.headers.get("content-length", "0")
+    if not (said.isascii() and said.isdecimal() and len(said) < 18) or int(said) > MAX_BODY_BYTES:
+        raise BadRequestError(413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise BadRequestError(
+                        413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes"
+                    )
+    except TimeoutError:
+        raise BadRequestError(408, "the body did not come in time") from None
+    return bytes(body)
+
+
+def parse_body(data: bytes, content_type: str, hint: type) -> Any:
+    """The body as a value of the type; an empty one is an empty object. Raises
+    `BadRequestError`."""
+    if data and content_type.partition(";")[0].strip().casefold() != "application/json":
+        raise BadRequestError(
+            415, "the body is no JSON", "send it with Content-Type: application/json"
+        )
+    try:
+        value = _checked(json.loads(data or b"{}"))
+    except (ValueError, RecursionError):
+        raise BadRequestError(400, "the body is no JSON that can be taken") from None
+    return _read(value, "the body", hint, is_strict=True)
+
+
+def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
+    """The parameters of an address as a value of the type; one that is said twice is a list.
+
+    Raises:
+        BadRequestError: one is unknown, or no such value.
+    """
+    if len(pairs) > MAX_PARAMETERS:
+        raise BadRequestError(400, "the address has too many parameters")
+    fields = shape_of(hint).schema["properties"]
+    value: dict[str, Any] = {}
+    for name, text in pairs:
+        if fields.get(name, {}).get("type") == "array":
+            value.setdefault(name, []).append(clean(text))
+        elif name in value:
+            raise BadRequestError(400, "a parameter of the address is given twice")
+        else:
+            value[name] = clean(text)
+    found = _read(value, "the address", hint, is_strict=False)
+    for name in fields:
+        _require_small(getattr(found, name))
+    return found
+
+
+def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
+    try:
+        return shape_of(hint).read(value, where, is_strict)
+    except ShapeError as error:
+        raise BadRequestError(422, f"{where} is not what is asked for", str(error)) from None
+
+
+def _checked(value: Any) -> Any:
+    """The value with clean texts. Raises ValueError for numbers that no store keeps."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_checked(one) for one in value]
+    if isinstance(value, dict):
+        return {clean(key): _checked(one) for key, one in value.items()}
+    if isinstance(value, int | float) and not abs(value) <= MAX_NUMBER:
+        raise ValueError("a number that is too large")
+    return value
+
+
+def _require_small(value: Any) -> None:
+    if isinstance(value, int | float) and abs(value) > MAX_NUMBER:
+        raise BadRequestError(400, "a number of the address is too large")
+    if isinstance(value, list | tuple):
+        for one in value:
+            _require_small(one)
+
+
+# -- answering
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What an operation gives: JSON, or a text of a type of its own; where the rest of a long list
+    is (`next`, the parameters of its address)."""
+
+    value: Any = None
+    text: bytes | None = None
+    media_type: str = "application/json"
+    file_name: str = ""
+    status: int = 200
+    next: Mapping[str, str | int] | None = None
+
+
+def write_answer(answer: Answer, request: Request) -> Response:
+    """The answer with its tag; 304 where whoever asks has it already."""
+    data = answer.text if answer.text is not None else to_bytes(answer.value)
+    headers = {"cache-control": "no-cache, private"}
+    if answer.next is not None:
+        url = request.url.include_query_params(**answer.next)
+        headers["link"] = f'<{url.path}?{url.query}>; rel="next"'
+    if answer.file_name:
+        headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
+    if request.method in ("GET", "HEAD"):
+        tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+        headers["etag"] = tag
+        known = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
+        if tag in known:
+            return Response(status_code=304, headers=headers)
+    return Response(data, status_code=answer.status, headers=headers, media_type=answer.media_type)
+
+
+def to_bytes(value: Any) -> bytes:
+    """JSON in ASCII without signs of markup, so that no text in it is more than text."""
+    text = json.dumps(value)
+    return text.translate(_NO_MARKUP).encode()
+
+
+def write_problem(
+    status: int, title: str, detail: str = "", *, kind: str = "request", **more: str
+) -> Response:
+    """Problem details; `more` are fields of ours."""
+    said = {key: text for key, text in more.items() if text}
+    body = {"type": f"urn:babyagi:{kind}", "title": title, "status": status, **said}
+    if detail:
+        body["detail"] = detail
+    headers = {"cache-control": "no-store"}
+    if status == 401:
+        headers["www-authenticate"] = 'Bearer realm="babyagi"'
+    if status == 503:
+        headers["retry-after"] = str(RETRY_AFTER_S)
+    return Response(to_bytes(body), status_code=status, headers=headers, media_type=PROBLEM)
+
+
+def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
+    """The error as the command line says it: what happened, why, what to type, where to read."""
+    kind = type(error).__name__.removesuffix("Error")
+    return write_problem(
+        status_of(error),
+        redact(error.what, secrets=secrets),
+        redact(error.why, secrets=secrets),
+        kind="".join(f"-{one.lower()}" if one.isupper() else one for one in kind).lstrip("-"),
+        **{"try": redact(find_fix(error), secrets=secrets), "guide": error.guide},
+    )
+
+
+def status_of(error: BabyagiError) -> int:
+    return next((status for kind, status in _STATUS_BY_ERROR if isinstance(error, kind)), 409)
+
+
+def write_crash(error: Exception) -> Response:
+    logger.error("a request raised what nobody expected", exc_info=error)
+    return write_problem(
+        500, "nobody expected this", "nothing stored is lost; the log has more", kind="unexpected"
+    )

@@ -1,0 +1,575 @@
+"""What a person does with objectives and their tasks: each verb that asks or steers the task store,
+once, for the command line and for the API.
+
+A verb takes a store and gives nouns back; `json_shapes.py` makes JSON of them. Nothing here prints,
+asks a person or chooses which objective is meant.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+from bisect import bisect_left
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from babyagi import events
+from babyagi.errors import BabyagiError, NotFoundError, SettingsError
+from babyagi.home import forget, new_worker_id
+from babyagi.inbox import (
+    APPROVAL,
+    Decision,
+    asking_task,
+    decide,
+    find_origins,
+    name_step,
+    read_request,
+    write_decision,
+)
+from babyagi.sources import NO_SOURCES, Sources, trace_sources
+from babyagi.tasks import (
+    Duty,
+    Event,
+    Objective,
+    ObjectiveStatus,
+    Place,
+    Proposal,
+    Step,
+    StopReason,
+    Task,
+    TaskStatus,
+    Worker,
+)
+from babyagi.taskstore.limits import find_used_up
+from babyagi.transcript import Exchange, read_exchanges
+from babyagi.why import Facts, Reason, explain_objective, explain_task, explain_tasks, find_facts
+
+if TYPE_CHECKING:
+    from babyagi.settings.fields import Settings
+    from babyagi.tasks import Result
+    from babyagi.taskstore.port import TaskStore
+    from babyagi.tools.base import Preview
+
+Row = tuple[Objective, Mapping[TaskStatus, int]]
+
+REPORT_LEASE_S = 60.0
+PAGE = 1000
+OPEN_FIRST = (
+    TaskStatus.RUNNING,
+    TaskStatus.RECORDED,
+    TaskStatus.WAITING,
+    TaskStatus.QUEUED,
+    TaskStatus.DEAD,
+)
+SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
+MAX_EVENTS = 10_000  # of a task, looked through for calls without an outcome
+
+# -- objectives
+# --------------------------------------------------------------------------------------------------
+
+
+async def find_objectives(
+    store: TaskStore,
+    words: Sequence[str] = (),
+    *,
+    is_ended: bool = False,
+    is_active: bool = False,
+) -> list[Objective]:
+    """Those whose text has all the words, oldest first; with `is_ended` or `is_active` only those
+    that have ended, or have not."""
+    return [
+        one
+        for one in await store.objectives()
+        if _is_meant(one, words, is_ended=is_ended, is_active=is_active)
+    ]
+
+
+def _is_meant(
+    objective: Objective, words: Sequence[str], *, is_ended: bool, is_active: bool
+) -> bool:
+    has_ended = objective.status is ObjectiveStatus.ENDED
+    if (is_ended and not has_ended) or (is_active and has_ended):
+        return False
+    text = objective.spec.asked.casefold()
+    return all(word.casefold() in text for word in words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """How an objective stands: how many tasks have each status, who is alive, why results do not
+    get into the index ('' where they do), and why it moves or does not."""
+
+    objective: Objective
+    counts: Mapping[TaskStatus, int]
+    workers: Sequence[Worker]
+    index_trouble: str
+    reason: Reason
+
+
+async def find_stand(store: TaskStore, objective: Objective) -> Stand:
+    from babyagi.index.indexer import find_trouble
+
+    return Stand(
+        objective=objective,
+        counts=await store.counts(objective.id),
+        workers=await store.workers(),
+        index_trouble=await find_trouble(store, objective.id),
+        reason=await why_objective(store, objective),
+    )
+
+
+def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
+    """Those with a living lease that serve the objective and are not hindered there."""
+    return [
+        worker
+        for worker in workers
+        if worker.lease_left_s >= 0
+        and any(
+            one.objective_id == objective_id and not one.blocked_reason for one in worker.joined
+        )
+    ]
+
+
+async def pause(store: TaskStore, objective: Objective) -> Row:
+    found = await store.pause_objective(objective.id)
+    return found, await store.counts(found.id)
+
+
+async def resume(store: TaskStore, objective: Objective) -> Row:
+    """Let whoever serves the store go on with it; nothing works on it here."""
+    found = await store.resume_objective(objective.id)
+    return found, await store.counts(found.id)
+
+
+async def cancel(store: TaskStore, objective: Objective) -> Row:
+    """End it; where nobody is at work who would write its report, it is written without a model."""
+    found = await store.end_objective(
+        objective.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
+    )
+    if not found.has_report and not serving(await store.workers(), found.id):
+        await _write_report(store, found.id)
+    return await store.objective(found.id), await store.counts(found.id)
+
+
+async def _write_report(store: TaskStore, objective_id: int) -> None:
+    from babyagi.backends import utc_now
+    from babyagi.reporting import write_without_model
+
+    writer = Worker(
+        id=new_worker_id("cancel"),
+        name="cancel",
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        lease_until=utc_now(),
+    )
+    await write_without_model(store, objective_id, writer=writer, lease_s=REPORT_LEASE_S)
+
+
+async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, Any]) -> Row:
+    """Set the limits that are given, by the names of their fields."""
+    found = await store.extend_objective(
+        objective.id, limits=dataclasses.replace(objective.spec.limits, **limits)
+    )
+    return found, await store.counts(found.id)
+
+
+async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
+    """Delete the objective, its vectors, and what this home remembers of it; return why the index
+    may keep something, '' where it does not."""
+    from babyagi.backends import drop_collection
+
+    has_results = bool(await store.result_ids(objective.id))
+    await store.delete_objective(objective.id)
+    forget(settings.home, objective.uid)
+    return await drop_collection(settings, objective) if has_results else ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """An objective that is to be deleted, with how many results it has, and why."""
+
+    objective: Objective
+    n_results: int
+    why: str
+
+
+async def find_going(store: TaskStore, *, before: datetime) -> list[Going]:
+    """What ended before a moment, and what never got an answer."""
+    judged = [await _judge(store, one, before=before) for one in await store.objectives()]
+    return [going for going in judged if going is not None]
+
+
+async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Going | None:
+    """Why the objective may go, None where it stays."""
+    if objective.status is ObjectiveStatus.ACTIVE or not (
+        objective.is_set_aside or objective.has_report
+    ):
+        return None
+    n_results = await store.count_results(objective.id)
+    if n_results == 0 and (objective.is_set_aside or objective.has_report):
+        return Going(objective=objective, n_results=0, why="it never got an answer")
+    ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
+    if ended_at < before:
+        why = f"it ended on {ended_at.astimezone():%Y-%m-%d}"
+        return Going(objective=objective, n_results=n_results, why=why)
+    return None
+
+
+# -- the list of tasks: looking
+# --------------------------------------------------------------------------------------------------
+
+
+def count_tasks(facts: Facts, wanted: Sequence[TaskStatus]) -> int:
+    return sum(n for status, n in facts.standing.counts.items() if not wanted or status in wanted)
+
+
+async def choose_pages(
+    store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
+) -> AsyncIterator[list[Task]]:
+    """The tasks to show, in pages. Where not all may be shown and no status was asked for: what is
+    done now, what waits, what comes next, then what was finished last."""
+    objective_id = facts.objective.id
+    if limit and not wanted and count_tasks(facts, wanted) > limit:
+        left = limit
+        for status in OPEN_FIRST:
+            page = await store.tasks_page(objective_id, status=status, limit=left)
+            left -= len(page)
+            yield page
+            if not left:
+                return
+        yield await store.last_finished(objective_id, limit=left)
+        return
+    left = limit or count_tasks(facts, wanted) + PAGE
+    async for page in walk_tasks(store, objective_id, wanted or list(TaskStatus)):
+        yield page[:left]
+        left -= len(page)
+        if left <= 0:
+            return
+
+
+async def walk_tasks(
+    store: TaskStore,
+    objective_id: int,
+    statuses: Sequence[TaskStatus],
+    *,
+    after: Task | None = None,
+    limit: int = 0,
+) -> AsyncIterator[list[Task]]:
+    """The tasks of some statuses in the list's order, from behind a task, page by page; `limit` is
+    how many of a status are read at once, 0 for many."""
+    n_read = limit or PAGE
+    known: dict[TaskStatus, list[Task]] = {status: [] for status in statuses}
+    last: dict[TaskStatus, Task | None] = dict.fromkeys(statuses, after)
+    unread = set(statuses)
+    while unread or any(known.values()):
+        for status in [status for status in unread if not known[status]]:
+            page = await store.tasks_page(
+                objective_id, status=status, after=last[status], limit=n_read
+            )
+            known[status], last[status] = page, page[-1] if page else None
+            if len(page) < n_read:
+                unread.discard(status)
+        # whatever comes before the last one of each page that is not the last page is known
+        end = min((_place(known[status][-1]) for status in unread), default=None)
+        page = []
+        for status, tasks_ in known.items():
+            n = sum(1 for task in tasks_ if end is None or _place(task) <= end)
+            page += tasks_[:n]
+            known[status] = tasks_[n:]
+        yield sorted(page, key=_place)
+
+
+def _place(task: Task) -> tuple[int, int]:
+    return task.rank, task.id
+
+
+async def why_objective(store: TaskStore, objective: Objective) -> Reason:
+    facts = await find_facts(store, objective.id)
+    running = await store.tasks(objective.id, statuses=[TaskStatus.RUNNING])
+    return explain_objective(facts, running=running)
+
+
+async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reason:
+    task = await store.task(objective.id, task_id)
+    statuses = await store.statuses(objective.id, task_ids=task.after)
+    place = await store.place(task) if task.status is TaskStatus.QUEUED else 0
+    facts = await find_facts(store, objective.id)
+    return explain_task(task, facts, status_by_id=statuses, place=place)
+
+
+# -- the list of tasks: changing it while others work on it. Each change is one transaction in the
+# task store, so it needs no word to the workers: their next claim and their next call see it.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A task after a change, and the change in words that follow its name."""
+
+    task: Task
+    words: str
+    is_reopened: bool | None = None  # None where the change could not open its objective again
+    replaced_task_id: int | None = None
+
+
+async def add_task(
+    store: TaskStore, objective: Objective, name: str, *, to: Place, after: Sequence[int] = ()
+) -> Changed:
+    """Add a task; an objective that has ended is open again then, unless it was cancelled."""
+    from babyagi.app import require_room
+
+    for task_id in after:
+        await store.task(objective.id, task_id)
+    if objective.status is ObjectiveStatus.ENDED:
+        require_room(objective)
+    plan = await store.add_tasks(objective.id, [Proposal(name=name, after=tuple(after))], to=to)
+    if not plan.added:
+        raise SettingsError(
+            "the name of the task is empty", fix='babyagi tasks add "what to do"', guide="tasks"
+        )
+    return _reopening(plan.added[0], "is queued", objective)
+
+
+async def move_task(
+    store: TaskStore, objective: Objective, task_id: int, *, to: Place | int
+) -> Changed:
+    return Changed(task=await store.move_task(objective.id, task_id, to=to), words="is moved")
+
+
+async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: str) -> Changed:
+    """Cancel a queued task and put another in its place."""
+    return Changed(
+        task=await store.replace_task(objective.id, task_id, name=name),
+        words=f"takes the place of task {task_id}, which is cancelled",
+        replaced_task_id=task_id,
+    )
+
+
+async def skip_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
+    return Changed(task=await store.cancel_task(objective.id, task_id), words="is cancelled")
+
+
+async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
+    """Try a task again that was given up."""
+    from babyagi.app import require_room
+
+    if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":
+        require_room(objective)  # a task that was begun before counts no more
+    task = await store.retry_task(objective.id, task_id)
+    return _reopening(task, f"is queued for try {task.try_no}", objective)
+
+
+def _reopening(task: Task, words: str, before: Objective) -> Changed:
+    """The change, and that the objective is open again where it had ended."""
+    is_reopened = before.status is ObjectiveStatus.ENDED
+    if is_reopened:
+        words += f"; objective {before.id} is open again: babyagi resume --objective {before.id}"
+    return Changed(task=task, words=words, is_reopened=is_reopened)
+
+
+# -- a task, or a duty of the objective, with all that was asked, said and called for it
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What is shown: a task, or where that is None a duty.
+
+    Attributes:
+        times: the steps of each owner, in their order. n_times: how many owners there are.
+            n_steps_before: of those that are left out.
+        abandoned: events of calls that gave no outcome.
+    """
+
+    objective: Objective
+    duty: Duty | None = None
+    task: Task | None = None
+    result: Result | None = None
+    sources: Sources = NO_SOURCES
+    reason: Reason | None = None
+    times: Mapping[str, Sequence[Step]]
+    n_times: int = 1
+    n_steps_before: int = 0
+    abandoned: Sequence[Event] = ()
+
+    @property
+    def steps(self) -> list[Step]:
+        return [step for steps in self.times.values() for step in steps]
+
+
+async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
+    """A task with all that was done for it."""
+    task = await store.task(objective.id, task_id)
+    owner = f"task:{task_id}"
+    found = await store.results(objective.id, task_ids=[task_id])
+    happened = await store.history(objective.id, task_id=task_id, limit=MAX_EVENTS)
+    (reason,) = await explain_tasks(store, await find_facts(store, objective.id), [task])
+    return Shown(
+        objective=objective,
+        task=task,
+        result=found[0] if found else None,
+        sources=await trace_sources(store, found),
+        reason=reason,
+        times={owner: await store.steps(objective.id, owner=owner)},
+        abandoned=[event for event in happened if event.kind == events.STEP_ABANDONED],
+    )
+
+
+async def fetch_duty(
+    store: TaskStore, objective: Objective, duty: Duty, *, n_times: int = 0, only: int | None = None
+) -> Shown:
+    """A duty with what was done for it the last `n_times`, 0 for always; `only`: the time that has
+    this step, numbered through."""
+    n_by_owner = await store.duty_owners(objective.id, duty=duty)
+    owners = list(n_by_owner)
+    chosen = owners[-n_times:] if n_times else owners
+    if only is not None:
+        ends = list(accumulate(n_by_owner.values()))
+        chosen = owners[bisect_left(ends, only) :][:1]
+    n_before = owners.index(chosen[0]) if chosen else len(owners)
+    happened = await store.events_of(objective.id, kinds=[events.STEP_ABANDONED], limit=MAX_EVENTS)
+    return Shown(
+        objective=objective,
+        duty=duty,
+        times={owner: await store.steps(objective.id, owner=owner) for owner in chosen},
+        n_times=len(owners),
+        n_steps_before=sum(n_by_owner[owner] for owner in owners[:n_before]),
+        abandoned=[event for event in happened if event.data.get("owner") in chosen],
+    )
+
+
+def number_exchanges(
+    shown: Shown, secrets: Sequence[str], only: int | None = None
+) -> Iterator[Exchange]:
+    """The steps of all owners, numbered through; `only` one of them.
+
+    Raises:
+        NotFoundError: there is no step of this number.
+    """
+    n = shown.n_steps_before
+    for steps in shown.times.values():
+        for exchange in read_exchanges(steps, secrets=secrets):
+            n += 1
+            if only in (None, n):
+                yield replace(exchange, n=n)
+    if only is not None and only > n:
+        name = shown.task.id if shown.task is not None else shown.duty
+        has = f"{n} {'step' if n == 1 else 'steps'}"
+        raise NotFoundError(
+            f"there is no step {only}: {f'task {name}' if shown.task else f'{name}'} has {has}",
+            fix=f"babyagi show {name} --objective {shown.objective.id}",
+            guide="looking",
+        )
+
+
+# -- what a person is asked, and what they say
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An open step, and what a person needs to judge it.
+
+    Attributes:
+        model: the name of the model that asks, empty when nobody knows it.
+        name: what a person types for it: `4` for task 4, and more where that is not enough.
+        origins: of all that it had read.
+        preview: what the call would change; None where that cannot be seen from here, and `trouble`
+            says why.
+    """
+
+    step: Step
+    task: Task
+    name: str = ""
+    model: str = ""
+    origins: tuple[str, ...] = ()
+    preview: Preview | None = None
+    trouble: str = ""
+
+
+async def gather_request(
+    store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
+) -> Request:
+    """The step with what a person needs to judge it; `among` are the open steps that it is named
+    among."""
+    task = await store.task(step.objective_id, asking_task(step))
+    steps = await store.steps(step.objective_id, owner=step.owner)
+    models = [
+        other.model
+        for other in steps
+        if other.kind == "model" and other.id < step.id and other.model
+    ]
+    origins = await _trace(store, step.objective_id, find_origins(step, task=task, steps=steps))
+    preview, trouble = None, ""
+    try:
+        preview = await _preview(store, step, settings)
+    except BabyagiError as error:
+        trouble = f"What it would change cannot be seen from here: {error.what}"
+    return Request(
+        step=step,
+        task=task,
+        name=name_step(step, among),
+        model=models[-1] if models else "",
+        origins=origins,
+        preview=preview,
+        trouble=trouble,
+    )
+
+
+async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
+    """The origins, and those of the results among them, back to where they came from."""
+    found, asked = dict.fromkeys(origins), set[int]()
+    while (
+        new := {
+            int(id_)
+            for origin in found
+            if (id_ := origin.removeprefix("result:")).isdecimal() and len(id_) < 18
+        }
+        - asked
+    ):
+        asked |= new
+        for result in await store.results(objective_id, task_ids=sorted(new)):
+            found |= dict.fromkeys(result.origins)
+    return tuple(found)
+
+
+async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
+    """What the call would change of the folder as it is known here. Raises `ToolError`,
+    `SettingsError`."""
+    from asyncio import to_thread
+
+    from babyagi.files import Folder
+    from babyagi.home import remembered_folder
+    from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
+
+    name, arguments = read_request(step)
+    if step.kind != APPROVAL or name not in NEED_A_FOLDER:
+        return None
+    path = settings.files or remembered_folder(
+        settings.home, (await store.objective(step.objective_id)).uid
+    )
+    if path is None:
+        raise SettingsError(
+            "the folder of this objective is not known here",
+            fix="set BABYAGI_FILES to its path",
+            guide="inbox",
+        )
+    (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=Folder(path)))
+    return await tool.preview(arguments) if tool.preview is not None else None
+
+
+async def settle(
+    store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
+) -> Step:
+    """Record what a person said about an open step; `seen` is the request as it was shown to them.
+
+    Raises:
+        SettingsError: this cannot be said about it. NotFoundError: it does not wait any more.
+    """
+    preview = seen.preview if seen is not None else None
+    output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")
+    return await store.answer_step(step.id, output=output)
