@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from babyagi import events
+from babyagi.artifacts import find_artifacts
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
 from babyagi.cli.inbox import Request, gather_request, render_request, settle
-from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
+from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape, result_shape
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
@@ -470,10 +471,12 @@ async def _print_outcome(
     store: TaskStore, objective: Objective, *, code: int, has_report: bool
 ) -> None:
     """The last line of JSON: how it came out."""
+    results = await store.results(objective.id)
+    made = await find_artifacts(store, results)
     shape = outcome_shape(
         objective,
         await store.counts(objective.id),
-        results=await store.results(objective.id),
+        results=[result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
         sources=await load_sources(store, objective),
         exit_code=code,

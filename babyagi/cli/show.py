@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any
 
 from babyagi import events
+from babyagi.artifacts import Made, find_artifacts
 from babyagi.cli.json_shapes import (
     VERSION,
     Json,
@@ -25,6 +26,7 @@ from babyagi.cli.json_shapes import (
 )
 from babyagi.cli.render import (
     REHEARSAL_LINE,
+    render_artifacts,
     render_cost,
     render_duration,
     render_moment,
@@ -103,6 +105,7 @@ class Shown:
     task: Task | None = None
     result: Result | None = None
     sources: Sources = NO_SOURCES
+    made: Sequence[Made] = ()
     reason: Reason | None = None
     times: Mapping[str, Sequence[Step]]
     n_times: int = 1
@@ -149,6 +152,27 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
         echo_lines(render_shown(shown, look, secrets=secrets))
 
 
+def show_artifact(what: str, name: str, *, selector: str) -> None:
+    """Print a file that the result of a task came with, and nothing else."""
+    task_id = _parse_task(what)
+
+    async def fetch(store: TaskStore) -> list[Made]:
+        objective = await pick_objective(store, selector)
+        found = await store.results(objective.id, task_ids=[task_id])
+        return await find_artifacts(store, found)
+
+    made = with_store(fetch)
+    texts = [one.artifact.text for one in made if one.artifact.name == name]
+    if not texts:
+        there = ", ".join(one.artifact.name for one in made) or "none"
+        raise NotFoundError(
+            f"the result of task {task_id} has no file {name!r}; its files: {there}",
+            fix=f"babyagi show {task_id}",
+            guide="looking",
+        )
+    echo(texts[0].removesuffix("\n"))
+
+
 def _parse_task(what: str) -> int:
     if not what.isdecimal() or len(what) > 18:
         raise SettingsError(
@@ -176,6 +200,7 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
         task=task,
         result=found[0] if found else None,
         sources=await trace_sources(store, found),
+        made=await find_artifacts(store, found),
         reason=reason,
         times={owner: await store.steps(objective.id, owner=owner)},
         abandoned=[event for event in happened if event.kind == events.STEP_ABANDONED],
@@ -214,7 +239,13 @@ def _shape(shown: Shown, secrets: Sequence[str], *, only: int | None) -> Json:
     if shown.task is None:
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    shape = show_shape(shown.task, result=shown.result, steps=shown.steps, sources=shown.sources)
+    shape = show_shape(
+        shown.task,
+        result=shown.result,
+        steps=shown.steps,
+        sources=shown.sources,
+        made=shown.made,
+    )
     why = why_shape(shown.reason) if shown.reason is not None else None
     return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
 
@@ -312,10 +343,17 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
     if task.lack is not None and task.lack.what != task.error:
         yield from _text("Lacked:", task.lack.what)
     if shown.result is not None:
-        yield Line("")
-        yield from _text("Result:", shown.result.text)
-        yield from _text("It does not answer:", shown.result.lack)
-        yield from _render_sources(shown, look)
+        yield from _render_result(shown, shown.result, look)
+
+
+def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
+    yield Line("")
+    yield from _text("Result:", result.text)
+    yield from _text("It does not answer:", result.lack)
+    yield from _render_sources(shown, look)
+    if shown.made:
+        yield Line("Files:", Style.BOLD)
+        yield from render_artifacts(shown.made)
 
 
 def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:

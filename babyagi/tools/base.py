@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
-from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role
+from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step
 from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -54,6 +54,16 @@ class Observation:
             ),
             is_error=fields["is_error"],
         )
+
+
+def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
+    """What the tool calls among the steps gave; those of another version are left out."""
+    for step in steps:
+        if step.kind in ("tool", "once") and step.output is not None:
+            try:
+                yield Observation.from_json(step.output)
+            except (ValueError, KeyError, TypeError):
+                continue
 
 
 class Calls(Protocol):
