@@ -711,7 +711,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
         offload=asyncio.to_thread,
         folder=folder,
         searcher=open_searcher(settings),
-        pages=Pages(door, clock=utc_now, folder=pages),
+        pages=Pages(door, clock=utc_now, folder=pages, offload=asyncio.to_thread),
     )
 
 
