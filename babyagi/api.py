@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT
 from babyagi.app import App, Company, Given, RunOutcome, open_app
+from babyagi.artifacts import find_artifacts
 from babyagi.backends import require_result_store
 from babyagi.errors import BabyagiError, MalformedReplyError, NotFoundError
 from babyagi.inbox import APPROVAL, describe, take_words
@@ -49,7 +50,8 @@ from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.steps import Act, T
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_for_program, variables_here
-from babyagi.tasks import Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
+from babyagi.sources import Source, trace_sources
+from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Observation
@@ -67,6 +69,26 @@ _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 V = TypeVar("V")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedSource:
+    """What results were made from.
+
+    Attributes:
+        kind: `page`, `file`, `tool` or `search`.
+        address: of a page, else the path of the file, the name of the tool or of the engine.
+        task_ids: the tasks that read it.
+        title, fetched_at, digest: of a page whose fetching is known; the digest is the SHA-256 of
+            its bytes.
+    """
+
+    kind: str
+    address: str
+    task_ids: tuple[int, ...]
+    title: str = ""
+    fetched_at: datetime | None = None
+    digest: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ObjectiveOutcome(Generic[T]):
     """What came of an objective.
@@ -74,6 +96,9 @@ class ObjectiveOutcome(Generic[T]):
     Attributes:
         objective: as it is now, with its stop reason and what it cost.
         report: as Markdown. results: of every task that has one, in their order.
+        sources: what the results were made from: pages with title, address, time of fetching and
+            digest, files, tools and searches, each with the tasks that read it.
+        artifacts: tables, plots and texts that programs of the tasks wrote.
         output: the report, or with `output_type` what it says as a value of that type, and None
             where there is none; `why_no_output` says then why.
     """
@@ -83,6 +108,8 @@ class ObjectiveOutcome(Generic[T]):
     results: tuple[Result, ...]
     output: T | None = None
     why_no_output: str = ""
+    sources: tuple[UsedSource, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
 
     @property
     def stop_reason(self) -> StopReason | None:
@@ -410,12 +437,28 @@ async def _conclude(
 ) -> ObjectiveOutcome[Any]:
     report = await store.report(objective.id) or ""
     value, why = (report, "") if output is None else await _read_output(store, objective, output)
+    results = await store.results(objective.id)
+    sources = await trace_sources(store, results)
     return ObjectiveOutcome(
         objective=objective,
         report=report,
-        results=tuple(await store.results(objective.id)),
+        results=tuple(results),
         output=value,
         why_no_output=why,
+        sources=tuple(map(_describe_source, sources.named)),
+        artifacts=tuple(made.artifact for made in await find_artifacts(store, results)),
+    )
+
+
+def _describe_source(source: Source) -> UsedSource:
+    page = source.page
+    return UsedSource(
+        kind=source.kind.value,
+        address=source.name,
+        task_ids=source.task_ids,
+        title=page.title if page is not None else "",
+        fetched_at=page.fetched_at if page is not None else None,
+        digest=page.digest if page is not None else "",
     )
 
 

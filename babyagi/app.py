@@ -30,6 +30,7 @@ from babyagi.errors import (
 from babyagi.files import Folder
 from babyagi.home import (
     PAGES,
+    SCRATCH,
     home_id,
     is_bearer_dead,
     new_worker_id,
@@ -667,8 +668,9 @@ class App:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
-        pages_folder = self.settings.home / PAGES / objective.uid
-        tools = open_tools(granted, open_tool_context(self.settings, folder, pages=pages_folder))
+        home, uid = self.settings.home, objective.uid
+        context = open_tool_context(self.settings, folder, pages=home / PAGES / uid)
+        tools = open_tools(granted, replace(context, scratch=home / SCRATCH / uid))
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
@@ -727,7 +729,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
         offload=asyncio.to_thread,
         folder=folder,
         searcher=open_searcher(settings),
-        pages=Pages(door, clock=utc_now, folder=pages),
+        pages=Pages(door, clock=utc_now, folder=pages, offload=asyncio.to_thread),
     )
 
 

@@ -364,6 +364,17 @@ class Folder:
             is_cut=is_cut,
         )
 
+    def read_bytes(self, path: str) -> bytes:
+        """Return a file as it is.
+
+        Raises:
+            ToolError: also where it has more than `MAX_FILE_BYTES`.
+        """
+        data = self._read_bytes(self._resolve(path), self._count_names)
+        if len(data) > MAX_FILE_BYTES:
+            raise ToolError(f"{_show(path)} is over {MAX_FILE_BYTES} bytes")
+        return data
+
     def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> FoundLines:
         """Return the lines that hold these words, in upper or lower case, in the text files whose
         path matches."""

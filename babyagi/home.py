@@ -17,6 +17,7 @@ from babyagi.errors import SettingsError, StoreUnusableError
 MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
 TOUCHED = "touched"
+SCRATCH = "scratch"  # files of tasks' programs, by the uid of the objective and the task
 PAGES = "pages"  # of the web that were fetched, by the uid of the objective
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
@@ -160,7 +161,8 @@ def forget(home: Path, uid: str) -> None:
     """Forget an objective that was deleted."""
     for kind in ("folders", "concurrency"):
         (home / kind / uid).unlink(missing_ok=True)
-    shutil.rmtree(home / PAGES / uid, ignore_errors=True)
+    for kind in (PAGES, SCRATCH):
+        shutil.rmtree(home / kind / uid, ignore_errors=True)
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):
         _write_touched(home, kept)

@@ -44,6 +44,7 @@ from babyagi.llm.port import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Message, Prompt, seal
 from babyagi.redaction import redact
 from babyagi.tasks import (
+    MAX_ARTIFACTS,
     MAX_SOURCES,
     Approval,
     Effect,
@@ -695,6 +696,7 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
         origin=passage.origin if speaks else f"tool:{tool.name}",
         sources=find_sources(passage.sources),
         pages=passage.pages[:MAX_SOURCES],
+        artifacts=passage.artifacts[:MAX_ARTIFACTS],
     )
 
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from babyagi.artifacts import Made, artifacts_shape
 from babyagi.inbox import Decision, asking_task, asks_for_secret, decisions, describe, read_request
 from babyagi.notify import event_fields
 from babyagi.sources import Sources, sources_shape
@@ -118,13 +119,18 @@ def why_shape(reason: Reason) -> Json:
     return pick(reason, "why says change")
 
 
-def result_shape(result: Result) -> Json:
-    return {
+def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
+    """`made` are the files of all results, for those shapes that name them."""
+    shape = {
         "task_id": result.task_id,
         "task": result.task_name,
         "result": result.text,
         **pick(result, "lack origins created_at"),
     }
+    if made is None:
+        return shape
+    mine = [one for one in made if one.task_id == result.task_id]
+    return {**shape, "artifacts": artifacts_shape(mine)}
 
 
 def step_shape(step: Step) -> Json:
@@ -133,12 +139,17 @@ def step_shape(step: Step) -> Json:
 
 
 def show_shape(
-    task: Task, *, result: Result | None, steps: Sequence[Step], sources: Sources | None = None
+    task: Task,
+    *,
+    result: Result | None,
+    steps: Sequence[Step],
+    sources: Sources | None = None,
+    made: Sequence[Made] = (),
 ) -> Json:
     return {
         "v": VERSION,
         "task": task_shape(task),
-        "result": result_shape(result) if result is not None else None,
+        "result": result_shape(result, made) if result is not None else None,
         "sources": sources_shape(sources) if sources is not None else [],
         "given": to_json(given_results(steps)),
         "steps": [step_shape(step) for step in steps],
@@ -178,11 +189,14 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
         "models": to_json(spec.model_by_role),
         "is_rehearsal": is_rehearsal(objective),
         **pick(spec, "memory"),
+        "tools": [pick(grant, "name effect") for grant in spec.tools],
         **pick(objective, "created_at ended_at"),
     }
 
 
-def report_shape(objective: Objective, markdown: str, sources: Sources) -> Json:
+def report_shape(
+    objective: Objective, markdown: str, sources: Sources, made: Sequence[Made] = ()
+) -> Json:
     return {
         "v": VERSION,
         "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text further")},
@@ -190,6 +204,7 @@ def report_shape(objective: Objective, markdown: str, sources: Sources) -> Json:
         "is_rehearsal": is_rehearsal(objective),
         "markdown": markdown,
         "sources": sources_shape(sources),
+        "artifacts": artifacts_shape(made),
     }
 
 
@@ -197,13 +212,13 @@ def outcome_shape(
     objective: Objective,
     counts: Mapping[TaskStatus, int],
     *,
-    results: Sequence[Result],
+    results: Sequence[Json],
     report: str | None,
     sources: Sources,
     exit_code: int,
 ) -> Json:
     """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, null
-    where a run was paused or stopped."""
+    where a run was paused or stopped; `results` are of the shape of `result_shape`."""
     return {
         "v": VERSION,
         "outcome": {
@@ -217,7 +232,7 @@ def outcome_shape(
             },
             "is_rehearsal": is_rehearsal(objective),
             **pick(objective.checks, "missing"),
-            "results": [result_shape(result) for result in results],
+            "results": list(results),
             "report": report,
             "sources": sources_shape(sources),
         },
@@ -403,7 +418,13 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
     if shown.task is None:
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    shape = show_shape(shown.task, result=shown.result, steps=shown.steps, sources=shown.sources)
+    shape = show_shape(
+        shown.task,
+        result=shown.result,
+        steps=shown.steps,
+        sources=shown.sources,
+        made=shown.made,
+    )
     why = why_shape(shown.reason) if shown.reason is not None else None
     return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
 

@@ -44,9 +44,14 @@ def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
 
 def write_file(path: Path, text: str) -> None:
     """Write the text, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write the bytes, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(unfinished, "w", encoding="utf-8", opener=open_file) as file:
-        file.write(text)
+    with open(unfinished, "wb", opener=open_file) as file:
+        file.write(data)
     unfinished.replace(path)
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from babyagi import events
 from babyagi.agents.report import Aside, Written, render_report
+from babyagi.artifacts import Made, find_artifacts
 from babyagi.inbox import describe
 from babyagi.index.indexer import find_trouble
 from babyagi.sources import Sources, trace_sources
@@ -38,6 +39,7 @@ async def compose_report(store: TaskStore, objective: Objective, written: Writte
         sources=await trace_sources(
             store, [result for result in results if result.task_id not in left_out]
         ),
+        artifacts=await find_artifacts(store, results),
     )
     return render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
 
@@ -61,6 +63,11 @@ async def load_sources(store: TaskStore, objective: Objective) -> Sources:
     return await trace_sources(store, await store.results(objective.id))
 
 
+async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
+    """Return the files that the results of the objective came with."""
+    return await find_artifacts(store, await store.results(objective.id))
+
+
 async def write_without_model(
     store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
 ) -> None:
@@ -82,7 +89,7 @@ async def write_without_model(
 
 async def load_page(store: TaskStore, objective: Objective, markdown: str, *, now: datetime) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
-    from babyagi.pages.report import ReportPage, render_report_page
+    from babyagi.pages.report import Pictured, ReportPage, render_report_page
     from babyagi.pages.timeline import KINDS, find_bars
 
     found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
@@ -93,6 +100,10 @@ async def load_page(store: TaskStore, objective: Objective, markdown: str, *, no
         results=await store.results(objective.id),
         bars=find_bars(found, now=now),
         now=now,
+        pictured=[
+            Pictured(task_id=one.task_id, artifact=one.artifact)
+            for one in await load_artifacts(store, objective)
+        ],
     )
     return render_report_page(page)
 

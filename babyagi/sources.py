@@ -1,5 +1,6 @@
-"""What results were made from: pages, files and searches, with the tasks that used them, and what
-the journal knows of each page. The program says it, from origins alone; no model has a part in it.
+"""What results were made from: pages, files, tools and searches, with the tasks that used them, and
+what the journal knows of each page. The program says it, from origins alone; no model has a part in
+it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from urllib.parse import quote
 from babyagi.tasks import Fetched, Result, Step
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
-from babyagi.tools.base import Observation
+from babyagi.tools.base import read_observations
+from babyagi.tools.catalog import ASK_USER, READING, WEB
 
 MAX_TASKS_READ = 60  # whose steps are looked through for what is known of pages
 MAX_TITLE_CHARS = 120
@@ -30,17 +32,28 @@ _TICKS = re.compile("`+")
 class SourceKind(StrEnum):
     PAGE = "page"
     FILE = "file"
+    TOOL = "tool"
     SEARCH = "search"
 
 
-_KIND_BY_ORIGIN = {"web": SourceKind.PAGE, "file": SourceKind.FILE, "search": SourceKind.SEARCH}
+_KIND_BY_ORIGIN = {
+    "web": SourceKind.PAGE,
+    "file": SourceKind.FILE,
+    "tool": SourceKind.TOOL,
+    "search": SourceKind.SEARCH,
+}
+_PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # after all others
+# their files, pages, engines, results and persons are named themselves
+_SAID_OTHERWISE = frozenset(
+    f"tool:{name}" for name in (*READING, "write_file", *WEB, ASK_USER, "recall")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One source. `name` is the address of a page, the path of a file, the name of an engine;
-    `task_ids` are the tasks that read it, and not those that were only given a result made from it;
-    `page` is what is known of a page that was opened."""
+    """One source. `name` is the address of a page, the path of a file, the name of a tool or an
+    engine; `task_ids` are the tasks that read it, and not those that were only given a result made
+    from it; `page` is what is known of a page that was opened."""
 
     kind: SourceKind
     name: str
@@ -50,33 +63,35 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The sources of some results: those that most tasks read first, searches last. `n_unnamed`
-    others were too many for a result to name."""
+    """The sources of some results: those that most tasks read first, then tools, searches last.
+    `n_unnamed` others were too many for a result to name."""
 
     named: Sequence[Source] = ()
     n_unnamed: int = 0
 
     @property
     def is_of_the_web(self) -> bool:
-        return any(source.kind is not SourceKind.FILE for source in self.named)
+        return any(source.kind in (SourceKind.PAGE, SourceKind.SEARCH) for source in self.named)
 
 
 NO_SOURCES = Sources()
 
 
 async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
-    """Return what the results were made from, with the tasks that read it; and of pages, what the
+    """Return what the results were made from, with every task that read it; and of pages, what the
     steps of these tasks know."""
+    reading = _Reading(store)
     task_ids_by_origin: dict[str, list[int]] = {}
     n_unnamed = 0
     origins_by_task = {result.task_id: frozenset(result.origins) for result in results}
     for result in results:
         given = _given_with_results(result, origins_by_task)
+        named = {origin for origin in result.origins if _is_source(origin)}
+        if named & given:  # what came with a result may have been read again
+            given -= await reading.origins(result)
         for origin in dict.fromkeys(result.origins):
-            if origin in given:
-                continue
             head, _, name = origin.partition(":")
-            if head in _KIND_BY_ORIGIN and name:
+            if origin in named - given:
                 task_ids_by_origin.setdefault(origin, []).append(result.task_id)
             elif head == "more" and name.isdecimal() and len(name) < 10:
                 n_unnamed = max(n_unnamed, int(name))
@@ -85,12 +100,18 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
         for origin, task_ids in task_ids_by_origin.items()
         if origin.startswith("web:")
     }
-    pages = await _find_pages(store, results[0].objective_id, wanted) if wanted else {}
-    named = [
+    pages = await reading.find_pages(results[0].objective_id, wanted) if wanted else {}
+    found = [
         _make_source(origin, task_ids, pages) for origin, task_ids in task_ids_by_origin.items()
     ]
-    named.sort(key=lambda one: (one.kind is SourceKind.SEARCH, -len(one.task_ids)))
-    return Sources(named=named, n_unnamed=n_unnamed)
+    found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
+    return Sources(named=found, n_unnamed=n_unnamed)
+
+
+def _is_source(origin: str) -> bool:
+    """Whether it is named as a source: a tool is where nothing else says what it gave."""
+    head, _, name = origin.partition(":")
+    return bool(name) and head in _KIND_BY_ORIGIN and origin not in _SAID_OTHERWISE
 
 
 def _given_with_results(
@@ -114,33 +135,45 @@ def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetch
     )
 
 
-async def _find_pages(
-    store: TaskStore, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]
-) -> dict[str, Fetched]:
-    """What is known of these pages; each is looked for where it was used first, then in the other
-    tasks that used it."""
-    found: dict[str, Fetched] = {}
-    read = set[int]()
-    for url, task_ids in task_ids_by_url.items():
-        for task_id in sorted(task_ids):
-            if url in found or len(read) >= MAX_TASKS_READ:
-                break
-            if task_id not in read:
-                read.add(task_id)
-                steps = await store.steps(objective_id, owner=f"task:{task_id}")
-                for page in pages_of(steps):
+class _Reading:
+    """The steps of tasks, each read once and of at most `MAX_TASKS_READ`."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+        self._steps_by_task: dict[int, Sequence[Step]] = {}
+
+    async def _steps(self, objective_id: int, task_id: int) -> Sequence[Step]:
+        if task_id not in self._steps_by_task and len(self._steps_by_task) < MAX_TASKS_READ:
+            owner = f"task:{task_id}"
+            self._steps_by_task[task_id] = await self._store.steps(objective_id, owner=owner)
+        return self._steps_by_task.get(task_id, ())
+
+    async def origins(self, result: Result) -> frozenset[str]:
+        """What the tools gave that the task of a result called itself."""
+        steps = await self._steps(result.objective_id, result.task_id)
+        return frozenset(
+            origin for step in steps if step.kind in ("tool", "once") for origin in step.origins
+        )
+
+    async def find_pages(
+        self, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]
+    ) -> dict[str, Fetched]:
+        """What is known of these pages; each is looked for where it was used first, then in the
+        other tasks that used it."""
+        found: dict[str, Fetched] = {}
+        for url, task_ids in task_ids_by_url.items():
+            for task_id in sorted(task_ids):
+                if url in found:
+                    break
+                for page in pages_of(await self._steps(objective_id, task_id)):
                     found.setdefault(page.url, page)
-    return found
+        return found
 
 
 def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
     """The pages that the tool calls among the steps opened."""
-    for step in steps:
-        if step.kind == "tool" and step.output is not None:
-            try:
-                yield from Observation.from_json(step.output).passage.pages
-            except (ValueError, KeyError, TypeError):
-                continue  # of another version
+    for observation in read_observations(steps):
+        yield from observation.passage.pages
 
 
 # -- as Markdown -----------------------------------------------------------------------------------
@@ -166,7 +199,7 @@ def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> st
 
 
 def _is_named(source: Source, answer: str) -> bool:
-    return source.kind is not SourceKind.SEARCH and source.name in answer
+    return source.kind in (SourceKind.PAGE, SourceKind.FILE) and source.name in answer
 
 
 def _render_source(source: Source) -> str:
@@ -174,6 +207,8 @@ def _render_source(source: Source) -> str:
     match source.kind:
         case SourceKind.FILE:
             return f"{_code(source.name)} ({tasks})"
+        case SourceKind.TOOL:
+            return f"used the tool {_plain(source.name)} ({tasks})"
         case SourceKind.SEARCH:
             return f"asked the search engine {_plain(source.name)} ({tasks})"
         case _:

@@ -119,7 +119,8 @@ class Duty(StrEnum):
 
 ASKED_FURTHER = "Asked further: "  # begins the line of a question beside an objective's text
 MAX_SOURCES = 30  # that a text is said to be made from
-_OUTSIDE = re.compile(r"file:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
+MAX_ARTIFACTS = 20  # of one tool call
+_OUTSIDE = re.compile(r"file:|scratch:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
 
 def _require_utc(name: str, at: datetime | None) -> None:
@@ -143,20 +144,34 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file that a tool made beside its answer, as text: its path, what it is (`text/csv`,
+    `image/svg+xml`, …), and the SHA-256 of the text in UTF-8."""
+
+    name: str
+    media_type: str
+    text: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """A text and where it came from.
 
     `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `web:ADDRESS`,
-    `search:ENGINE`, `result:TASK_ID` or, of another objective, `result:OBJECTIVE_ID/TASK_ID`.
+    `scratch:PATH` (which an earlier call of the task wrote), `search:ENGINE`, `result:TASK_ID` or,
+    of another objective, `result:OBJECTIVE_ID/TASK_ID`.
     Whatever is not from a person or from this program is data: fenced and labelled in prompts,
     escaped on a terminal. `sources` are the origins from outside that it was made from, `pages`
-    what is known of those that are pages.
+    what is known of those that are pages, `artifacts` the files that were made with it, which no
+    model is shown.
     """
 
     text: str
     origin: str
     sources: tuple[str, ...] = ()
     pages: tuple[Fetched, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
 
     @property
     def origins(self) -> tuple[str, ...]:

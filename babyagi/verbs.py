@@ -18,6 +18,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events
+from babyagi.artifacts import Made, find_artifacts
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.home import forget, new_worker_id
 from babyagi.inbox import (
@@ -390,6 +391,7 @@ class Shown:
     task: Task | None = None
     result: Result | None = None
     sources: Sources = NO_SOURCES
+    made: Sequence[Made] = ()
     reason: Reason | None = None
     times: Mapping[str, Sequence[Step]]
     n_times: int = 1
@@ -413,6 +415,7 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
         task=task,
         result=found[0] if found else None,
         sources=await trace_sources(store, found),
+        made=await find_artifacts(store, found),
         reason=reason,
         times={owner: await store.steps(objective.id, owner=owner)},
         abandoned=[event for event in happened if event.kind == events.STEP_ABANDONED],

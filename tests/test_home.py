@@ -73,14 +73,15 @@ def test_what_was_touched_last_is_last_and_each_once(tmp_path):
     assert home.touched(tmp_path) == [("b", 2)]
 
 
-def test_of_a_deleted_objective_no_fetched_page_is_left(tmp_path):
+@pytest.mark.parametrize("kind", ["pages", "scratch"])
+def test_of_a_deleted_objective_no_fetched_page_and_no_scratch_file_is_left(tmp_path, kind):
     for uid in ("a", "b"):
-        (tmp_path / "pages" / uid).mkdir(parents=True)
-        (tmp_path / "pages" / uid / "page").write_text("tea")
+        (tmp_path / kind / uid / "1").mkdir(parents=True)
+        (tmp_path / kind / uid / "1" / "page").write_text("tea")
 
     home.forget(tmp_path, "a")
 
-    assert [path.name for path in (tmp_path / "pages").iterdir()] == ["b"]
+    assert [path.name for path in (tmp_path / kind).iterdir()] == ["b"]
 
 
 def test_a_damaged_list_of_what_was_touched_is_read_as_far_as_it_goes(tmp_path):

@@ -15,17 +15,18 @@ SNAPSHOTS = Path(__file__).parent / "cli" / "snapshots"
 
 SHAPES = {
     "tasks": lambda: [json_shapes.task_shape(samples.task())],
-    "results": lambda: [json_shapes.result_shape(samples.result())],
+    "results": lambda: [json_shapes.result_shape(samples.result(), samples.made())],
     "status": lambda: json_shapes.status_shape(samples.objective(), samples.COUNTS),
     "objectives": lambda: [json_shapes.objective_shape(samples.objective(), samples.COUNTS)],
     "report": lambda: json_shapes.report_shape(
-        samples.objective(), "# Report\n", samples.sources()
+        samples.objective(), "# Report\n", samples.sources(), samples.made()
     ),
     "show": lambda: json_shapes.show_shape(
         samples.task(),
         result=samples.result(),
         steps=[samples.inputs_step(), samples.step()],
         sources=samples.sources(),
+        made=samples.made(),
     ),
     "index_status": lambda: [
         json_shapes.index_status_shape(samples.index_status(), index="built-in")

@@ -104,6 +104,46 @@ async def test_what_came_with_an_earlier_result_is_said_of_the_task_that_read_it
     assert len((await trace_sources(store, results[2:])).named) == 2
 
 
+@virtually
+async def test_every_task_that_read_a_file_itself_is_named_though_it_was_given_a_result_of_it():
+    async def run(arguments):
+        return Passage(text="BSD", origin="file:notes.md")
+
+    def answer(prompt, role):
+        agent = prompt.messages[0].text.split()[1]
+        if agent == "creation" and not any("Read it again" in m.text for m in prompt.messages):
+            return json.dumps({"tasks": [{"task": "Read it again", "after": [1]}]})
+        if role is not Role.EXECUTION:
+            return json.dumps({"tasks": []})
+        has_read = any(message.speaker is Speaker.TOOL for message in prompt.messages)
+        return "It is BSD." if has_read else (ToolCall(id="c", name="look", arguments="{}"),)
+
+    look = Tool(name="look", description="Look.", parameters=takes(), effect=Effect.READ, run=run)
+    world = VirtualWorld(model=ScriptedModel(answer), tools=[look])
+    objective = await world.run()
+
+    first, second, *_ = await world.store.results(objective.id)
+    assert {"result:1", "file:notes.md"} <= set(second.origins)
+    found = await trace_sources(world.store, [first, second])
+    assert [(one.name, one.task_ids) for one in found.named] == [("notes.md", (1, 2))]
+
+
+@virtually
+async def test_a_tool_is_a_source_where_nothing_else_says_what_it_gave():
+    store, objective = await run_once()
+    (made,) = await store.results(objective.id)
+    origins = ("tool:shop_price", "tool:run_python", "tool:list_files", "tool:web_search", "tool:")
+
+    found = await trace_sources(store, [replace(made, origins=(*origins, "search:brave"))])
+
+    assert [(one.kind, one.name) for one in found.named] == [
+        (SourceKind.TOOL, "shop_price"),
+        (SourceKind.TOOL, "run_python"),
+        (SourceKind.SEARCH, "brave"),
+    ]
+    assert "* used the tool shop\\_price (task 1)" in listed(found, "shop_price")
+
+
 def test_the_section_says_where_when_and_for_which_tasks():
     named = [
         source("notes/a b.md", kind=SourceKind.FILE, task_ids=(1, 2, 3)),

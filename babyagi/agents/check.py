@@ -27,7 +27,7 @@ from babyagi.react.asking import ask
 from babyagi.tasks import CheckedPart, Effect, Passage, Result, Role, find_sources
 from babyagi.taskstore.port import Checked
 from babyagi.text import OPENING, is_armed, rearm, split_sentences, unmix
-from babyagi.tools.catalog import effect_of
+from babyagi.tools.catalog import RUN_PYTHON, effect_of
 
 MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing of what was asked
 MIN_REPEATED = 4  # words of the objective; a sentence that holds all of them repeats the question
@@ -246,6 +246,8 @@ _FOREIGN = _GERMAN | frozenset(
     "och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
 )
 _CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # where a fact stands
+# tools that ship and compute what they are given, and read nothing unless they name it
+_ONLY_COMPUTES = frozenset({"tool:calculator", f"tool:{RUN_PYTHON}"})
 _CODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
 
@@ -274,9 +276,11 @@ def _has_acted(result: Result) -> bool:
 
 
 def is_from_outside(result: Result) -> bool:
-    """Whether a file, a page or a tool had a part in a result. The rehearsal model, which obeys
+    """Whether a file, a page or a tool had a part in a result, but for the tools that only compute
+    what a model wrote: with a file of the task they name it. The rehearsal model, which obeys
     nothing, only quotes."""
-    return bool(find_sources(result.origins)) and "model:rehearsal" not in result.origins
+    outside = (origin for origin in find_sources(result.origins) if origin not in _ONLY_COMPUTES)
+    return any(outside) and "model:rehearsal" not in result.origins
 
 
 def is_about_work(text: str, objective_text: str) -> bool:
@@ -664,13 +668,14 @@ def look_up(
     parts: list[CheckedPart] = []
     missing = list(reply.missing)
     for part in reply.parts:
-        task_id = (
-            None
-            if _only_names(part.quote, objective_text)
-            else _find(part.quote, folded, first=part.task_id)
-        )
-        if task_id is None or not is_evidence(
-            part.quote, result_by_id[task_id], objective_text=objective_text
+        task_id = _find(part.quote, folded, first=part.task_id)
+        if (
+            task_id is None
+            or (
+                _only_names(part.quote, objective_text)
+                and not _is_computed(part.quote, result_by_id[task_id])
+            )
+            or not is_evidence(part.quote, result_by_id[task_id], objective_text=objective_text)
         ):
             missing.append(part.part)
         else:
@@ -703,16 +708,29 @@ def _only_names(quote: str, objective_text: str) -> bool:
     return len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
 
 
+def _is_computed(quote: str, result: Result) -> bool:
+    """Whether the quote is a number and all that a result says which was only computed: then it may
+    be one of those in the objective."""
+    return (
+        any(origin in _ONLY_COMPUTES for origin in result.origins)
+        and not is_from_outside(result)
+        and any(sign.isdecimal() for sign in quote)
+        and _fold(quote) == _fold(result.text)
+    )
+
+
 def _find(quote: str, folded: Mapping[int, str], *, first: int | None) -> int | None:
     """The result in which the quote stands, its pieces in their order where something is left out
-    of it."""
+    of it. One that is very short stands only in a result that says nothing else."""
     pieces = [
         folded_piece
         for piece in re.split(r"…|\.{3}|\[\.*\]", quote)
         if (folded_piece := _fold(piece))
     ]
-    if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
+    if not pieces:
         return None
+    if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
+        folded = {task_id: text for task_id, text in folded.items() if text == pieces[0]}
     pattern = re.compile(".*?".join(map(_as_words, pieces[:MAX_PIECES])), re.DOTALL)
     if first is not None and first in folded and pattern.search(folded[first]):
         return first

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
+from babyagi.artifacts import Made, render_artifacts
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
@@ -147,13 +148,15 @@ class Aside:
 
     `asked`: number and words of what they are asked. `bounds`: what a bound kept out, in words.
     `index_trouble`: why results do not get into the result store, empty when they do. `sources`:
-    what the results were made from that the report was written from.
+    what the results were made from that the report was written from. `artifacts`: the files that
+    all results came with.
     """
 
     asked: Sequence[tuple[int, str]] = ()
     bounds: Sequence[str] = ()
     index_trouble: str = ""
     sources: Sources = NO_SOURCES
+    artifacts: Sequence[Made] = ()
 
 
 def render_report(
@@ -189,6 +192,7 @@ def render_report(
             most=MAX_SOURCES_LISTED,
             more=f"`babyagi report --json --objective {objective.id}` lists them",
         ),
+        render_artifacts(aside.artifacts, objective_id=objective.id, most=MAX_SOURCES_LISTED),
         "---",
         _render_facts(objective, tasks, index_trouble=aside.index_trouble),
         _render_named("What a bound kept out", aside.bounds),

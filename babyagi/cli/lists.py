@@ -209,16 +209,18 @@ def results_list(context: click.Context, objective: str, as_json: bool) -> None:
 
 def _list_results(selector: str, as_json: bool) -> None:
     from babyagi import json_shapes
+    from babyagi.artifacts import Made, find_artifacts
     from babyagi.cli import render
     from babyagi.cli.session import pick_objective, with_store
 
-    async def fetch(store: TaskStore) -> list[Result]:
-        return await store.results((await pick_objective(store, selector)).id)
+    async def fetch(store: TaskStore) -> tuple[list[Result], list[Made]]:
+        found = await store.results((await pick_objective(store, selector)).id)
+        return found, await find_artifacts(store, found)
 
-    found = with_store(fetch)
+    found, made = with_store(fetch)
     if as_json:
-        print_json([json_shapes.result_shape(result) for result in found])
+        print_json([json_shapes.result_shape(result, made) for result in found])
     elif found:
-        echo_lines(render.render_results(found))
+        echo_lines(render.render_results(found, made))
     else:
         echo("No result yet. `babyagi status` says how it stands.")

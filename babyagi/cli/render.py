@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from babyagi.artifacts import Made, say_artifact
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
 from babyagi.json_shapes import is_rehearsal, model_of
 from babyagi.next_command import Need, NextCommand, next_command
@@ -298,13 +299,23 @@ def fit_tail(text: str, width: int) -> str:
     return text if len(text) <= width else f"  {fit(text, width - 2)}" if width > 4 else ""
 
 
-def render_results(results: Sequence[Result]) -> list[Line]:
+def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list[Line]:
+    """The results, each with the files that it came with."""
     lines: list[Line] = []
     for result in results:
         lines.append(Line(f"Task {result.task_id}: {safe_line(result.task_name)}", Style.BOLD))
         lines.append(Line(safe(result.text, keep_newlines=True)))
+        lines += render_artifacts([one for one in made if one.task_id == result.task_id])
         lines.append(Line(""))
     return lines[:-1]
+
+
+def render_artifacts(made: Sequence[Made]) -> list[Line]:
+    """One row for each file that a result came with."""
+    return [
+        Line(f"  {'file':<8} {safe_line(f'{one.artifact.name} ({say_artifact(one)})')}")
+        for one in made
+    ]
 
 
 def render_task_words(task: Task) -> str:

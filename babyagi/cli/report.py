@@ -171,7 +171,7 @@ async def give_report(
     Raises:
         SettingsError: the file cannot be written.
     """
-    from babyagi.reporting import load_report, load_sources
+    from babyagi.reporting import load_artifacts, load_report, load_sources
 
     markdown = await load_report(store, objective)
     if output.path is not None:
@@ -188,7 +188,8 @@ async def give_report(
         from babyagi.json_shapes import report_shape
 
         sources = await load_sources(store, objective)
-        print_json(report_shape(objective, markdown, sources))
+        made = await load_artifacts(store, objective)
+        print_json(report_shape(objective, markdown, sources, made))
     else:
         data = await _render(store, objective, markdown, format_=output.format, now=now)
         if output.format == HTML:
@@ -204,9 +205,11 @@ async def _render(
         return markdown.encode("utf-8", "replace")
     if format_ == JSON:
         from babyagi.json_shapes import report_shape
-        from babyagi.reporting import load_sources
+        from babyagi.reporting import load_artifacts, load_sources
 
-        shape = report_shape(objective, markdown, await load_sources(store, objective))
+        sources = await load_sources(store, objective)
+        made = await load_artifacts(store, objective)
+        shape = report_shape(objective, markdown, sources, made)
         return (json.dumps(shape, indent=2) + "\n").encode()
     from babyagi.reporting import load_page
 

@@ -403,14 +403,25 @@ def guide(topic: str | None) -> None:
 @objective_option
 @click.option("--step", type=click.IntRange(min=1), metavar="N", help="One step, whole.")
 @click.option("--full", "is_full", is_flag=True, help="Every text whole, not only its beginning.")
+@click.option("--artifact", metavar="NAME", help="A file that the result came with, alone.")
 @json_option
-def show(what: str, objective: str, step: int | None, is_full: bool, as_json: bool) -> None:
+def show(
+    what: str,
+    objective: str,
+    step: int | None,
+    is_full: bool,
+    artifact: str | None,
+    as_json: bool,
+) -> None:
     """Show a task with its prompts, replies and tool calls.
 
     `plan`, `order`, `check` and `report` show the same of the objective's own calls.
     """
-    from babyagi.cli.show import show_calls
+    from babyagi.cli.show import show_artifact, show_calls
 
+    if artifact is not None:
+        show_artifact(what, artifact, selector=objective)
+        return
     show_calls(what, selector=objective, step=step, is_full=is_full, as_json=as_json)
 
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from babyagi import events
+from babyagi.artifacts import find_artifacts
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
@@ -72,7 +73,13 @@ from babyagi.errors import (
 )
 from babyagi.inbox import APPROVAL, Decision
 from babyagi.index.indexer import find_trouble
-from babyagi.json_shapes import is_rehearsal, models_of, outcome_shape, submitted_shape
+from babyagi.json_shapes import (
+    is_rehearsal,
+    models_of,
+    outcome_shape,
+    result_shape,
+    submitted_shape,
+)
 from babyagi.next_command import quoted
 from babyagi.reporting import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
@@ -471,10 +478,12 @@ async def _print_outcome(
     store: TaskStore, objective: Objective, *, code: int, has_report: bool
 ) -> None:
     """The last line of JSON: how it came out."""
+    results = await store.results(objective.id)
+    made = await find_artifacts(store, results)
     shape = outcome_shape(
         objective,
         await store.counts(objective.id),
-        results=await store.results(objective.id),
+        results=[result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
         sources=await load_sources(store, objective),
         exit_code=code,

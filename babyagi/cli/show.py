@@ -9,8 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from babyagi import events
+from babyagi.artifacts import Made, find_artifacts
 from babyagi.cli.render import (
     REHEARSAL_LINE,
+    render_artifacts,
     render_cost,
     render_duration,
     render_moment,
@@ -40,7 +42,7 @@ from babyagi.cli.text import (
     wrap,
 )
 from babyagi.cli.views import EventNames, describe_event
-from babyagi.errors import SettingsError
+from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
 from babyagi.json_shapes import (
     VERSION,
@@ -54,7 +56,7 @@ from babyagi.json_shapes import (
 from babyagi.redaction import redact
 from babyagi.settings.values import parse_duration_s
 from babyagi.sources import say_fetched
-from babyagi.tasks import Duty, Event, Objective, Step, StepState, Task, Usage
+from babyagi.tasks import Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.port import TaskStore
 from babyagi.transcript import (
     Exchange,
@@ -125,6 +127,27 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
         echo_lines(render_shown(shown, look, secrets=secrets))
 
 
+def show_artifact(what: str, name: str, *, selector: str) -> None:
+    """Print a file that the result of a task came with, and nothing else."""
+    task_id = _parse_task(what)
+
+    async def fetch(store: TaskStore) -> list[Made]:
+        objective = await pick_objective(store, selector)
+        found = await store.results(objective.id, task_ids=[task_id])
+        return await find_artifacts(store, found)
+
+    made = with_store(fetch)
+    texts = [one.artifact.text for one in made if one.artifact.name == name]
+    if not texts:
+        there = ", ".join(one.artifact.name for one in made) or "none"
+        raise NotFoundError(
+            f"the result of task {task_id} has no file {name!r}; its files: {there}",
+            fix=f"babyagi show {task_id}",
+            guide="looking",
+        )
+    echo(texts[0].removesuffix("\n"))
+
+
 def _parse_task(what: str) -> int:
     if not what.isdecimal() or len(what) > 18:
         raise SettingsError(
@@ -193,10 +216,17 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
     if task.lack is not None and task.lack.what != task.error:
         yield from _text("Lacked:", task.lack.what)
     if shown.result is not None:
-        yield Line("")
-        yield from _text("Result:", shown.result.text)
-        yield from _text("It does not answer:", shown.result.lack)
-        yield from _render_sources(shown, look)
+        yield from _render_result(shown, shown.result, look)
+
+
+def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
+    yield Line("")
+    yield from _text("Result:", result.text)
+    yield from _text("It does not answer:", result.lack)
+    yield from _render_sources(shown, look)
+    if shown.made:
+        yield Line("Files:", Style.BOLD)
+        yield from render_artifacts(shown.made)
 
 
 def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from babyagi.pages.html import Html, escape, fill, join, load
 from babyagi.pages.markdown import render_html
 from babyagi.pages.timeline import Bar, render_timeline
-from babyagi.tasks import Objective, Result, Task, TaskStatus, Usage
+from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus, Usage
 from babyagi.text import say_duration, shorten
 
 MAX_TASKS = 3000
@@ -20,8 +23,21 @@ MAX_RESULTS_CHARS = 3_000_000  # of all of them
 MAX_DRAWN_CHARS = 600_000  # of these; the others stand as they were written, which costs no time
 MAX_INDENT = 6
 MAX_NAME_CHARS = 400
+MAX_FILES = 60
+MAX_FILES_CHARS = 3_000_000
+MAX_ROWS = 200  # of a table, its head included
+MAX_COLUMNS = 30
+MAX_CELL_CHARS = 300
 
 _NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictured:
+    """A file that the result of a task came with."""
+
+    task_id: int
+    artifact: Artifact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +50,7 @@ class ReportPage:
     results: Sequence[Result]
     bars: Sequence[Bar]
     now: datetime
+    pictured: Sequence[Pictured] = ()
 
 
 def render_report_page(page: ReportPage) -> str:
@@ -47,6 +64,7 @@ def render_report_page(page: ReportPage) -> str:
         style_hash=Html(f"sha256-{_digest(style)}"),
         title=f"Report: {title}",
         report=render_html(page.markdown),
+        files=render_files(page.pictured),
         totals=join(list(_render_totals(page.objective, page.tasks))),
         tree=join(list(_render_tree(page.objective, shown, page.results)), "\n"),
         tree_note=_render_left_out(len(page.tasks) - len(shown), page.objective),
@@ -82,6 +100,83 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
         ("Models", objective.spec.models),
     ):
         yield fill("<div><dt>$name</dt><dd>$value</dd></div>", name=name, value=value)
+
+
+# -- the files that results came with
+# --------------------------------------------------------------------------------------------------
+
+
+def render_files(pictured: Sequence[Pictured]) -> Html:
+    """A picture as an image, in which no script runs and which loads nothing; a table as a table;
+    other texts folded."""
+    figures, room = [], MAX_FILES_CHARS
+    for one in pictured[:MAX_FILES]:
+        if len(one.artifact.text) > room:
+            continue
+        room -= len(one.artifact.text)
+        figures.append(
+            fill(
+                "<figure>$shown<figcaption>$name (task $task; sha256 $digest)</figcaption>"
+                "</figure>",
+                shown=_render_file(one.artifact),
+                name=one.artifact.name,
+                task=one.task_id,
+                digest=one.artifact.digest[:16],
+            )
+        )
+    if not pictured:
+        return Html("")
+    n_left = len(pictured) - len(figures)
+    left = fill('<p class="quiet">$n more are not on this page.</p>', n=n_left) if n_left else ""
+    return fill(
+        "<section><h2>Files</h2>$figures$left</section>",
+        figures=join(figures, "\n"),
+        left=Html(left),
+    )
+
+
+def _render_file(artifact: Artifact) -> Html:
+    match artifact.media_type:
+        case "image/svg+xml":
+            data = base64.b64encode(artifact.text.encode("utf-8")).decode()
+            return fill(
+                '<img src="data:image/svg+xml;base64,$data" alt="$name">',
+                data=data,
+                name=artifact.name,
+            )
+        case "text/csv":
+            return _render_table(artifact.text, ",")
+        case "text/tab-separated-values":
+            return _render_table(artifact.text, "\t")
+    return fill(
+        "<details><summary>$name</summary><pre>$text</pre></details>",
+        name=artifact.name,
+        text=artifact.text[:MAX_RESULT_CHARS],
+    )
+
+
+def _render_table(text: str, delimiter: str) -> Html:
+    """The first rows and columns; text that is no table as it is."""
+    try:
+        rows = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), MAX_ROWS + 1))
+    except csv.Error:
+        return fill("<pre>$text</pre>", text=text[:MAX_RESULT_CHARS])
+    drawn = [
+        join(
+            [
+                fill(f"<{tag}>$cell</{tag}>", cell=shorten(cell, MAX_CELL_CHARS))
+                for cell in row[:MAX_COLUMNS]
+            ]
+        )
+        for tag, row in zip(["th", *["td"] * MAX_ROWS], rows, strict=False)
+    ]
+    is_cut = len(rows) > MAX_ROWS or any(len(row) > MAX_COLUMNS for row in rows)
+    left = Html('<p class="quiet">The table is longer or wider than what is shown.</p>')
+    return fill(
+        "<table>$rows</table>$left",
+        rows=join([fill("<tr>$cells</tr>", cells=one) for one in drawn[:MAX_ROWS]], "\n"),
+        left=left if is_cut else Html(""),
+    )
 
 
 # -- what came of what

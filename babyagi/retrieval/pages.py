@@ -15,6 +15,7 @@ from pathlib import Path
 
 from babyagi.errors import ToolError
 from babyagi.net.door import Door, Page
+from babyagi.offload import Offload, run_inline
 from babyagi.private import make_folder, write_file
 from babyagi.retrieval.engines import Hit, Searcher
 from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
@@ -60,7 +61,8 @@ class Pages:
     """Opens pages, and reads them by `read`, in a process apart unless another one is handed in.
 
     What was fetched is kept in `folder` for a day, if there is one, so that no two tasks and no
-    repetition of a try fetch the same page.
+    repetition of a try fetch the same page. What takes longer the longer a page is, and what waits
+    for the disk, runs by `offload`.
     """
 
     def __init__(
@@ -70,7 +72,9 @@ class Pages:
         clock: Callable[[], datetime],
         folder: Path | None = None,
         read: Read | None = None,
+        offload: Offload = run_inline,
     ) -> None:
+        self.offload = offload
         self._door = door
         self._read_page = read or read_apart
         self._clock = clock
@@ -84,18 +88,21 @@ class Pages:
             ToolError: one line: it cannot be fetched, or has no text.
         """
         url = url.strip().partition("#")[0]
-        if (kept := self._find_kept(url)) is not None:
+        if (kept := await self.offload(lambda: self._find_kept(url))) is not None:
             return kept
         page = await self._door.fetch(url)
         async with self._slots:
             document = replace(await self._read(page), is_cut=page.is_cut)
-        self._keep(url, document)
+        await self.offload(lambda: self._keep(url, document))
         return document
 
     async def _read(self, page: Page) -> Document:
         said = await self._read_page(page)
         if "error" in said:
             raise ToolError(f"{page.url} cannot be read: {said['error']}")
+        return await self.offload(lambda: self._make_document(page, said))
+
+    def _make_document(self, page: Page, said: Mapping[str, str]) -> Document:
         text = clean(said["text"]).strip()
         if not text:
             raise ToolError(f"{page.url} has no text; it may need a browser to be seen")
@@ -172,6 +179,7 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
 
 
 MAX_PARTS = 8
+MAX_TITLE_CHARS = 200  # that each part is ranked with
 TOP_P = 0.9
 
 
@@ -211,26 +219,36 @@ class WebRetriever:
         engine, hits = await self._searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
         parts = [part for found in opened for part in found]
-        ranked = rank(question, [f"{part.hit.title}\n{part.text}" for part in parts])
-        best = top_p(ranked, TOP_P)[:max_parts] or [
-            Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), max_parts))
-        ]
-        return engine, [parts[one.index] for one in best]
+        best = await self._pages.offload(lambda: _choose(question, parts, max_parts))
+        return engine, best
 
     async def _open(self, hit: Hit) -> list[WebPart]:
         try:
             document = await self._pages.open(hit.url)
         except ToolError as error:
             return [WebPart(hit=hit, text=hit.snippet, score=hit.score, fault=error.what)]
-        return [
-            WebPart(
-                hit=hit,
-                text="\n".join(filter(None, [" > ".join(part.headings), part.text])),
-                score=hit.score,
-                document=document,
-            )
-            for part in split_parts(document.text)
-        ]
+        return await self._pages.offload(lambda: _split(hit, document))
+
+
+def _split(hit: Hit, document: Document) -> list[WebPart]:
+    return [
+        WebPart(
+            hit=hit,
+            text="\n".join(filter(None, [" > ".join(part.headings), part.text])),
+            score=hit.score,
+            document=document,
+        )
+        for part in split_parts(document.text)
+    ]
+
+
+def _choose(question: str, parts: Sequence[WebPart], max_parts: int) -> list[WebPart]:
+    """The best parts, the best first; where nothing bears on the question, the first."""
+    ranked = rank(question, [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts])
+    best = top_p(ranked, TOP_P)[:max_parts] or [
+        Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), max_parts))
+    ]
+    return [parts[one.index] for one in best]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:

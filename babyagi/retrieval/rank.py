@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PART_CHARS = 900
+MAX_HEADING_CHARS = 120  # that each part below it is given
+MAX_LEVEL = 6
 # Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), 3.1
 _K1, _B = 1.2, 0.75
 _WORD = re.compile(r"\w+")
@@ -36,38 +38,53 @@ class Scored:
 
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a text at its paragraphs into parts of about `max_chars`, each under its headings; a
-    heading with nothing below it is a part of its own."""
+    """Split a text at its paragraphs into parts of about `max_chars`, each under its headings, of
+    which it has the beginnings; a heading with nothing below it is a part of its own.
+
+    The work grows with the length of the text and no faster, whatever is in it.
+    """
     parts: list[Part] = []
     headings: dict[int, str] = {}
     held: list[str] = []
+    n_held = 0  # characters
     bare = 0  # the level of a heading below which nothing has come yet
 
     def end_part(next_level: int = 0) -> None:
-        path = [headings[level] for level in sorted(headings)]
+        path = [headings[level][:MAX_HEADING_CHARS] for level in sorted(headings)]
         texts = ["\n\n".join(held)] if held else []
         if not held and bare and next_level <= bare:
-            texts = _pieces(path.pop(), max_chars)
+            path.pop()
+            texts = _pieces(headings[bare], max_chars)
         for text in texts:
             parts.append(Part(index=len(parts), headings=tuple(path), text=text))
         held.clear()
 
     for paragraph in filter(None, (one.strip() for one in re.split(r"\n\s*\n", markdown))):
-        heading = re.fullmatch(r"(#{1,6})\s+(.+)", paragraph)
-        if heading:
-            level = len(heading[1])
+        if heading := _read_heading(paragraph):
+            level, name = heading
             end_part(level)
-            bare = level
+            n_held, bare = 0, level
             headings = {one: name for one, name in headings.items() if one < level}
-            headings[level] = heading[2].strip()
+            headings[level] = name
             continue
         for piece in _pieces(paragraph, max_chars):
-            if held and sum(len(one) + 2 for one in held) + len(piece) > max_chars:
+            if held and n_held + len(piece) > max_chars:
                 end_part()
+                n_held = 0
             held.append(piece)
+            n_held += len(piece) + 2
             bare = 0
     end_part()
     return parts
+
+
+def _read_heading(paragraph: str) -> tuple[int, str] | None:
+    """The level and the name of a heading; None for what is none."""
+    name = paragraph.lstrip("#")
+    level = len(paragraph) - len(name)
+    if not 1 <= level <= MAX_LEVEL or not name[:1].isspace() or "\n" in paragraph:
+        return None
+    return level, name.strip()
 
 
 def _pieces(paragraph: str, max_chars: int) -> list[str]:

@@ -2,10 +2,11 @@
 proves it, and only then runs the code.
 
 It is started isolated, with nothing of this project but `program.py` beside it, and no third-party
-module. The code comes on standard input as UTF-8; on standard output go `CONFIRMED`, or `REFUSED`
-and why, and then the outcome, `ANSWER` or `FAULT` and a text. After the filter is installed nothing
-in this process can be trusted, this file's own functions included: whatever the code changes here,
-it changes only what the process says last, and that is for the code to say anyway.
+module. The code comes on standard input as UTF-8, and after it the files that it may read, as
+`desk.py` has them; on standard output go `CONFIRMED`, or `REFUSED` and why, and then the outcome,
+`ANSWER` or `FAULT` and a text, and the files that the code left. After the filter is installed
+nothing in this process can be trusted, this file's own functions included: whatever the code
+changes here, it changes only what the process says last, and that is for the code to say anyway.
 
 The wall is the kernel's filter (seccomp). What `program.py` takes away or puts in the place of
 something is manners: it makes ordinary code run and the message to the model a plain one, and holds
@@ -66,14 +67,28 @@ class CannotConfineError(Exception):
     """This machine cannot hold the code; its text says why."""
 
 
-def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes: int) -> None:
-    """Be the process, to its end."""
+def main(
+    parent_pid: int,
+    result: str,
+    max_chars: int,
+    cpu_s: int,
+    memory_bytes: int,
+    code_bytes: int = -1,
+) -> None:
+    """Be the process, to its end.
+
+    Args:
+        code_bytes: how much of the input is the code; files come after it. -1: all, and no files.
+    """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
 
         prctl = find_prctl()
         die_with_parent(prctl, parent_pid)
-        code = read_all(0).decode("utf-8", "surrogatepass")
+        given = read_all(0)
+        desk = None if code_bytes < 0 else program.lay_out(given[code_bytes:])
+        code = (given if desk is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
+        del given
         program.prepare(code)
         allowed_bytes = limit_resources(cpu_s, memory_bytes)
         install_filter(prctl)
@@ -83,7 +98,11 @@ def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes:
         os._exit(1)
     try:
         write_all(CONFIRMED)
-        write_all(program.run(code, result, max_chars, allowed_bytes))
+        outcome = program.run(code, result, max_chars, allowed_bytes, desk)
+        if desk is None:
+            write_all(outcome)
+        else:
+            write_bytes(desk.pack(outcome))
         os._exit(0)
     finally:  # the interpreter's own ending would need calls that there are no more
         os._exit(1)
@@ -236,6 +255,10 @@ def read_all(fd: int) -> bytes:
 
 
 def write_all(text: str) -> None:
-    data = memoryview(text.encode("utf-8", "replace"))
+    write_bytes(text.encode("utf-8", "replace"))
+
+
+def write_bytes(given: bytes) -> None:
+    data = memoryview(given)
     while data:
         data = data[os.write(1, data) :]

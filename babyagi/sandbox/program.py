@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any
 
+    from babyagi.sandbox.desk import Desk
+
 ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
@@ -161,6 +163,16 @@ class Output(io.RawIOBase):
 
 # -- before the wall
 # --------------------------------------------------------------------------------------------------
+
+
+def lay_out(packed: bytes) -> Desk:
+    """Return the files that were handed in."""
+    import marshal
+
+    import desk  # type: ignore[import-not-found]  # it stands beside this file
+
+    found: Desk = desk.Desk(*marshal.loads(packed))
+    return found
 
 
 def prepare(code: str) -> None:
@@ -373,7 +385,7 @@ def replace(owner: Any, **new: Any) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
+def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | None = None) -> str:
     """Return the outcome of the code: `ANSWER` and a text of at most `max_chars`, or `FAULT` and
     one line.
 
@@ -388,7 +400,9 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
     ):
         replace(sys, **{name: stream, f"__{name}__": stream})
     try:
-        said = compute(code, result, max_chars, (output, errors))
+        if desk is not None:
+            desk.install()
+        said = compute(code, result, max_chars, (output, errors), desk)
         return ANSWER + said
     except BaseException as error:
         try:
@@ -402,7 +416,13 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
             return f"{FAULT}the code raised an error that cannot be shown"
 
 
-def compute(code: str, result: str, max_chars: int, outputs: tuple[Output, Output]) -> str:
+def compute(
+    code: str,
+    result: str,
+    max_chars: int,
+    outputs: tuple[Output, Output],
+    desk: Desk | None = None,
+) -> str:
     main = type(sys)("__main__")
     scope = vars(main)
     scope["__builtins__"] = {
@@ -428,6 +448,8 @@ def compute(code: str, result: str, max_chars: int, outputs: tuple[Output, Outpu
         return cut(str(value), max_chars)
     if reported.strip():
         return reported
+    if desk is not None and desk.has_changed:
+        return ""
     raise NotHereError(
         "the code gave nothing: print what is wanted, end with an expression, or assign it "
         f"to {result}"
@@ -523,6 +545,8 @@ def explain(error: BaseException, memory_bytes: int) -> str:
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, NotHereError):
         return text
+    if type(error).__name__ == "MissingFileError" and isinstance(error, OSError):
+        return f"{error.filename!r}: {error.strerror}"
     if wants_outside(error, text):
         return (
             "the code may only compute: no files, no network, no other programs; put what it "

@@ -4,27 +4,29 @@ outside in time and output.
 Covered: files, network, other processes, signals, devices, and everything else that needs a system
 call but memory, the clock,
 randomness and the one pipe for the outcome; memory, processor time, wall time and size of the
-answer; how many run at once; a parent that dies. Not covered: bugs of the kernel or the processor
-in what is left, and what computing itself can do: `MAX_AT_ONCE` programs of one user can each use
-one core until their time is up, and hold `MEMORY_BYTES` meanwhile. The answer is text from outside,
-like every other: it may say anything.
+answer; how many run at once; a parent that dies. Files are handed in and out as bytes. Not covered:
+bugs of the kernel or the processor in what is left, and what computing itself can do: `MAX_AT_ONCE`
+programs of one user can each use one core until their time is up, and hold `MEMORY_BYTES`
+meanwhile. The answer is text from outside, like every other: it may say anything.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import marshal
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.sandbox import confined, program
+from babyagi.sandbox import confined, desk, program
 from babyagi.text import clean
 
 MAX_CODE_CHARS = 1_000_000
@@ -37,6 +39,8 @@ TURN_TIMEOUT_S = 60.0  # until it is a program's turn
 START_TIMEOUT_S = 60.0
 TIMEOUT_S = 10.0
 MAX_LINE_CHARS = 1000
+MAX_PATH_CHARS = 200
+MAX_PATH_PARTS = 6
 
 _FOLDER = str(Path(__file__).parent)
 _CHILD = (
@@ -47,6 +51,30 @@ _CHILD = (
 _PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()
 _LOOK_S = 0.01  # between two looks for a free place
 _MAX_BYTES_PER_CHAR = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """What a program finds beside it, by relative paths with `/`.
+
+    Attributes:
+        given: files that it may read. kept: those of its own, which it may change.
+        listed: sizes of files that it may read and that were not handed in.
+    """
+
+    given: Mapping[str, bytes] = field(default_factory=dict)
+    kept: Mapping[str, bytes] = field(default_factory=dict)
+    listed: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What a program gave: its answer, perhaps empty, the files of its own that it changed or made,
+    and the names of those that it removed. Each path is relative, plain, and leads nowhere else."""
+
+    text: str
+    written: Mapping[str, bytes]
+    removed: tuple[str, ...]
 
 
 async def run_python(
@@ -69,12 +97,112 @@ async def run_python(
         what it may not have.
         SettingsError: this machine cannot confine code; nothing was run.
     """
+    job = _Job(code=code, result=result, timeout_s=timeout_s, max_output_chars=max_output_chars)
+    return _read_answer(*await _run_in_turn(job), max_output_chars)
+
+
+async def run_with_files(
+    code: str,
+    files: Files,
+    *,
+    result: str = "final_result",
+    timeout_s: float = TIMEOUT_S,
+    max_output_chars: int = 16_000,
+) -> Ran:
+    """As `run_python`, for a program that finds files: it may also give nothing but files. A
+    program that fails leaves none.
+
+    Raises: as `run_python`; ToolError also where it left a file that cannot be one.
+    """
+    job = _Job(
+        code=code,
+        result=result,
+        timeout_s=timeout_s,
+        max_output_chars=max_output_chars,
+        files=files,
+    )
+    outcome, exit_code = await _run_in_turn(job)
+    parts = iter(_unpack(outcome))
+    text = _read_answer(next(parts, b""), exit_code, max_output_chars)
+    return _read_files(text, list(parts), files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    code: str
+    result: str
+    timeout_s: float
+    max_output_chars: int
+    files: Files | None = None
+
+    @property
+    def most_bytes(self) -> int:
+        """That its outcome may have."""
+        answer = _MAX_BYTES_PER_CHAR * max(self.max_output_chars, MAX_LINE_CHARS) + 1
+        return answer + (0 if self.files is None else 2 * desk.MAX_BYTES)
+
+
+async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
+    """Return what the process said, and its exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this is {sys.platform}")
-    if len(code) > MAX_CODE_CHARS:
+    if len(job.code) > MAX_CODE_CHARS:
         raise ToolError(f"the code has more than {MAX_CODE_CHARS:,} characters")
     async with _turn():
-        return await _run(code, result, timeout_s, max_output_chars)
+        return await _run(job)
+
+
+# -- what a program left: bytes that anybody may have made up
+# --------------------------------------------------------------------------------------------------
+
+
+def _unpack(said: bytes) -> Iterator[bytes]:
+    """The parts that were packed as `LENGTH:BYTES`; what is not of that form ends them."""
+    at = 0
+    while at < len(said):
+        head, colon, _ = said[at : at + 12].partition(b":")
+        if not colon or not head.isdigit():
+            return
+        at += len(head) + 1
+        yield said[at : at + int(head)]
+        at += int(head)
+
+
+def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
+    head = parts[0] if parts else b"0"
+    n_removed = int(head) if head.isdigit() and len(head) < 4 else 0
+    names = [part.decode("utf-8", "replace") for part in parts[1 : 1 + n_removed]]
+    rest = parts[1 + n_removed :]
+    written = {
+        name.decode("utf-8", "replace"): data
+        for name, data in zip(rest[::2], rest[1::2], strict=False)
+    }
+    if bad := next((name for name in written if not is_plain_path(name)), None):
+        raise ToolError(
+            f"a file cannot have the name {clean(bad)[:100]!r}: use letters, digits, `-`, `_`, `.` "
+            "and folders with `/`"
+        )
+    kept = {**files.kept, **written}
+    if len(kept) > desk.MAX_FILES or sum(map(len, kept.values())) > desk.MAX_BYTES:
+        raise ToolError(
+            f"the files of a task are at most {desk.MAX_FILES}, with {desk.MAX_BYTES >> 20} MB "
+            "together; write less, or remove some"
+        )
+    removed = tuple(name for name in names if name in files.kept and name not in written)
+    return Ran(text=text, written=written, removed=removed)
+
+
+def is_plain_path(path: str) -> bool:
+    """Whether the path is relative, short, without hidden or empty parts, and can be shown."""
+    parts = path.split("/")
+    return (
+        len(path) <= MAX_PATH_CHARS
+        and len(parts) <= MAX_PATH_PARTS
+        and all(part and not part.startswith(".") for part in parts)
+        and "\\" not in path
+        and path.isprintable()
+        and "\N{REPLACEMENT CHARACTER}" not in path
+    )
 
 
 @asynccontextmanager
@@ -116,31 +244,36 @@ def _cannot_start(error: OSError) -> ToolError:
     )
 
 
-async def _run(code: str, result: str, timeout_s: float, max_output_chars: int) -> str:
-    with _start(code, result, max_output_chars, cpu_s=int(timeout_s) + 5) as process:
+async def _run(job: _Job) -> tuple[bytes, int]:
+    with _start(job) as process:
         output_fd = process.stdout.fileno()  # type: ignore[union-attr]  # it is a pipe
         try:
             await _require_confined(process, output_fd)
-            outcome = await _read_outcome(output_fd, timeout_s, max_output_chars)
+            outcome = await _read_outcome(output_fd, job.timeout_s, job.most_bytes)
             process.wait()
         finally:
             process.kill()
             # its end is that of the process, whose memory takes a moment to free
             while await _receive(output_fd):
                 pass
-    return _read_answer(outcome, process.returncode, max_output_chars)
+    return outcome, process.returncode
 
 
-def _start(code: str, result: str, max_output_chars: int, *, cpu_s: int) -> subprocess.Popen[bytes]:
-    """Start the process, with nothing of ours but the code on its standard input."""
-    bounds = [str(os.getpid()), result, str(max_output_chars), str(cpu_s), str(MEMORY_BYTES)]
+def _start(job: _Job) -> subprocess.Popen[bytes]:
+    """Start the process, with nothing of ours but the code and its files on its standard input."""
+    given, files = job.code.encode("utf-8", "surrogatepass"), job.files
+    bounds = [job.max_output_chars, int(job.timeout_s) + 5, MEMORY_BYTES]
+    asked = [str(os.getpid()), job.result, *map(str, bounds)]
+    if files is not None:
+        asked.append(str(len(given)))
+        given += marshal.dumps((dict(files.given), dict(files.kept), dict(files.listed)))
     nothing = subprocess.DEVNULL
     try:
         with os.fdopen(os.memfd_create("code"), "w+b") as file:
-            file.write(code.encode("utf-8", "surrogatepass"))
+            file.write(given)
             file.seek(0)
             return subprocess.Popen(
-                [sys.executable, *_PYTHON_FLAGS, "-c", _CHILD, _FOLDER, *bounds],
+                [sys.executable, *_PYTHON_FLAGS, "-c", _CHILD, _FOLDER, *asked],
                 stdin=file, stdout=subprocess.PIPE, stderr=nothing, bufsize=0, cwd="/", env={},
                 start_new_session=True,
             )  # fmt: skip
@@ -177,9 +310,9 @@ def _unconfinable(why: str) -> SettingsError:
     )
 
 
-async def _read_outcome(output_fd: int, timeout_s: float, max_output_chars: int) -> bytes:
-    """What the process says until it ends."""
-    said, most = bytearray(), _MAX_BYTES_PER_CHAR * max(max_output_chars, MAX_LINE_CHARS) + 1
+async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
+    """What the process says until it ends, in at most so many bytes."""
+    said = bytearray()
     try:
         async with asyncio.timeout(timeout_s):
             while chunk := await _receive(output_fd):

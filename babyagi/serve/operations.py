@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from babyagi import json_shapes, verbs
 from babyagi.app import App
+from babyagi.artifacts import find_artifacts
 from babyagi.backends import describe_index, utc_now
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import Decision
-from babyagi.reporting import load_page, load_report, load_sources
+from babyagi.reporting import load_artifacts, load_page, load_report, load_sources
 from babyagi.results import load_index_status
 from babyagi.serve.door import Keys, Level
 from babyagi.serve.feed import Feed
@@ -491,7 +492,8 @@ def _changed(changed: verbs.Changed) -> Answer:
 
 async def list_results(call: Call) -> Answer:
     found = await call.store.results((await call.objective()).id)
-    return Answer(value=[json_shapes.result_shape(one) for one in found])
+    made = await find_artifacts(call.store, found)
+    return Answer(value=[json_shapes.result_shape(one, made) for one in found])
 
 
 async def search(call: Call) -> Answer:
@@ -518,7 +520,8 @@ async def report(call: Call) -> Answer:
         text = page.encode("utf-8", "replace")
         return Answer(text=text, media_type="text/html; charset=utf-8", file_name=name)
     sources = await load_sources(call.store, objective)
-    return Answer(value=json_shapes.report_shape(objective, markdown, sources))
+    made = await load_artifacts(call.store, objective)
+    return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
 
 
 async def log(call: Call) -> Answer:

@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
-from babyagi.tasks import Effect, Fetched, Passage, Role
+from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step
 from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -46,10 +46,24 @@ class Observation:
         )
         return cls(
             passage=Passage(
-                text=passage["text"], origin=passage["origin"], sources=sources, pages=pages
+                text=passage["text"],
+                origin=passage["origin"],
+                sources=sources,
+                pages=pages,
+                artifacts=tuple(Artifact(**one) for one in passage.get("artifacts", ())),
             ),
             is_error=fields["is_error"],
         )
+
+
+def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
+    """What the tool calls among the steps gave; those of another version are left out."""
+    for step in steps:
+        if step.kind in ("tool", "once") and step.output is not None:
+            try:
+                yield Observation.from_json(step.output)
+            except (ValueError, KeyError, TypeError):
+                continue
 
 
 class Calls(Protocol):
@@ -109,7 +123,8 @@ class Tool:
 
     `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
     output does not fit may be put differently and made again. `preview`: what a call with these
-    arguments would change, found out without changing it.
+    arguments would change, found out without changing it. `for_task` gives the tool as the task of
+    that number has it, where each task has a place of its own.
     """
 
     name: str
@@ -125,6 +140,7 @@ class Tool:
     compose: Compose | None = None
     preview: Callable[[Mapping[str, Any]], Awaitable[Preview]] | None = None
     check: Callable[[Mapping[str, Any]], object] | None = None
+    for_task: Callable[[int], Tool] | None = None
     asks_approval: bool = True
 
     def __post_init__(self) -> None:

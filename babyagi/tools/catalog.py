@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from babyagi.errors import SettingsError, ToolError
@@ -15,7 +16,7 @@ from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import build_file_tools, build_write_file
-from babyagi.tools.python import build_python
+from babyagi.tools.python import Bench, build_python_with_files
 from babyagi.tools.search import OPEN_PAGE, WEB_SEARCH, build_open_page, build_web_search
 
 ASK_USER = "ask_user"
@@ -52,12 +53,14 @@ TOOL_NAMES = (*READING, "write_file", "calculator", *WEB, RUN_PYTHON, ASK_USER)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What tools work on here; a tool that needs what is None is not opened."""
+    """What tools work on here; a tool that needs what is None is not opened. Without `scratch`
+    programs keep no files."""
 
     offload: Offload
     folder: Folder | None = None
     searcher: Searcher | None = None
     pages: Pages | None = None
+    scratch: Path | None = None
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
@@ -96,11 +99,12 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
         yield build_web_search(context.searcher, context.pages)
     if context.pages is not None:
         yield build_open_page(context.pages)
-    yield build_python(
+    yield build_python_with_files(
+        Bench(offload=context.offload, folder=context.folder, scratch=context.scratch),
         name=RUN_PYTHON,
         description=(
-            "Run Python that computes: statistics, dates, text, tables. It has no files and no "
-            "network, and each call begins afresh."
+            "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads the "
+            "objective's files, keeps files of its own for the task, and has no network."
         ),
     )
     yield build_ask_user()

@@ -1,13 +1,33 @@
-"""Running Python that a model wrote, where it can do nothing but compute."""
+"""Running Python that a model wrote, where it can do nothing but compute; with files that are
+handed in and out where there is a bench for it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
 from textwrap import dedent
 from typing import Any
 
-from babyagi.sandbox.python import START_TIMEOUT_S, TIMEOUT_S, TURN_TIMEOUT_S, run_python
-from babyagi.tasks import Effect, Passage
+from babyagi.errors import ToolError
+from babyagi.files import MAX_FILE_BYTES, Folder
+from babyagi.offload import Offload
+from babyagi.pages.svg import sanitise_svg
+from babyagi.private import make_folder, write_bytes
+from babyagi.sandbox.python import (
+    START_TIMEOUT_S,
+    TIMEOUT_S,
+    TURN_TIMEOUT_S,
+    Files,
+    Ran,
+    is_plain_path,
+    run_python,
+    run_with_files,
+)
+from babyagi.tasks import MAX_ARTIFACTS, Artifact, Effect, Passage
+from babyagi.text import clean
 from babyagi.tools.base import Tool, takes_text
 
 RESULT = "final_result"
@@ -17,6 +37,15 @@ CODE = (
     "It can import what comes with Python, and can only compute: no files, no network, "
     "no input, no other packages."
 )
+CODE_WITH_FILES = (
+    "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
+    f"If it assigns the variable {RESULT}, that alone is the answer. "
+    "It can import what comes with Python; no network, no input, no other packages. "
+    "open('data.csv') reads a file of the objective by the path that list_files shows; name each "
+    "file in the code. Files that it writes stay for later calls of this task, and .csv, .svg, "
+    ".json, .md and .txt files are shown with the result: draw a plot as SVG text."
+)
+TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
 
 def build_python(*, name: str, description: str) -> Tool:
@@ -29,8 +58,7 @@ def build_python(*, name: str, description: str) -> Tool:
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
         return Passage(
-            text=await run_python(dedent(strip_fence(arguments["code"])), result=RESULT),
-            origin=f"tool:{name}",
+            text=await run_python(_code_of(arguments), result=RESULT), origin=f"tool:{name}"
         )
 
     return Tool(
@@ -39,8 +67,12 @@ def build_python(*, name: str, description: str) -> Tool:
         parameters=takes_text("code", CODE),
         effect=Effect.READ,
         run=run,
-        timeout_s=TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S,
+        timeout_s=TOOL_TIMEOUT_S,
     )
+
+
+def _code_of(arguments: Mapping[str, Any]) -> str:
+    return dedent(strip_fence(arguments["code"]))
 
 
 def strip_fence(text: str) -> str:
@@ -53,3 +85,182 @@ def strip_fence(text: str) -> str:
     first = marks[0]
     last = next((at for at in marks[1:] if lines[at].strip() == "```"), None)
     return text if last is None else "\n".join(lines[first + 1 : last])
+
+
+# -- with files: those of the objective to read, those of the task to keep
+# --------------------------------------------------------------------------------------------------
+
+MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files, in one call
+MAX_SHOWN_CHARS = 300_000  # of a file that is shown with a result
+MAX_ALL_SHOWN_CHARS = 1_000_000  # of those of one call
+MAX_NAMED = 20
+_MEDIA_TYPES = {
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".md": "text/markdown",
+    ".txt": "text/plain",
+}
+_LOOKS_AROUND = re.compile(r"\b(?:glob|rglob|iglob|listdir|scandir|iterdir|walk)\b")
+_OPENS = re.compile(r"\b(?:open|read_text|read_bytes)\b")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """Where programs find their files.
+
+    Attributes:
+        folder: the objective's, which is only read. scratch: holds a folder for each task, which
+            lives with it; None where nothing is kept after a call.
+    """
+
+    offload: Offload
+    folder: Folder | None = None
+    scratch: Path | None = None
+
+
+def build_python_with_files(bench: Bench, *, name: str, description: str) -> Tool:
+    """Return the tool of the loop: what a program writes stays for the later calls of its task, and
+    tables, plots and texts among it come with the answer as artifacts.
+
+    A call whose outcome was lost in a crash is made again, and finds what its first run wrote.
+
+    Raises:
+        ValueError: no tool can have that name.
+    """
+
+    def make_run(scratch: Path | None) -> Callable[[Mapping[str, Any]], Any]:
+        async def run(arguments: Mapping[str, Any]) -> Passage:
+            code = _code_of(arguments)
+            files = await bench.offload(lambda: _hand_in(code, bench.folder, scratch))
+            ran = await run_with_files(code, files, result=RESULT)
+            return await bench.offload(lambda: _hand_out(ran, files, scratch, f"tool:{name}"))
+
+        return run
+
+    def for_task(task_id: int) -> Tool:
+        place = bench.scratch / str(task_id) if bench.scratch is not None else None
+        return replace(tool, run=make_run(place), for_task=None)
+
+    tool = Tool(
+        name=name,
+        description=description,
+        parameters=takes_text("code", CODE_WITH_FILES),
+        effect=Effect.READ,
+        run=make_run(None),
+        timeout_s=TOOL_TIMEOUT_S,
+        for_task=for_task,
+    )
+    return tool
+
+
+def _hand_in(code: str, folder: Folder | None, scratch: Path | None) -> Files:
+    """The files that the code names; where it looks around, or opens files and names none, all that
+    fit. So what was handed in is what the answer may have been made from."""
+    kept = dict(_read_scratch(scratch)) if scratch is not None else {}
+    sizes = {}
+    if folder is not None:
+        listing = folder.list()
+        sizes = {file.path: file.size_bytes for file in listing.files if file.path not in kept}
+    named = {path for path in (*sizes, *kept) if _is_named(path, code)}
+    takes_all = bool(_LOOKS_AROUND.search(code)) or (not named and bool(_OPENS.search(code)))
+    given: dict[str, bytes] = {}
+    left_bytes = MAX_GIVEN_BYTES
+    for path in sorted(sizes, key=lambda path: path not in named):
+        if folder is None or not (takes_all or path in named):
+            continue
+        if sizes[path] > min(left_bytes, MAX_FILE_BYTES):
+            continue
+        try:
+            given[path] = folder.read_bytes(path)
+        except ToolError:
+            continue  # it is listed all the same, and opening it says that it is not there
+        left_bytes -= len(given[path])
+    listed = {path: size for path, size in sizes.items() if path not in given}
+    return Files(given=given, kept=kept, listed=listed)
+
+
+def _is_named(path: str, code: str) -> bool:
+    return PurePosixPath(path).name in code
+
+
+def _read_scratch(scratch: Path) -> Iterator[tuple[str, bytes]]:
+    """The files that earlier calls of the task left."""
+    for path in sorted(scratch.rglob("*")):
+        name = path.relative_to(scratch).as_posix()
+        if is_plain_path(name) and path.is_file() and not path.is_symlink():
+            yield name, path.read_bytes()
+
+
+def _hand_out(ran: Ran, files: Files, scratch: Path | None, origin: str) -> Passage:
+    """Keep what was written, and say what it was."""
+    if scratch is not None and (ran.written or ran.removed):
+        try:
+            _keep(ran, scratch)
+        except OSError as error:
+            raise ToolError(f"the files cannot be kept: {error.strerror}") from None
+    artifacts, faults = _find_artifacts(ran.written)
+    said = [f"{name} ({len(data):,} bytes)" for name, data in ran.written.items()]
+    more = [f"and {len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED else []
+    lines = [f"Written: {', '.join([*said[:MAX_NAMED], *more])}"] if said else []
+    return Passage(
+        text="\n\n".join(filter(None, [ran.text.rstrip("\n"), "\n".join([*lines, *faults])])),
+        origin=origin,
+        sources=(
+            *(f"file:{path}" for path in files.given),
+            *(f"scratch:{path}" for path in files.kept),
+        ),
+        artifacts=tuple(artifacts),
+    )
+
+
+def _keep(ran: Ran, scratch: Path) -> None:
+    make_folder(scratch)
+    for name in ran.removed:
+        scratch.joinpath(name).unlink(missing_ok=True)
+    for name, data in ran.written.items():
+        path = scratch / name
+        make_folder(path.parent)
+        write_bytes(path, data)
+
+
+def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
+    """The files that are shown with a result, and a line for each that cannot be."""
+    artifacts: list[Artifact] = []
+    faults: list[str] = []
+    left_chars = MAX_ALL_SHOWN_CHARS
+    for name, data in written.items():
+        media_type = _MEDIA_TYPES.get(PurePosixPath(name).suffix.casefold())
+        if media_type is None:
+            continue
+        try:
+            artifact = _make_artifact(name, media_type, data)
+            if len(artifact.text) > left_chars or len(artifacts) == MAX_ARTIFACTS:
+                raise ValueError("there are too many in this call")
+        except ValueError as error:
+            faults.append(f"{name} is kept, and not shown with the result: {error}")
+            continue
+        artifacts.append(artifact)
+        left_chars -= len(artifact.text)
+    return artifacts, faults[:MAX_NAMED]
+
+
+def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
+    """Raises ValueError with the reason why it cannot be shown."""
+    if len(data) > 4 * MAX_SHOWN_CHARS:
+        raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
+    try:
+        text = clean(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError("it is no text in UTF-8") from None
+    if media_type == "image/svg+xml":
+        text = sanitise_svg(text)
+    if len(text) > MAX_SHOWN_CHARS:
+        raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
+    return Artifact(
+        name=name,
+        media_type=media_type,
+        text=text,
+        digest=hashlib.sha256(text.encode("utf-8")).hexdigest(),
+    )

@@ -124,8 +124,9 @@ def build_open_page(pages: Pages) -> Tool:
     async def run(arguments: Mapping[str, Any]) -> Passage:
         document = await pages.open(arguments["url"])
         about = arguments.get("about", "").strip()
-        text = (
-            find_about(document, about) if about else cut_part(document, arguments.get("part", 1))
+        n = arguments.get("part", 1)
+        text = await pages.offload(
+            lambda: find_about(document, about) if about else cut_part(document, n)
         )
         return Passage(
             text=f"{describe(document)}\n\n{text}",

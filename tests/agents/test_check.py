@@ -1,5 +1,6 @@
 """What a check's reply shows: parts whose quotes stand in results, and nothing else."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -85,6 +86,24 @@ def test_a_quote_that_does_not_stand_there_or_only_names_what_was_asked_does_not
 
     assert not is_met
     assert checked.missing == ("the part",)
+
+
+@pytest.mark.parametrize(
+    ("asked", "text", "quote", "origins", "is_met"),
+    [
+        ("Compute 2+2", "4", "4", ("tool:calculator",), True),
+        ("Compute 2+2", "4", "4.", ("tool:run_python",), True),
+        ("Compute 2-0", "2", "2", ("tool:calculator",), True),
+        ("Compute 2-0", "2", "2", ("tool:calculator", "file:a.txt"), False),
+        ("Compute 2-0", "2", "2", (), False),
+        ("How many rows are there?", "4", "4", ("tool:run_python", "file:a.csv"), True),
+        ("Compute 2+2", "2+2", "2", ("tool:calculator",), False),
+    ],
+)
+def test_a_bare_number_that_was_computed_is_an_answer(asked, text, quote, origins, is_met):
+    made = replace(result(3, text), origins=origins)
+
+    assert look_up(reply(("it", 3, quote)), [made], objective_text=asked)[0] is is_met
 
 
 def test_met_needs_a_part_and_nothing_missing():

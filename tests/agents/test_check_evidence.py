@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.check import is_claim, is_evidence
+from babyagi.agents.check import is_claim, is_evidence, is_from_outside
 from babyagi.tasks import Result
 from support.world import START
 
@@ -134,6 +134,18 @@ def test_a_text_from_outside_that_has_nothing_to_do_with_the_objective_is_none()
 
     assert not is_evidence(welcome, result(welcome, "file:page.txt"), objective_text=K30)
     assert is_evidence(welcome, result(welcome), objective_text=K30)
+
+
+@pytest.mark.parametrize("tool", ["calculator", "run_python"])
+def test_what_only_computes_is_not_outside_and_with_anything_else_it_is(tool):
+    assert not is_from_outside(result("4", f"tool:{tool}"))
+    welcome = "Welcome to the pages of our little village by the sea"
+    assert is_evidence(welcome, result(welcome, f"tool:{tool}"), objective_text=K30)
+
+    for origin in ("file:a.csv", "scratch:a.csv", "web:https://a.example/", "tool:shop", "more:3"):
+        made = result(welcome, f"tool:{tool}", origin)
+        assert is_from_outside(made)
+        assert not is_evidence(welcome, made, objective_text=K30)
 
 
 def test_a_text_is_a_claim_when_all_of_it_is():

@@ -4,11 +4,13 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from babyagi import events
+from babyagi.artifacts import Made
 from babyagi.index.indexer import CheckReport
 from babyagi.index.search import RankedResult, Ranking
 from babyagi.results import IndexStatus
 from babyagi.sources import Source, SourceKind, Sources
 from babyagi.tasks import (
+    Artifact,
     Effect,
     Event,
     Fetched,
@@ -154,6 +156,11 @@ COUNTS = {
     TaskStatus.DEAD: 1,
     TaskStatus.CANCELLED: 0,
 }
+
+
+def made():
+    table = Artifact(name="limits.csv", media_type="text/csv", text="a,b\n1,2\n", digest="cd" * 32)
+    return [Made(task_id=4, artifact=table)]
 
 
 def sources():

@@ -8,15 +8,17 @@ from html.parser import HTMLParser
 
 import pytest
 
-from babyagi.pages.report import MAX_TASKS, ReportPage, render_report_page, walk_tree
+from babyagi.pages.report import MAX_TASKS, Pictured, ReportPage, render_report_page, walk_tree
 from babyagi.pages.timeline import find_bars
-from babyagi.tasks import Lack, StopReason, TaskStatus, Usage
+from babyagi.tasks import Artifact, Lack, StopReason, TaskStatus, Usage
 from tests.cli import samples
 
-EMPTY = {"meta", "br", "hr", "rect", "line"}
+EMPTY = {"meta", "br", "img", "hr", "rect", "line"}
 
 
-def page_of(*, markdown="# Report: x\n\nIt is so.\n", tasks=None, results=(), **changes):
+def page_of(
+    *, markdown="# Report: x\n\nIt is so.\n", tasks=None, results=(), pictured=(), **changes
+):
     tasks = [samples.task(id=1, parent_id=None, after=())] if tasks is None else tasks
     return render_report_page(
         ReportPage(
@@ -26,6 +28,7 @@ def page_of(*, markdown="# Report: x\n\nIt is so.\n", tasks=None, results=(), **
             results=results,
             bars=find_bars([], now=samples.at(90)),
             now=samples.at(90),
+            pictured=pictured,
         )
     )
 
@@ -145,3 +148,42 @@ def test_a_result_that_is_very_long_is_cut_and_says_where_it_is_whole():
 
     assert len(page) < 60_000
     assert "babyagi show 1 --objective 3" in page
+
+
+def pictured(media_type, text, name="a"):
+    artifact = Artifact(name=name, media_type=media_type, text=text, digest="ab" * 32)
+    return Pictured(task_id=1, artifact=artifact)
+
+
+def test_a_picture_is_an_image_that_can_neither_act_nor_load():
+    hostile = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+    page = page_of(pictured=[pictured("image/svg+xml", hostile, name='"><script>')])
+
+    (image,) = [attrs for tag, attrs in read(page) if tag == "img"]
+    head, _, data = image["src"].partition(",")
+    assert (head, base64.b64decode(data).decode()) == ("data:image/svg+xml;base64", hostile)
+    assert "<script" not in page
+    assert "img-src data:;" in page  # scripts: none, as everything that is not named
+
+
+def test_a_table_is_a_table_and_bounded():
+    rows = "\n".join(",".join(f"<b>{n}.{m}" for m in range(50)) for n in range(500))
+
+    page = page_of(pictured=[pictured("text/csv", rows)])
+
+    tags = [tag for tag, _ in read(page)]
+    assert (tags.count("tr"), tags.count("th"), tags.count("td")) == (200, 30, 199 * 30)
+    assert "<b>0" not in page and "The table is longer or wider" in page
+
+
+@pytest.mark.parametrize("text", ["", "\0", '"' + "x" * 200_000, "a\rb\r\nc", '"a\n' * 2000])
+def test_what_is_hardly_a_table_breaks_no_page(text):
+    read(page_of(pictured=[pictured("text/csv", text), pictured("text/plain", text)]))
+
+
+def test_files_that_do_not_fit_are_counted():
+    page = page_of(pictured=[pictured("text/plain", "x" * 900_000) for _ in range(5)])
+
+    assert page.count("<figcaption>") == 3 and "2 more are not on this page" in page
+    assert "<h2>Files</h2>" not in page_of()

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
+from tests.linear import grows_faster_than_linearly
 
 CITIES = ["Paris is the capital of France.", "Oslo is in Norway.", "The capital of Peru is Lima."]
 
@@ -70,3 +71,42 @@ def test_what_stands_between_paragraphs_counts_as_well():
     parts = split_parts("aa\n\na\n\na", max_chars=5)
 
     assert [part.text for part in parts] == ["aa\n\na", "a"]
+
+
+# pages that are made to cost time: each gives a text of about n characters
+HOSTILE = {
+    "a heading of blanks that is none": lambda n: f"# {' ' * n}a\nb",
+    "a long heading over many parts": lambda n: (
+        "# " + "h" * (n // 2) + "".join(f"\n\n## {k}\n\nx" for k in range(n // 24))
+    ),
+    "long headings of every level": lambda n: (
+        "".join(f"{'#' * k} {'h' * (n // 12)}\n\n" for k in range(1, 7)) + "x y\n\n" * (n // 10)
+    ),
+    "headings alone": lambda n: "# a\n\n" * (n // 5),
+    "paragraphs of one letter": lambda n: "a\n\n" * (n // 3),
+    "lines of blanks": lambda n: ("\n" + " " * 50) * (n // 51) + "x",
+    "one word": lambda n: "a" * n,
+    "signs of headings": lambda n: "#" * n,
+    "sentences of nothing": lambda n: ". " * (n // 2),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_splitting_and_ranking_grow_with_a_page_and_no_faster(name):
+    def work(n):
+        parts = split_parts(HOSTILE[name](n))
+        rank("what is a", [" > ".join((*part.headings, part.text)) for part in parts])
+
+    assert grows_faster_than_linearly(work, 64_000) == ""
+
+
+def test_a_part_has_the_beginnings_of_its_headings_and_a_bare_heading_is_whole():
+    (part,) = split_parts(f"# {'h' * 500}\n\ntext")
+    assert part.headings == ("h" * 120,)
+
+    assert "".join(one.text for one in split_parts(f"# {'h' * 2000}")) == "h" * 2000
+
+
+@pytest.mark.parametrize("text", ["####### seven", "#none", "# a\nb", "#", "# "])
+def test_what_is_no_heading_is_text(text):
+    assert [part.headings for part in split_parts(f"{text}\n\nx")] == [()]

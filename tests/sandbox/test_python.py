@@ -13,7 +13,7 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.sandbox import confined, python
-from babyagi.sandbox.python import MAX_AT_ONCE, run_python
+from babyagi.sandbox.python import MAX_AT_ONCE, Files, run_python, run_with_files
 from tests.sandbox.hostile import (
     ANY,
     BOUNDED,
@@ -204,6 +204,23 @@ async def test_a_program_that_few_machines_would_let_escape_does_not(
     assert isinstance(
         await outcome(REFUSED_ANYWAY[name].replace("PATH", repr(str(secret)))), ToolError
     )
+
+
+ON_THE_DESK = (
+    "open_for_writing list_a_folder working_directory path_write_text file_of_a_log archive_on_disk"
+).split()
+
+
+@pytest.mark.parametrize("name", [*ESCAPES, *REFUSED_ANYWAY])
+async def test_a_hostile_program_with_files_reaches_nothing_but_these(name, secret):
+    code = (ESCAPES | REFUSED_ANYWAY)[name].replace("PATH", repr(str(secret)))
+
+    try:
+        ran = await run_with_files(code, Files(given={"notes.csv": b"a,b"}))
+    except ToolError:
+        return
+    assert name in ON_THE_DESK  # what it wrote or listed lay in memory; `secret` is untouched
+    assert SECRET not in ran.text + str(ran.written)
 
 
 @pytest.mark.parametrize("name", BOUNDED)

@@ -1,9 +1,16 @@
 """Python that a model wrote, as a tool."""
 
+from hashlib import sha256
+
 import pytest
 
 from babyagi.errors import ToolError
-from babyagi.tools.python import build_python, strip_fence
+from babyagi.files import Folder
+from babyagi.offload import run_inline
+from babyagi.private import find_wide
+from babyagi.tasks import Artifact, Passage, find_sources
+from babyagi.tools.base import Observation
+from babyagi.tools.python import Bench, build_python, build_python_with_files, strip_fence
 
 CODE = "final_result = 6 * 7"
 WRITTEN = {
@@ -43,3 +50,114 @@ async def test_what_the_code_prints_is_the_answer_and_the_model_is_told_so():
     # indented as a whole
     assert (await tool.run({"code": "    x = 6\n    if x:\n        x * 7\n    x * 7"})).text == "42"
     assert "What it prints is the answer" in tool.parameters["properties"]["code"]["description"]
+
+
+# -- with files
+
+
+def bench_of(tmp_path):
+    (tmp_path / "files" / "sub").mkdir(parents=True)
+    (tmp_path / "files" / "sales.csv").write_text("city,eur\nUlm,3\nBonn,4\n")
+    (tmp_path / "files" / "sub" / "notes.txt").write_text("a note")
+    (tmp_path / "files" / ".hidden.csv").write_text("secret")
+    (tmp_path / "outside.csv").write_text("secret")
+    (tmp_path / "files" / "link.csv").symlink_to(tmp_path / "outside.csv")
+    return Bench(
+        offload=run_inline, folder=Folder(tmp_path / "files"), scratch=tmp_path / "home" / "scratch"
+    )
+
+
+def tool_of(tmp_path, task_id=1):
+    tool = build_python_with_files(bench_of(tmp_path), name="run_python", description="computes")
+    assert tool.for_task is not None
+    return tool.for_task(task_id)
+
+
+async def run(tool, code):
+    return await tool.run({"code": code})
+
+
+@pytest.mark.system
+async def test_a_program_reads_the_files_of_the_objective_and_the_answer_names_them(tmp_path):
+    tool = tool_of(tmp_path)
+
+    passage = await run(
+        tool, "import csv\nprint(sum(int(r[1]) for r in [*csv.reader(open('sales.csv'))][1:]))"
+    )
+
+    assert passage.text == "7"
+    assert passage.origins == ("tool:run_python", "file:sales.csv")
+    passage = await run(tool, "import glob\nprint(sorted(glob.glob('**', recursive=True)))")
+    assert passage.text == "['sales.csv', 'sub', 'sub/notes.txt']"
+    assert set(passage.sources) == {"file:sales.csv", "file:sub/notes.txt"}
+    assert (await run(tool, "print(2 + 2)")).origins == ("tool:run_python",)
+
+
+@pytest.mark.system
+async def test_what_a_program_writes_stays_with_its_task(tmp_path):
+    bench = bench_of(tmp_path)
+    first, second = (
+        build_python_with_files(bench, name="run_python", description="computes").for_task
+        for _ in range(2)  # as two workers have it, or one before and after a kill
+    )
+    assert first is not None
+    assert second is not None
+    await run(first(1), "open('sub2/a.txt', 'w').write('kept')\nprint(1)")
+
+    later = await run(second(1), "print(open('sub2/a.txt').read())")
+
+    assert (later.text, later.origins) == ("kept", ("tool:run_python", "scratch:sub2/a.txt"))
+    assert find_sources(later.origins) == later.origins
+    with pytest.raises(ToolError, match="no file of that name"):
+        await run(second(2), "open('sub2/a.txt')")
+
+
+@pytest.mark.system
+async def test_only_the_owner_may_look_at_what_programs_wrote(tmp_path):
+    await run(tool_of(tmp_path), "open('a/b.txt', 'w').write('1')")
+
+    assert [*find_wide(tmp_path / "home")] == []
+    assert (tmp_path / "home" / "scratch" / "1" / "a" / "b.txt").read_text() == "1"
+
+
+@pytest.mark.system
+async def test_tables_and_plots_come_with_the_answer_and_other_files_do_not(tmp_path):
+    tool = tool_of(tmp_path)
+
+    passage = await run(
+        tool,
+        "open('t.csv', 'w').write('a,b\\n1,2\\n')\n"
+        "open('p.svg', 'w').write('<svg><script>1</script><rect width=\"1\"/></svg>')\n"
+        "open('bad.svg', 'w').write('<svg>')\n"
+        "open('big.txt', 'w').write('x' * 400_000)\n"
+        "open('raw.bin', 'wb').write(bytes(9))\nprint('done')",
+    )
+
+    by_name = {one.name: one for one in passage.artifacts}
+    assert list(by_name) == ["t.csv", "p.svg"]
+    assert by_name["t.csv"].text == "a,b\n1,2\n"
+    assert by_name["t.csv"].digest == sha256(b"a,b\n1,2\n").hexdigest()
+    assert (by_name["p.svg"].media_type, "script" in by_name["p.svg"].text) == (
+        "image/svg+xml",
+        False,
+    )
+    assert passage.text.startswith("done\n\nWritten: t.csv (8 bytes), p.svg")
+    assert "bad.svg is kept, and not shown with the result: it is no XML" in passage.text
+    assert "big.txt is kept, and not shown with the result: it has more than" in passage.text
+
+
+@pytest.mark.system
+async def test_a_program_that_fails_leaves_nothing(tmp_path):
+    tool = tool_of(tmp_path)
+
+    with pytest.raises(ToolError):
+        await run(tool, "open('a.txt', 'w').write('1')\n1 / 0")
+
+    assert not (tmp_path / "home" / "scratch").exists()
+
+
+def test_an_observation_keeps_its_artifacts(tmp_path):
+    artifact = Artifact(name="t.csv", media_type="text/csv", text="a", digest="d")
+    passage = Passage(text="x", origin="tool:run_python", artifacts=(artifact,))
+
+    assert Observation.from_json(Observation(passage=passage).to_json()).passage == passage

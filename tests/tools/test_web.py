@@ -1,11 +1,14 @@
 """The web as tools: search and pages, against servers on this machine."""
 
+import asyncio
+import threading
 from datetime import UTC, datetime
 
 import pytest
 
 from babyagi.errors import ToolError
 from babyagi.net.door import Door
+from babyagi.offload import run_inline
 from babyagi.retrieval.engines import ENGINES, Answering, Searcher
 from babyagi.retrieval.page_text import UnreadableError, read_text
 from babyagi.retrieval.pages import Pages
@@ -33,8 +36,9 @@ async def read_here(page):
 class Web:
     """A search engine and its pages on one server; `/gone` is found and cannot be opened."""
 
-    def __init__(self):
+    def __init__(self, offload=run_inline):
         self.server = WebServer(self._answer)
+        self.offload = offload
 
     def _answer(self, asked):
         if asked.path == "/search":
@@ -55,7 +59,7 @@ class Web:
         await self.server.__aenter__()
         base = self.server.base_url
         door = Door(allow=[f"127.0.0.1:{self.server.port}"], pause_s=0.0)
-        pages = Pages(door, clock=lambda: NOW, read=read_here)
+        pages = Pages(door, clock=lambda: NOW, read=read_here, offload=self.offload)
         engine = Answering(engine=ENGINES["searxng"], base_url=base)
         self.search = build_web_search(Searcher([engine], monotonic=lambda: 0.0), pages)
         self.open_page = build_open_page(pages)
@@ -100,6 +104,27 @@ async def test_the_snippet_stands_in_for_a_page_that_cannot_be_opened():
     assert "/gone (not opened: " in passage.text
     assert "answered 404; its snippet)\nof /gone" in passage.text
     assert f"web:{web.base}/gone" not in passage.sources
+
+
+async def test_what_is_done_with_the_text_of_a_page_is_off_the_event_loop():
+    threads = []
+
+    async def offload(work):
+        def note():
+            threads.append(threading.get_ident())
+            return work()
+
+        return await asyncio.to_thread(note)
+
+    async with Web(offload) as web:
+        await web.search.run({"query": "two frameworks", "pages": 2})
+        n_of_the_search = len(threads)
+        await web.open_page.run({"url": f"{web.base}/django", "about": "licences"})
+
+    # each of both pages is looked for, cleaned, kept and split; then all parts are ranked
+    assert n_of_the_search == 9
+    assert len(threads) == 9 + 4
+    assert threading.get_ident() not in threads
 
 
 async def test_a_page_is_opened_whole_or_in_the_parts_that_bear_on_something():

@@ -1,0 +1,116 @@
+"""Pictures that a model drew, as SVG in which nothing can act or load: only shapes, texts, colours
+and references within the picture come through."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+from babyagi.text import clean
+
+MAX_SVG_CHARS = 300_000
+MAX_DEPTH = 40
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_ELEMENTS = frozenset(
+    "svg g defs title desc path rect circle ellipse line polyline polygon text tspan marker "
+    "linearGradient radialGradient stop clipPath pattern use symbol mask".split()
+)
+_ATTRIBUTES = frozenset(
+    "id class x y x1 y1 x2 y2 cx cy r rx ry fx fy dx dy d points width height viewBox version role "
+    "preserveAspectRatio transform fill fill-opacity fill-rule stroke stroke-width stroke-opacity "
+    "stroke-dasharray stroke-dashoffset stroke-linecap stroke-linejoin stroke-miterlimit opacity "
+    "color visibility display overflow vector-effect shape-rendering text-rendering paint-order "
+    "font-family font-size font-style font-weight font-variant letter-spacing word-spacing "
+    "text-anchor text-decoration dominant-baseline alignment-baseline baseline-shift rotate "
+    "textLength lengthAdjust writing-mode offset stop-color stop-opacity gradientUnits "
+    "gradientTransform spreadMethod clip-path clip-rule clipPathUnits mask maskUnits "
+    "maskContentUnits patternUnits patternContentUnits patternTransform marker-start marker-mid "
+    "marker-end markerWidth markerHeight markerUnits refX refY orient".split()
+)
+# a reference within the picture; whatever else looks like one is left out
+_LOCAL_URL = re.compile(r"url\(\s*#[\w.-]{1,100}\s*\)", re.ASCII)
+_LOCAL = re.compile(r"#[\w.-]{1,100}", re.ASCII)
+_FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", re.IGNORECASE)
+
+
+def sanitise_svg(text: str) -> str:
+    """Return the picture with what may stand in one, and nothing else.
+
+    Raises:
+        ValueError: it is no SVG, declares a type of its own, is too deep, or over `MAX_SVG_CHARS`.
+    """
+    text = clean(text).strip()
+    if len(text) > MAX_SVG_CHARS:
+        raise ValueError(f"it has more than {MAX_SVG_CHARS:,} characters")
+    if re.search(r"<!(DOCTYPE|ENTITY)", text, re.IGNORECASE):
+        raise ValueError("it declares a document type")
+    try:
+        root = _parse(text)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it is no XML ({error})") from None
+    if _local_name(root.tag) != "svg":
+        raise ValueError("it is no SVG")
+    drawn = _copy(root)
+    drawn.set("xmlns", _SVG)
+    return ElementTree.tostring(drawn, encoding="unicode")
+
+
+def _parse(text: str) -> ElementTree.Element:
+    """The tree, whose depth is bounded while it is read."""
+    parser: Any = ElementTree.XMLPullParser(events=("start", "end"))
+    parser.feed(text)
+    parser.close()
+    depth = 0
+    root: ElementTree.Element | None = None
+    for event, element in parser.read_events():
+        root = element if root is None else root
+        depth += 1 if event == "start" else -1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it is deeper than {MAX_DEPTH} elements")
+    if root is None:
+        raise ValueError("it is empty")
+    return root
+
+
+def _copy(element: ElementTree.Element) -> ElementTree.Element:
+    name = _local_name(element.tag)
+    made = ElementTree.Element(name)
+    for key, value in element.attrib.items():
+        kept = _keep(key, value)
+        if kept is not None:
+            made.set(*kept)
+    made.text = element.text
+    for inner in element:
+        if _local_name(inner.tag) in _ELEMENTS:
+            copied = _copy(inner)
+            copied.tail = inner.tail
+            made.append(copied)
+    return made
+
+
+def _keep(key: str, value: str) -> tuple[str, str] | None:
+    """The attribute as it may stand in a picture; None where it may not."""
+    if key in ("href", f"{{{_XLINK}}}href"):
+        return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
+    if key == "style":
+        declared = (one.partition(":") for one in value.split(";"))
+        found = [(name.strip(), said.strip()) for name, _, said in declared]
+        style = ";".join(
+            f"{name}:{said}" for name, said in found if name in _ATTRIBUTES and _is_plain(said)
+        )
+        return ("style", style) if style else None
+    return (key, value) if key in _ATTRIBUTES and _is_plain(value) else None
+
+
+def _is_plain(value: str) -> bool:
+    return not _FOREIGN.search(_LOCAL_URL.sub("", value))
+
+
+def _local_name(tag: object) -> str:
+    """The name of an element of SVG, or of none; empty for those of others."""
+    if not isinstance(tag, str):
+        return ""
+    space, _, name = tag.rpartition("}")
+    return name if space in ("", f"{{{_SVG}") else ""
