@@ -85,8 +85,16 @@ from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
+from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
 from babyagi.tools.own import load_tools
+from babyagi.tools.pipelines import (
+    DEEPSET_KEY,
+    DEEPSET_URL,
+    RemotePipeline,
+    deepset_pipeline,
+    haystack_pipeline,
+)
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody
@@ -710,6 +718,34 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
         folder=folder,
         searcher=open_searcher(settings),
         pages=Pages(door, clock=utc_now, folder=pages),
+        pipeline=open_pipeline(settings),
+        github=GitHub(
+            url=settings.github_url or GITHUB_URL,
+            key=settings.github_token.reveal(),
+            repository=settings.github_repository,
+        ),
+        proxies=settings.proxies,
+    )
+
+
+def open_pipeline(settings: Settings) -> RemotePipeline | None:
+    """Return the pipeline on another machine that the settings name, if they name one.
+
+    Raises:
+        SettingsError: it needs a key that is not there, or its address is not https.
+    """
+    if not settings.pipeline:
+        return None
+    if "://" in settings.pipeline:
+        return haystack_pipeline(settings.pipeline)
+    key = settings.deepset_cloud_api_key.reveal()
+    if not key:
+        raise SettingsError(
+            "a pipeline on deepset Cloud needs its key", fix=f"set {DEEPSET_KEY}", guide="tools"
+        )
+    workspace, _, name = settings.pipeline.partition("/")
+    return deepset_pipeline(
+        workspace, name, key=key, base_url=settings.deepset_cloud_url or DEEPSET_URL
     )
 
 

@@ -41,6 +41,10 @@ class SettingOptions(TypedDict, total=False):
     http_proxy: str | Secret
     no_proxy: str
     serpapi_api_key: str | Secret
+    serper_api_key: str | Secret
+    searchapi_api_key: str | Secret
+    deepset_cloud_api_key: str | Secret
+    github_token: str | Secret
     agent_hosts: Sequence[str]
     log_level: Literal["debug", "info", "warning", "error"]
     extra_env_files: Sequence[Path]
@@ -116,10 +120,12 @@ class RunOptions(SettingOptions, total=False):
     ]
     searxng_url: str
     search_url: str
-    serper_api_key: str | Secret
     brave_api_key: str | Secret
     tavily_api_key: str | Secret
-    searchapi_api_key: str | Secret
+    pipeline: str
+    deepset_cloud_url: str
+    github_repository: str
+    github_url: str
     web_allow: Sequence[str]
     embedding_model: str
     embedding_base_url: str

@@ -199,6 +199,8 @@ def find_secrets(settings: Settings) -> list[str]:
         settings.brave_api_key,
         settings.tavily_api_key,
         settings.searchapi_api_key,
+        settings.deepset_cloud_api_key,
+        settings.github_token,
     )
     return [key.reveal() for key in keys if key]
 
