@@ -215,7 +215,10 @@ def make_issue_link(page: str, *, title: str, body: str, labels: Sequence[str] =
     named = ",".join([word for word in words if word][:MAX_LABELS])
     end = f"&labels={_encode_within(named, MAX_LABELS_CHARS, cut='')}" if named else ""
     start = f"{page}/issues/new?title={_encode(heading)}&body="
-    return start + _encode_within(clean(body).strip(), MAX_LINK_CHARS - len(start + end)) + end
+    room = MAX_LINK_CHARS - len(start + end) - len("%2E")
+    link = start + _encode_within(clean(body).strip(), room) + end
+    # behind an address a full stop is taken for the end of a sentence
+    return f"{link[:-1]}%2E" if link.endswith(".") else link
 
 
 def _encode(text: str) -> str:
