@@ -51,7 +51,7 @@ from babyagi.llm.human import HumanModel
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Bounds, Loop
+from babyagi.loop import Bounds, Enrich, Loop
 from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
@@ -121,12 +121,14 @@ class RunOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a program hands in that no setting can name: functions as tools, models by their names,
-    and what it wants of the report. `faults` says which tools are not there, and why."""
+    what it wants of the report, and what is done with each result. `faults` says which tools are
+    not there, and why."""
 
     tools: tuple[Tool, ...] = ()
     faults: tuple[str, ...] = ()
     model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
     output: OutputType | None = None
+    enrich: Enrich | None = None
 
 
 NOTHING_GIVEN = Given()
@@ -533,6 +535,7 @@ class App:
                 max_depth=settings.max_depth,
                 protocol=settings.protocol,
                 read_output=self._given.output.read if self._given.output else require_json,
+                enrich=self._given.enrich,
             ),
             clock=utc_now,
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from babyagi.llm.port import ChatModel
+    from babyagi.loop import Enrich
     from babyagi.react.steps import AtLimit, Trim
     from babyagi.settings.values import Secret
     from babyagi.tasks import Limits
@@ -75,6 +76,7 @@ class RunOptions(SettingOptions, total=False):
     limits: Limits
     tools: Sequence[str | Tool | Callable[..., Any]]
     new: bool
+    enrich: Enrich
 
     # settings
     initial_task: str

@@ -315,7 +315,7 @@ def write_remote(tmp_path, target, *, more=""):
 @pytest.fixture
 async def remote(monkeypatch):
     """A server that is asked in place of the real ones; its `said` is what it answers."""
-    said = {}
+    said: dict[str, object] = {}
     async with WebServer(lambda asked: Reply(said)) as server:
         for name in ("DOCS", "ISSUES"):
             monkeypatch.setenv(f"{name}_PARAMS_BASE_URL", server.base_url)
