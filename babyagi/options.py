@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     from babyagi.llm.port import ChatModel
     from babyagi.loop import Enrich
-    from babyagi.react.steps import AtLimit, Trim
+    from babyagi.react.steps import AtLimit, OnMalformed, Trim
     from babyagi.settings.values import Secret
     from babyagi.tasks import Limits
     from babyagi.tools.base import Tool
@@ -61,6 +61,7 @@ class AgentOptions(SettingOptions, total=False):
     max_parallel: int
     max_repeats: int
     at_limit: AtLimit | Literal["force", "generate"]
+    on_malformed: OnMalformed
     trim: Trim | None
     stop_words: tuple[str, ...]
 

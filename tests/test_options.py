@@ -10,7 +10,7 @@ from babyagi import options
 from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
 from babyagi.options import OTHER_NAMES, AgentOptions, RunOptions, SettingOptions, names_of
-from babyagi.react.steps import AgentBounds, AtLimit, Trim
+from babyagi.react.steps import AgentBounds, AtLimit, OnMalformed, Trim
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import Secret
 from babyagi.tasks import Limits
@@ -26,6 +26,7 @@ NAMES = {
     "ChatModel": ChatModel,
     "Enrich": Enrich,
     "Limits": Limits,
+    "OnMalformed": OnMalformed,
     "Secret": Secret,
     "Tool": Tool,
     "Trim": Trim,

@@ -31,7 +31,7 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.protocols.json import FAIL_TASK
+from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called
 from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.tools.base import Tool
 
@@ -215,9 +215,7 @@ class _Label:
 def parse(completion: Completion, conversation: Conversation, labels: Labels) -> AgentDecision:
     """The first call, or the answer if that comes first."""
     if completion.tool_calls and conversation.tools:
-        return Act(
-            calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text
-        )
+        return read_called(completion)
     if _is_plain(conversation):
         return native.parse(completion, conversation)
     text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
@@ -296,7 +294,7 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
     if name in _ENDS or call.name in labels.answer:
         return Finish(output=given, log=act.log) if given else None
     if name == FAIL_TASK:
-        return Fail(reason=given or "no reason was given", log=act.log)
+        return Fail(reason=given or NO_REASON, log=act.log)
     return act
 
 
