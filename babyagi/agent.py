@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 from babyagi.app import App
 from babyagi.backends import utc_now
 from babyagi.components.description import Granted, load_description
-from babyagi.components.kinds import MODEL_KEY, SEARCH_KEY
+from babyagi.components.kinds import KEY_VARIABLES
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import describe, take_words
 from babyagi.index.hashing import HashEmbedder
@@ -57,8 +57,9 @@ LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
 History = Run[Any] | Sequence[Message]
 ProtocolName = Literal["auto", "native", "json", "text"]
 _BOUNDS = frozenset(field.name for field in fields(AgentBounds))
-_OF_FILES = ("agent_hosts", "serpapi_api_key")  # settings that only an agent from a file looks at
-_KEYS_AND_HOSTS = ("openai_api_key", *_OF_FILES)
+_KEYS = tuple(variable.lower() for variable in KEY_VARIABLES)  # the settings that hold them
+_OF_FILES = ("agent_hosts", *(name for name in _KEYS if name != "openai_api_key"))
+_KEYS_AND_HOSTS = ("agent_hosts", *_KEYS)
 _PARAMETERS = frozenset(("model", "tools", "output_type", "instruction", "protocol", "ask"))
 _LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
 
@@ -170,15 +171,18 @@ class Agent(Generic[T]):
         )
         granted = Granted(
             keys={
-                MODEL_KEY: settings.openai_api_key.reveal(),
-                SEARCH_KEY: settings.serpapi_api_key.reveal(),
+                variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES
             },
             variables=variables_here(),
             hosts=settings.agent_hosts,
         )
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, granted=granted, has_model=has_model)
-        described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
+        described: dict[str, Any] = {
+            "tools": found.tools,
+            "protocol": found.protocol,
+            "instruction": found.instruction,
+        }
         described |= {
             name: bound
             for name in _BOUNDS

@@ -246,9 +246,11 @@ async def run_async(
             folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
             dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
             `limits=Limits(…)`; `ask`: a function that is given a question and returns a person's
-            answer; `new=True` to start anew; and any setting by its name (`babyagi config --json`
-            has them all). What is not given comes from the environment, a `.env` file (of one that
-            nobody has trusted only what is harmless) or the default, as on the command line.
+            answer; `enrich`: a function that is given the name of a task and its result before that
+            is recorded, and returns the result that is kept; `new=True` to start anew; and any
+            setting by its name (`babyagi config --json` has them all). What is not given comes from
+            the environment, a `.env` file (of one that nobody has trusted only what is harmless) or
+            the default, as on the command line.
 
     Raises:
         TypeError: there is no such option.
@@ -343,7 +345,10 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
         flags["ask"] = True
     is_new = bool(flags.pop("new", False))
     output = None if output_type in (None, str) else output_type_of(output_type)
-    given = Given(tools=functions, model_by_name=models, output=output)
+    enrich = flags.pop("enrich", None)
+    if enrich is not None and not callable(enrich):
+        raise TypeError("enrich must be a function of a task's name and its result")
+    given = Given(tools=functions, model_by_name=models, output=output, enrich=enrich)
     return Work(flags=flags, given=given, ask=ask, is_new=is_new)
 
 

@@ -52,7 +52,7 @@ from babyagi.llm.human import HumanModel
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Bounds, Loop
+from babyagi.loop import Bounds, Enrich, Loop
 from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
@@ -86,8 +86,16 @@ from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
+from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
 from babyagi.tools.own import load_tools
+from babyagi.tools.pipelines import (
+    DEEPSET_KEY,
+    DEEPSET_URL,
+    RemotePipeline,
+    deepset_pipeline,
+    haystack_pipeline,
+)
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody
@@ -114,12 +122,14 @@ class RunOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a program hands in that no setting can name: functions as tools, models by their names,
-    and what it wants of the report. `faults` says which tools are not there, and why."""
+    what it wants of the report, and what is done with each result. `faults` says which tools are
+    not there, and why."""
 
     tools: tuple[Tool, ...] = ()
     faults: tuple[str, ...] = ()
     model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
     output: OutputType | None = None
+    enrich: Enrich | None = None
 
 
 NOTHING_GIVEN = Given()
@@ -544,6 +554,7 @@ class App:
                 max_depth=settings.max_depth,
                 protocol=settings.protocol,
                 read_output=self._given.output.read if self._given.output else require_json,
+                enrich=self._given.enrich,
             ),
             clock=utc_now,
         )
@@ -730,6 +741,34 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
         folder=folder,
         searcher=open_searcher(settings),
         pages=Pages(door, clock=utc_now, folder=pages, offload=asyncio.to_thread),
+        pipeline=open_pipeline(settings),
+        github=GitHub(
+            url=settings.github_url or GITHUB_URL,
+            key=settings.github_token.reveal(),
+            repository=settings.github_repository,
+        ),
+        proxies=settings.proxies,
+    )
+
+
+def open_pipeline(settings: Settings) -> RemotePipeline | None:
+    """Return the pipeline on another machine that the settings name, if they name one.
+
+    Raises:
+        SettingsError: it needs a key that is not there, or its address is not https.
+    """
+    if not settings.pipeline:
+        return None
+    if "://" in settings.pipeline:
+        return haystack_pipeline(settings.pipeline)
+    key = settings.deepset_cloud_api_key.reveal()
+    if not key:
+        raise SettingsError(
+            "a pipeline on deepset Cloud needs its key", fix=f"set {DEEPSET_KEY}", guide="tools"
+        )
+    workspace, _, name = settings.pipeline.partition("/")
+    return deepset_pipeline(
+        workspace, name, key=key, base_url=settings.deepset_cloud_url or DEEPSET_URL
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -59,6 +59,7 @@ from babyagi.index.search import NearDuplicates, ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
+from babyagi.offload import call_either
 from babyagi.react.calling import side_by_side
 from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
@@ -83,7 +84,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import SETTLED
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
-from babyagi.text import one_line
+from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
 
@@ -98,6 +99,7 @@ MAX_PLANNED = 32  # recorded tasks that are planned from at once, if their resul
 PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever its size
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
+MAX_ENRICHED_CHARS = 200_000
 N_LATEST = 4  # results, the newest, that creation is shown for what a check missed
 # where creation proposes nothing for a part that is missing
 ANSWER_PART = "Answer this part of the objective: {part}"
@@ -114,13 +116,16 @@ FAULTS_OF_THE_TASK = (
     MalformedReplyError,
 )
 
+Enrich = Callable[[str, str], str | Awaitable[str]]
+"""Is given the name of a task and its result, and gives the result that is kept."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """How much goes into and out of one call, and how the execution agent talks with its model.
 
     `read_output` raises `MalformedReplyError` for a text that is not what a program wants of the
-    report.
+    report. `enrich` is given the name of a task and its result, and gives the result that is kept.
     """
 
     context_tokens: int
@@ -129,6 +134,7 @@ class Bounds:
     max_depth: int = 0  # 0: none
     protocol: str = "auto"
     read_output: Callable[[str], object] = require_json
+    enrich: Enrich | None = None
 
 
 class Loop:
@@ -191,16 +197,31 @@ class Loop:
                 lambda first: self._store.record_lack(claim, lack=lack, plan=plan, first=first)
             )
             return
+        text = await self._enrich(claim.task, outcome.text, journal)
+        changed = ("tool:enrich",) if text != outcome.text else ()
         await journal.commit(
             lambda first: self._store.record_result(
                 claim,
-                text=outcome.text,
-                origins=answer.origins,
+                text=text,
+                origins=(*answer.origins, *changed),
                 lack=outcome.lack,
                 plan=plan,
                 first=first,
             )
         )
+
+    async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
+        """The result as the program that handed the hook in wants it kept; the hook is called once
+        for a try, also where that is carried out again after a kill."""
+        if self._bounds.enrich is None:
+            return text
+        kept = await journal.recall("enriched")
+        if kept is None:
+            said = await call_either(self._bounds.enrich, task.name, text)
+            if not isinstance(said, str):
+                raise TypeError(f"enrich must return text, and returned {type(said).__name__}")
+            kept = await journal.keep("enriched", clean(said)[:MAX_ENRICHED_CHARS])
+        return kept if kept.strip() else text
 
     async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
         journal = Journal(self._backends, fence=claim.fence, is_new=claim.is_new)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 if TYPE_CHECKING:
     from babyagi.llm.port import ChatModel
-    from babyagi.react.steps import AtLimit, Trim
+    from babyagi.loop import Enrich
+    from babyagi.react.steps import AtLimit, OnMalformed, Trim
     from babyagi.settings.values import Secret
     from babyagi.tasks import Limits
     from babyagi.tools.base import Tool
@@ -41,6 +42,10 @@ class SettingOptions(TypedDict, total=False):
     http_proxy: str | Secret
     no_proxy: str
     serpapi_api_key: str | Secret
+    serper_api_key: str | Secret
+    searchapi_api_key: str | Secret
+    deepset_cloud_api_key: str | Secret
+    github_token: str | Secret
     agent_hosts: Sequence[str]
     log_level: Literal["debug", "info", "warning", "error"]
     extra_env_files: Sequence[Path]
@@ -56,6 +61,7 @@ class AgentOptions(SettingOptions, total=False):
     max_parallel: int
     max_repeats: int
     at_limit: AtLimit | Literal["force", "generate"]
+    on_malformed: OnMalformed
     trim: Trim | None
     stop_words: tuple[str, ...]
 
@@ -71,6 +77,7 @@ class RunOptions(SettingOptions, total=False):
     limits: Limits
     tools: Sequence[str | Tool | Callable[..., Any]]
     new: bool
+    enrich: Enrich
 
     # settings
     initial_task: str
@@ -116,10 +123,12 @@ class RunOptions(SettingOptions, total=False):
     ]
     searxng_url: str
     search_url: str
-    serper_api_key: str | Secret
     brave_api_key: str | Secret
     tavily_api_key: str | Secret
-    searchapi_api_key: str | Secret
+    pipeline: str
+    deepset_cloud_url: str
+    github_repository: str
+    github_url: str
     web_allow: Sequence[str]
     embedding_model: str
     embedding_base_url: str

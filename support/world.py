@@ -19,7 +19,7 @@ from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Bounds, Loop
+from babyagi.loop import Bounds, Enrich, Loop
 from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
@@ -71,6 +71,7 @@ class World:
     models: Mapping[Role, ChatModel] | None = None
     max_depth: int = 0
     protocol: str = "auto"
+    enrich: Enrich | None = None
     lease_s: float = 600.0  # this clock is quick, and a busy machine is slow
     embedder: Embedder = field(default_factory=HashEmbedder)
     index: Any = None  # a built-in one for each loop, when none is given
@@ -111,6 +112,7 @@ class World:
                 max_new_tasks=10,
                 max_depth=self.max_depth,
                 protocol=self.protocol,
+                enrich=self.enrich,
             ),
             clock=self.clock,
         )

@@ -82,6 +82,35 @@ def test_a_bare_function_is_called_without_asking_for_approval_and_may_fail():
     assert "buy failed: LookupError: it is sold out; it may have been" in outcome.results[0].text
 
 
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_result_can_be_enriched_before_it_is_recorded(is_async):
+    given = []
+
+    def enrich(task, result):
+        given.append((task, result))
+        return f"{result}\n\nChecked: {len(result)} characters."
+
+    async def enrich_later(task, result):
+        return enrich(task, result)
+
+    outcome = run(shop(), tools=[price], enrich=enrich_later if is_async else enrich)
+
+    (found,) = outcome.results
+    (one,) = given
+    assert found.task_name == one[0]
+    assert found.text == f"{one[1]}\n\nChecked: {len(one[1])} characters."
+
+
+@pytest.mark.parametrize("given", ["", "  ", 5])
+def test_a_hook_that_gives_nothing_leaves_the_result_and_one_that_gives_no_text_fails(given):
+    outcome = run(shop(), tools=[price], enrich=lambda task, result: given, max_failures=1)
+
+    if isinstance(given, str):
+        assert outcome.results[0].text.startswith("Tea: 5.0")
+    else:
+        assert outcome.results == ()
+
+
 def test_a_function_that_is_to_be_approved_waits_for_a_person():
     asked = []
 

@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.app import open_app
+from babyagi.app import open_app, open_pipeline
 from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings.load import load_settings
@@ -253,3 +253,23 @@ async def test_a_home_that_cannot_be_used_is_a_clear_error(settings, tmp_path):
     with pytest.raises(StoreUnusableError, match="cannot be used"):
         async with open_store(settings(BABYAGI_HOME=tmp_path / "file" / "home")):
             pass
+
+
+def test_the_pipeline_that_is_named_is_asked_in_the_form_of_its_service(settings):
+    at_haystack = open_pipeline(settings(BABYAGI_PIPELINE="http://127.0.0.1:8000/"))
+    at_deepset = open_pipeline(settings(BABYAGI_PIPELINE="my/docs", DEEPSET_CLOUD_API_KEY="k"))
+
+    assert open_pipeline(settings()) is None
+    assert at_haystack is not None and at_haystack.url == "http://127.0.0.1:8000/query"
+    assert at_deepset is not None and at_deepset.url == (
+        "https://api.cloud.deepset.ai/api/v1/workspaces/my/pipelines/docs/search"
+    )
+    with pytest.raises(SettingsError, match="deepset Cloud needs its key"):
+        open_pipeline(settings(BABYAGI_PIPELINE="my/docs"))
+    with pytest.raises(SettingsError, match="needs BABYAGI_PIPELINE"):
+        settings(BABYAGI_TOOLS="ask_pipeline")
+    for bad in ("docs", "a/b/c", "ftp://a"):
+        with pytest.raises(SettingsError, match="BABYAGI_PIPELINE must be"):
+            settings(BABYAGI_PIPELINE=bad)
+    with pytest.raises(SettingsError, match="OWNER/NAME"):
+        settings(BABYAGI_GITHUB_REPOSITORY="name")

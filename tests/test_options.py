@@ -8,14 +8,15 @@ import pytest
 
 from babyagi import options
 from babyagi.llm.port import ChatModel
+from babyagi.loop import Enrich
 from babyagi.options import OTHER_NAMES, AgentOptions, RunOptions, SettingOptions, names_of
-from babyagi.react.steps import AgentBounds, AtLimit, Trim
+from babyagi.react.steps import AgentBounds, AtLimit, OnMalformed, Trim
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.values import Secret
 from babyagi.tasks import Limits
 from babyagi.tools.base import Tool
 
-OWN = {*OTHER_NAMES, "limits", "new"}
+OWN = {*OTHER_NAMES, "limits", "new", "enrich"}
 OF_THE_COMMAND_LINE = (  # a program has no use for them
     "objective cooperative_mode join_existing_objective log_file no_color llama gpt_4 "
     "enable_command_line_args llama_model_path llama_ctx_max llama_threads_num "
@@ -24,7 +25,9 @@ OF_THE_COMMAND_LINE = (  # a program has no use for them
 NAMES = {
     "AtLimit": AtLimit,
     "ChatModel": ChatModel,
+    "Enrich": Enrich,
     "Limits": Limits,
+    "OnMalformed": OnMalformed,
     "Secret": Secret,
     "Tool": Tool,
     "Trim": Trim,

@@ -56,11 +56,13 @@ def ask(
 
 
 def _show(signal: Signal) -> None:
-    """One line for each call, and for what came of it."""
-    from babyagi.react.steps import ToolEnded, ToolStarted
+    """What the model says beside its calls, a line for each call, and for what came of it."""
+    from babyagi.react.steps import Act, ModelDecided, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()
     match signal:
+        case ModelDecided(decision=Act(thought=thought)) if thought:
+            echo(fit(thought, width), Style.DIM)
         case ToolStarted(n=n, call=call):
             echo(fit(f"{n}. {call.name}: {call.arguments}", width), Style.BOLD)
         case ToolEnded(call=call, observation=observation):
@@ -110,6 +112,7 @@ def _step_shape(step: AgentStep) -> Json:
     return {
         "n": step.n,
         "model": step.model,
+        "thought": step.decision.thought if isinstance(step.decision, Act) else "",
         "tools": [
             {
                 "name": call.name,

@@ -55,7 +55,8 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
         echo(f"    {tool.description}")
     echo(
         "To grant: --files FOLDER for those that read files, --tools web,python,… for the others "
-        "(web is web_search and open_page, python is run_python), BABYAGI_ASK=true for asking you."
+        "(web is web_search and open_page, python is run_python, github is search_issues and "
+        "issue_link), BABYAGI_PIPELINE for ask_pipeline, BABYAGI_ASK=true for asking you."
     )
 
 

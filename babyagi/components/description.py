@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,10 +21,15 @@ from babyagi.components.document import (
     shown,
 )
 from babyagi.components.kinds import (
+    IssueLink,
+    IssueSearch,
+    Kind,
     PromptModel,
     PromptNode,
+    PromptTemplate,
     PythonRuntime,
-    SerpAPIComponent,
+    RemotePipeline,
+    WebSearch,
     read_kinds,
 )
 from babyagi.errors import SettingsError, ToolError
@@ -31,21 +37,32 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.net.addresses import read_proxies
 from babyagi.react.asking import ask, read_text
 from babyagi.react.executor import build_agent_tool
-from babyagi.react.protocols.base import fill
+from babyagi.react.protocols.base import AgentProtocol, fill
+from babyagi.react.protocols.choice import AUTO
+from babyagi.react.protocols.text import text_protocol
 from babyagi.react.steps import AgentBounds
+from babyagi.retrieval.engines import ENGINES, Answering
 from babyagi.tasks import Effect, Passage, Role, find_sources
 from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
+from babyagi.tools.issues import GitHub, build_issue_link, build_search_issues
+from babyagi.tools.pipelines import build_pipeline_search, deepset_pipeline, haystack_pipeline
 from babyagi.tools.python import RESULT, build_python
-from babyagi.tools.search import build_serpapi_search
+from babyagi.tools.search import build_engine_search
 
 QUERY = "query"
 FOUND = "documents"
 """The variable of what a search found."""
+TRANSCRIPT = "transcript"
+_OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", TRANSCRIPT)
+"""The places that the template of an agent may have."""
+_EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
+logger = logging.getLogger(__name__)
 
-Work = PromptNode | SerpAPIComponent | PythonRuntime
-"""The kinds that can be run."""
+Search = WebSearch | RemotePipeline | IssueSearch
+Work = PromptNode | PythonRuntime | Search
+"""The kinds that can be run in a pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +79,9 @@ class Stage:
         match self.work:
             case PromptNode(output_variable=variable):
                 return variable
-            case SerpAPIComponent():
-                return FOUND
             case PythonRuntime():
                 return RESULT
+        return FOUND
 
 
 def build_pipeline_tool(
@@ -99,7 +115,7 @@ def build_pipeline_tool(
         name=name,
         description=description,
         parameters=takes_text(QUERY, "All that is asked, in words."),
-        effect=Effect.READ,
+        effect=max((Effect.READ, *(tool.effect for tool in tools.values())), key=_EFFECTS.index),
         run=run_composed,
         compose=compose,
     )
@@ -118,6 +134,11 @@ def check_flow(stages: Sequence[Stage]) -> None:
     there = {QUERY}
     for stage in stages:
         template = stage.work.template if isinstance(stage.work, PromptNode) else None
+        if template is not None and not template.text:
+            raise fault(
+                f"node {shown(stage.name)}: the template {shown(template.name)} is for agents",
+                "name it in the prompt_node of an agent",
+            )
         for variable in template.variables if template else ():
             if variable not in there:
                 what = (
@@ -211,8 +232,9 @@ class AgentDescription:
     to the settings."""
 
     tools: tuple[Tool, ...]
-    protocol: str
+    protocol: AgentProtocol | str
     bounds: AgentBounds
+    instruction: str
     model: str
     api_key: str = field(repr=False)
 
@@ -222,8 +244,8 @@ class Granted:
     """What a file of agents is given by the person who uses it.
 
     Attributes:
-        keys: by the variable that holds them (`MODEL_KEY`, `SEARCH_KEY`); those that are not set
-            are empty.
+        keys: by the variable that holds them (`KEY_VARIABLES`); those that are not set are
+            empty.
         variables: of the environment, for `<NAME>_PARAMS_<PARAM>`.
         hosts: that the file may name, beside the providers' own.
     """
@@ -250,12 +272,13 @@ def load_description(
         entry = document.find_agent(name)
         builder = _Builder(document, granted)
         builder.check_pipelines()
-        tools, bounds = builder.build_agent(entry)
+        built = builder.build_agent(entry)
         model = None if has_model else builder.require_one_model()
         return AgentDescription(
-            tools=tools,
-            protocol=entry.protocol,
-            bounds=bounds,
+            tools=built.tools,
+            protocol=built.protocol,
+            bounds=built.bounds,
+            instruction=built.instruction,
             model=model.model if model else "",
             api_key=model.api_key.reveal(granted.keys) if model and model.api_key else "",
         )
@@ -271,6 +294,16 @@ def _named(path: Path) -> Iterator[None]:
         ) from None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Built:
+    """What an agent of the file is made of."""
+
+    tools: tuple[Tool, ...]
+    protocol: AgentProtocol | str
+    bounds: AgentBounds
+    instruction: str
+
+
 class _Builder:
     """Builds the tools of agents, those of each agent once, however often it is named."""
 
@@ -279,7 +312,7 @@ class _Builder:
         self._keys = granted.keys
         self._proxies = read_proxies(granted.variables)
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
-        self._agents: dict[str, tuple[tuple[Tool, ...], AgentBounds]] = {}
+        self._agents: dict[str, _Built] = {}
         self._underway: list[str] = []
         self._models: dict[str, PromptModel] = {}  # by the agent or node that asks it
 
@@ -308,7 +341,7 @@ class _Builder:
                 )
         return asked[0][1] if asked else None
 
-    def build_agent(self, entry: AgentEntry) -> tuple[tuple[Tool, ...], AgentBounds]:
+    def build_agent(self, entry: AgentEntry) -> _Built:
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
             raise fault(
@@ -324,7 +357,13 @@ class _Builder:
                 )
             self._note_model(node)
             tools = tuple(self._build_tool(tool, entry) for tool in entry.tools)
-            self._agents[entry.name] = (tools, replace(entry.bounds, stop_words=node.stop_words))
+            instruction, protocol = _read_agent_template(node.template, entry, tools)
+            self._agents[entry.name] = _Built(
+                tools=tools,
+                protocol=protocol,
+                bounds=replace(entry.bounds, stop_words=node.stop_words),
+                instruction=instruction,
+            )
             self._underway.pop()
         return self._agents[entry.name]
 
@@ -341,36 +380,44 @@ class _Builder:
         if entry.target in self._document.pipelines:
             return self._build_pipeline(entry, self._stages(entry.target))
         if entry.target in self._document.agents:
-            inner = self._document.agents[entry.target]
-            tools, bounds = self.build_agent(inner)
+            built = self.build_agent(self._document.agents[entry.target])
             return build_agent_tool(
                 name,
                 description,
-                instruction=fill("agent"),
-                tools=tools,
-                bounds=bounds,
-                protocol=inner.protocol,
+                instruction=built.instruction,
+                tools=built.tools,
+                bounds=built.bounds,
+                protocol=built.protocol,
             )
-        match self._kinds.get(entry.target):
-            case PromptNode() as node:
-                stages = [Stage(name=entry.target, takes=(ROOT,), work=node)]
+        return self._build_component(entry, where, self._kinds.get(entry.target))
+
+    def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
+        """The tool that one component is by itself."""
+        name, description = entry.name, entry.description
+        match kind:
+            case PromptNode():
+                stages = [Stage(name=entry.target, takes=(ROOT,), work=kind)]
                 check_flow(stages)
                 return self._build_pipeline(entry, stages)
-            case SerpAPIComponent() as search:
-                return self._build_search(search, name, description)
+            case WebSearch() | RemotePipeline() | IssueSearch():
+                return self._build_search(kind, name, description)
             case PythonRuntime():
                 return build_python(name=name, description=description)
+            case IssueLink():
+                return build_issue_link(
+                    GitHub(repository=kind.repository),
+                    name=name,
+                    description=description,
+                    labels=kind.labels,
+                )
             case None:
+                what = "there is no component, pipeline or agent"
                 raise fault(
-                    (
-                        f"{where}: there is no component, pipeline or agent "
-                        f"{shown(entry.target)} in the file"
-                    ),
-                    "add it, or mend the name",
+                    f"{where}: {what} {shown(entry.target)} in the file", "add it, or mend the name"
                 )
         raise fault(
             f"{where}: {shown(entry.target)} cannot be run",
-            "name a PromptNode, a search, a PythonRuntime, a pipeline or an agent",
+            "name a PromptNode, a search, a PythonRuntime, an IssueLink, a pipeline or an agent",
         )
 
     def _build_pipeline(self, entry: ToolEntry, stages: Sequence[Stage]) -> Tool:
@@ -379,10 +426,10 @@ class _Builder:
             match stage.work:
                 case PromptNode():
                     self._note_model(stage.work)
-                case SerpAPIComponent():
-                    tools[stage.name] = self._build_search(stage.work, "search", "")
                 case PythonRuntime():
                     tools[stage.name] = build_python(name="python", description="")
+                case search:
+                    tools[stage.name] = self._build_search(search, "search", "")
         return build_pipeline_tool(entry.name, entry.description, stages, tools)
 
     def _stages(self, pipeline: str) -> list[Stage]:
@@ -392,22 +439,102 @@ class _Builder:
             if not isinstance(kind, Work):
                 what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
                 raise fault(
-                    what, "a pipeline is made of PromptNode, SerpAPIComponent and PythonRuntime"
+                    what, "a pipeline is made of PromptNode, PythonRuntime and what searches"
                 )
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
         return stages
 
-    def _build_search(self, search: SerpAPIComponent, name: str, description: str) -> Tool:
-        key = search.api_key.reveal(self._keys)
-        return build_serpapi_search(
-            key,
-            name=name,
-            description=description,
-            top_k=search.top_k,
-            base_url=search.base_url,
-            proxies=self._proxies,
-        )
+    def _build_search(self, search: Search, name: str, description: str) -> Tool:
+        key = search.api_key.reveal(self._keys) if search.api_key else ""
+        said: dict[str, Any] = {"name": name, "description": description, "top_k": search.top_k}
+        match search:
+            case WebSearch():
+                engine = Answering(engine=ENGINES[search.engine], base_url=search.base_url, key=key)
+                return build_engine_search(
+                    engine, **said, domains=search.domains, proxies=self._proxies
+                )
+            case RemotePipeline():
+                pipeline = (
+                    deepset_pipeline(
+                        search.workspace,
+                        search.pipeline,
+                        key=key,
+                        base_url=search.base_url,
+                        params=search.params,
+                    )
+                    if search.pipeline
+                    else haystack_pipeline(search.base_url, params=search.params)
+                )
+                return build_pipeline_search(
+                    pipeline, **said, effect=search.effect, proxies=self._proxies
+                )
+            case IssueSearch():
+                github = GitHub(url=search.base_url, key=key, repository=search.repository)
+                return build_search_issues(github, **said, proxies=self._proxies)
 
     def _note_model(self, node: PromptNode) -> None:
         if node.model is not None:
             self._models[node.name] = node.model
+
+
+def _read_agent_template(
+    template: PromptTemplate | None, entry: AgentEntry, tools: Sequence[Tool]
+) -> tuple[str, AgentProtocol | str]:
+    """The instruction and the protocol of an agent whose prompt node has this template.
+
+    One without a place for the question is an instruction, in every protocol. One with that place
+    is the whole prompt of the text protocol, to which each step is added.
+
+    Raises:
+        SettingsError: it has places that an agent does not fill, or needs another protocol than
+        the agent names.
+    """
+    if template is None:
+        return fill("agent"), entry.protocol
+    where = f"agent {shown(entry.name)}: the template {shown(template.name)}"
+    for variable in template.variables:
+        if variable not in _OF_AN_AGENT:
+            raise fault(
+                f"{where} wants {shown(variable)}, and an agent has none",
+                f"there is: {', '.join(_OF_AN_AGENT)}",
+            )
+    is_whole = not template.text or {QUERY, TRANSCRIPT} & set(template.variables)
+    if is_whole and entry.protocol not in (AUTO, "text"):
+        raise fault(
+            f"{where} is a whole prompt of the text protocol, and the agent has the protocol "
+            f"{entry.protocol}",
+            "take its place for the question away, or write: protocol: text",
+        )
+    if not template.text:
+        return fill("agent"), "text"
+    if not is_whole:
+        return f"{fill('agent')}\n\n{_fill_for_agent(template, '', tools)}", entry.protocol
+    whole = _before_transcript(template, where)
+    return fill("agent"), text_protocol(
+        write=lambda question, offered: _fill_for_agent(whole, question, offered)
+    )
+
+
+def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
+    """The template up to the place where the steps go, which is its end."""
+    before, *behind = template.split(TRANSCRIPT)
+    if not behind:
+        logger.warning("%s has no place for the transcript; it is added at the end", where)
+    if "".join(behind).strip():
+        raise fault(
+            f"{where} has text behind the place of the transcript",
+            "put {transcript} at its end: each request goes on where the one before ended",
+        )
+    return replace(template, text=before.rstrip())
+
+
+def _fill_for_agent(template: PromptTemplate, question: str, tools: Sequence[Tool]) -> str:
+    described = [f"{tool.name}: {tool.description}" for tool in tools]
+    return template.fill(
+        {
+            QUERY: question,
+            "tool_names": ", ".join(tool.name for tool in tools),
+            "tool_names_with_descriptions": "\n".join(described),
+            TRANSCRIPT: "",
+        }
+    )

@@ -166,15 +166,18 @@ _NAME = re.compile(r"[\w.-]{1,64}")
 class Fields:
     """A mapping that is called `where` in errors. No error shows a value: it may be secret.
 
+    Args:
+        known: the keys that it may have; None where any may stand.
+
     Raises:
         SettingsError: (every method) with the key that is wrong.
     """
 
-    def __init__(self, given: object, where: str, *, known: Sequence[str]) -> None:
+    def __init__(self, given: object, where: str, *, known: Sequence[str] | None) -> None:
         if not isinstance(given, dict):
             raise fault(f"{where} must be a mapping, got {_kind_of_value(given)}")
         for key in given:
-            if key not in known:
+            if known is not None and key not in known:
                 near = get_close_matches(key, known, n=1)
                 raise fault(
                     f"{where} has the unknown key {shown(key)}",
@@ -184,6 +187,10 @@ class Fields:
             key: value for key, value in given.items() if value is not None
         }
         self.where = where
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(self._given)
 
     def has(self, key: str) -> bool:
         return key in self._given

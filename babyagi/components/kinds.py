@@ -8,25 +8,53 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from babyagi.components.document import Component, Fields, fault, shown
 from babyagi.net.addresses import host_of
+from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
-from babyagi.tools.search import SERPAPI_URL
+from babyagi.retrieval.engines import ENGINES
+from babyagi.tasks import Effect
+from babyagi.tools.issues import GITHUB_KEY, GITHUB_URL, is_repository
+from babyagi.tools.pipelines import DEEPSET_KEY, DEEPSET_URL
+from babyagi.tools.search import MAX_DOMAINS
 
 logger = logging.getLogger(__name__)
 
 MAX_TOP_K = 100
 DEFAULT_OUTPUT = "results"
 MODEL_KEY = "OPENAI_API_KEY"
-SEARCH_KEY = "SERPAPI_API_KEY"
+ENGINE_BY_PROVIDER = {"SerperDev": "serper", "SerpAPI": "serpapi", "SearchApi": "searchapi"}
+KEY_VARIABLES = (
+    MODEL_KEY,
+    *(ENGINES[engine].key_variable for engine in ENGINE_BY_PROVIDER.values()),
+    DEEPSET_KEY,
+    GITHUB_KEY,
+)
+"""The variables that components may have their keys from, each its own."""
+REACT_TEMPLATE = "zero-shot-react"  # the one for agents: the text protocol itself
+TEMPLATE_NAMES = (
+    "question-answering",
+    "question-answering-with-references",
+    "question-answering-check",
+    "question-generation",
+    "conditioned-question-generation",
+    "summarization",
+    "sentiment-analysis",
+    "multiple-choice-question-answering",
+    "topic-classification",
+    "language-detection",
+    "translation",
+)
+"""The prompt templates that are built in, beside that for agents."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
 _PLACE = re.compile(
     r"\$\$|\{\{([A-Za-z_]\w*)\}\}|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}"
+    r"|\{join\(([A-Za-z_]\w*)\)\}"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
 
@@ -74,8 +102,8 @@ class PromptModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTemplate:
-    """A text with places: `$query`, `${query}` or `{query}`; `$$` stands for `$`, `{{query}}` for
-    `{query}`."""
+    """A text with places: `$query`, `${query}`, `{query}` or `{join(documents)}`; `$$` stands for
+    `$`, `{{query}}` for `{query}`."""
 
     name: str
     text: str
@@ -94,6 +122,31 @@ class PromptTemplate:
             lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
         )
 
+    def split(self, variable: str) -> list[str]:
+        """The texts around the places of a variable, which hold their own places still."""
+        texts, start = [], 0
+        for place in _PLACE.finditer(self.text):
+            if _variable(place) == variable:
+                texts.append(self.text[start : place.start()])
+                start = place.end()
+        return [*texts, self.text[start:]]
+
+    def with_values(self, values: Mapping[str, str]) -> PromptTemplate:
+        """The template with these places taken; what stands there then may have places again."""
+        text = _PLACE.sub(lambda place: values.get(_variable(place), place[0]), self.text)
+        return replace(self, text=text)
+
+
+def find_template(name: str) -> PromptTemplate | None:
+    """Return the built-in template of this name, also as `deepset/NAME`; None where there is
+    none. That for agents has no text: it is the text protocol."""
+    bare = name.removeprefix("deepset/")
+    if bare == REACT_TEMPLATE:
+        return PromptTemplate(name=bare, text="")
+    if bare not in TEMPLATE_NAMES:
+        return None
+    return PromptTemplate(name=bare, text=load_prompt(bare, package="babyagi.components").rstrip())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptNode:
@@ -108,11 +161,19 @@ class PromptNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SerpAPIComponent:
+class WebSearch:
+    """A search of the web by one engine, `domains` alone where there are any."""
+
     name: str
+    engine: str
     api_key: Key
     base_url: str
     top_k: int
+    domains: tuple[str, ...] = ()
+
+    @property
+    def own_url(self) -> str:
+        return ENGINES[self.engine].base_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +181,53 @@ class PythonRuntime:
     name: str
 
 
-Kind = PromptModel | PromptTemplate | PromptNode | SerpAPIComponent | PythonRuntime
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemotePipeline:
+    """A pipeline on another machine: one on deepset Cloud, which has a place there (`workspace`,
+    `pipeline`) and a key, or that of a Haystack server."""
+
+    name: str
+    base_url: str
+    own_url: str
+    top_k: int
+    effect: Effect
+    params: Mapping[str, Any]
+    workspace: str = ""
+    pipeline: str = ""
+    api_key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueSearch:
+    """The issues of a repository on GitHub, or on a server of its kind."""
+
+    name: str
+    repository: str
+    api_key: Key | None
+    base_url: str
+    top_k: int
+    own_url: str = GITHUB_URL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IssueLink:
+    """A link to a new issue of a repository that is already filled in, with `labels` of its own."""
+
+    name: str
+    repository: str
+    labels: tuple[str, ...]
+
+
+Kind = (
+    PromptModel
+    | PromptTemplate
+    | PromptNode
+    | WebSearch
+    | PythonRuntime
+    | RemotePipeline
+    | IssueSearch
+    | IssueLink
+)
 
 
 def read_kinds(
@@ -153,38 +260,154 @@ def read_kinds(
 
 def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
     where = f"component {shown(component.name)}"
-    match component.type:
-        case "PromptModel":
-            params = Fields(component.params, where, known=("model_name_or_path", "api_key"))
-            return PromptModel(
-                model=params.text("model_name_or_path").strip(),
-                api_key=_read_key(params, MODEL_KEY),
-            )
-        case "PromptTemplate":
-            params = Fields(component.params, where, known=("name", "prompt_text"))
-            params.text("name", "")
-            return PromptTemplate(name=component.name, text=params.text("prompt_text"))
-        case "PromptNode":
-            return _read_prompt_node(component, where, others)
-        case "SerpAPIComponent":
-            params = Fields(component.params, where, known=("api_key", "base_url", "top_k"))
-            key = _read_key(params, SEARCH_KEY)
-            if key is None:
-                raise fault(f"{where} has no api_key", f"add the line: api_key: ${{{SEARCH_KEY}}}")
-            top_k = int(params.number("top_k", 10, at_most=MAX_TOP_K))
-            return SerpAPIComponent(
-                name=component.name,
-                api_key=key,
-                base_url=params.text("base_url", SERPAPI_URL),
-                top_k=max(1, top_k),
-            )
-        case "PythonRuntime":
-            Fields(component.params, where, known=())
-            return PythonRuntime(name=component.name)
-        case "RemotePipeline":
-            raise fault(f"{where}: pipelines on another machine cannot be used", "take it away")
-    kinds = "PromptModel, PromptNode, PromptTemplate, PythonRuntime, SerpAPIComponent"
-    raise fault(f"{where} is of the unknown type {shown(component.type)}", f"there are: {kinds}")
+    if component.type == "PromptNode":
+        return _read_prompt_node(component, where, others)
+    if component.type not in _READERS:
+        kinds = ", ".join(sorted(["PromptNode", *_READERS]))
+        raise fault(
+            f"{where} is of the unknown type {shown(component.type)}", f"there are: {kinds}"
+        )
+    read, known = _READERS[component.type]
+    return read(component.name, Fields(component.params, where, known=known))
+
+
+def _read_prompt_model(name: str, params: Fields) -> PromptModel:
+    return PromptModel(
+        model=params.text("model_name_or_path").strip(), api_key=_read_key(params, MODEL_KEY)
+    )
+
+
+def _read_prompt_template(name: str, params: Fields) -> PromptTemplate:
+    text = params.text("prompt_text", "") or params.text("prompt", "")
+    known = find_template(text or params.text("name", ""))
+    if known is None and not text.strip():
+        raise fault(
+            f"{params.where} has no prompt_text",
+            f"add it, or name one that is built in: {', '.join(TEMPLATE_NAMES)}",
+        )
+    values = Fields(params.raw("values") or {}, f"{params.where}, values", known=None)
+    template = replace(known, name=name) if known else PromptTemplate(name=name, text=text)
+    return template.with_values({key: values.text(key) for key in values.keys})
+
+
+def _read_serpapi(name: str, params: Fields) -> WebSearch:
+    return _make_web_search(name, params, "serpapi")
+
+
+def _read_web_search(name: str, params: Fields) -> WebSearch:
+    provider = params.text("search_engine_provider", "SerperDev")
+    if provider not in ENGINE_BY_PROVIDER:
+        raise fault(
+            f"{params.where}: there is no search_engine_provider {shown(provider)}",
+            f"name one of: {', '.join(ENGINE_BY_PROVIDER)}",
+        )
+    return _make_web_search(name, params, ENGINE_BY_PROVIDER[provider])
+
+
+def _make_web_search(name: str, params: Fields, engine: str) -> WebSearch:
+    variable = ENGINES[engine].key_variable
+    domains = params.texts("allowed_domains")
+    if len(domains) > MAX_DOMAINS:
+        raise fault(f"{params.where} has {len(domains)} allowed_domains", f"keep {MAX_DOMAINS}")
+    return WebSearch(
+        name=name,
+        engine=engine,
+        api_key=_need_key(params, variable),
+        base_url=params.text("base_url", ENGINES[engine].base_url),
+        top_k=_read_top_k(params, 10),
+        domains=domains,
+    )
+
+
+def _read_python(name: str, params: Fields) -> PythonRuntime:
+    return PythonRuntime(name=name)
+
+
+def _read_deepset(name: str, params: Fields) -> RemotePipeline:
+    return RemotePipeline(
+        name=name,
+        workspace=params.text("workspace"),
+        pipeline=params.text("pipeline_name"),
+        api_key=_need_key(params, DEEPSET_KEY),
+        base_url=params.text("base_url", DEEPSET_URL),
+        own_url=DEEPSET_URL,
+        top_k=_read_top_k(params, 5),
+        effect=_read_effect(params),
+        params=_read_params(params),
+    )
+
+
+def _read_haystack(name: str, params: Fields) -> RemotePipeline:
+    return RemotePipeline(
+        name=name,
+        base_url=params.text("base_url"),
+        own_url="",
+        top_k=_read_top_k(params, 5),
+        effect=_read_effect(params),
+        params=_read_params(params),
+    )
+
+
+def _read_issue_search(name: str, params: Fields) -> IssueSearch:
+    return IssueSearch(
+        name=name,
+        repository=_read_repository(params),
+        api_key=_read_key(params, GITHUB_KEY),
+        base_url=params.text("base_url", GITHUB_URL),
+        top_k=_read_top_k(params, 10),
+    )
+
+
+def _read_issue_link(name: str, params: Fields) -> IssueLink:
+    return IssueLink(name=name, repository=_read_repository(params), labels=params.texts("labels"))
+
+
+_READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
+    "PromptModel": (_read_prompt_model, ("model_name_or_path", "api_key")),
+    "PromptTemplate": (_read_prompt_template, ("name", "prompt_text", "prompt", "values")),
+    "SerpAPIComponent": (_read_serpapi, ("api_key", "base_url", "top_k", "allowed_domains")),
+    "WebSearch": (
+        _read_web_search,
+        ("search_engine_provider", "api_key", "base_url", "top_k", "allowed_domains"),
+    ),
+    "PythonRuntime": (_read_python, ()),
+    "DeepsetCloudPipeline": (
+        _read_deepset,
+        ("workspace", "pipeline_name", "api_key", "base_url", "top_k", "effect", "params"),
+    ),
+    "HaystackPipeline": (_read_haystack, ("base_url", "top_k", "effect", "params")),
+    "GitHubIssueSearch": (_read_issue_search, ("repository", "api_key", "base_url", "top_k")),
+    "IssueLink": (_read_issue_link, ("repository", "labels")),
+}
+"""How each type is read, and the parameters that it may have."""
+
+
+def _read_top_k(params: Fields, default: int) -> int:
+    return max(1, int(params.number("top_k", default, at_most=MAX_TOP_K)))
+
+
+def _read_effect(params: Fields) -> Effect:
+    said = params.text("effect", Effect.READ)
+    if said not in list(Effect):
+        raise fault(f"{params.where}: effect must be one of {', '.join(Effect)}, got {shown(said)}")
+    return Effect(said)
+
+
+def _read_params(params: Fields) -> Mapping[str, Any]:
+    given = params.raw("params") or {}
+    if not isinstance(given, dict):
+        raise fault(f"{params.where}: params must be a mapping")
+    return given
+
+
+def _read_repository(params: Fields) -> str:
+    repository = params.text("repository")
+    if not is_repository(repository):
+        raise fault(
+            f"{params.where}: repository must be owner/name, got {shown(repository)}",
+            "write it as on GitHub: deepset-ai/haystack",
+        )
+    return repository
 
 
 def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:
@@ -197,14 +420,15 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
     model = others.get(named, PromptModel(model=named.strip())) if named.strip() else None
     if model is not None and not isinstance(model, PromptModel):
         raise fault(f"{where}: model_name_or_path names {shown(named)}, which is no PromptModel")
-    filled = others.get(template)
+    filled = others.get(template) or find_template(template)
     if template and not isinstance(filled, PromptTemplate):
         raise fault(
             (
                 f"{where}: default_prompt_template {shown(template)} is no PromptTemplate of the "
                 "file"
             ),
-            "add one to components",
+            "add one to components, or name one that is built in: "
+            f"{', '.join((*TEMPLATE_NAMES, REACT_TEMPLATE))}",
         )
     stop_words = params.texts("stop_words")
     if len(stop_words) > MAX_STOP_WORDS:
@@ -224,6 +448,13 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
         stop_words=stop_words,
         output_variable=output_variable,
     )
+
+
+def _need_key(params: Fields, variable: str) -> Key:
+    key = _read_key(params, variable)
+    if key is None:
+        raise fault(f"{params.where} has no api_key", f"add the line: api_key: ${{{variable}}}")
+    return key
 
 
 def _read_key(params: Fields, variable: str) -> Key | None:
@@ -246,26 +477,26 @@ def _read_key(params: Fields, variable: str) -> Key | None:
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
     """Raise for an address that the file chose: what is asked there, and the key for it, would go
     to whoever wrote the file."""
-    if isinstance(kind, SerpAPIComponent) and (host := host_of(kind.base_url)) not in (
-        host_of(SERPAPI_URL),
-        *hosts,
-    ):
-        where = f"component {shown(kind.name)}: base_url"
-        if not host:
-            raise fault(
-                f"{where} must be https://HOST, got {shown(kind.base_url)}",
-                "correct it, or take it away",
-            )
+    if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
+        return
+    host, own = host_of(kind.base_url), host_of(kind.own_url)
+    if host and host in (own, *hosts):
+        return
+    where = f"component {shown(kind.name)}: base_url"
+    if not host:
         raise fault(
-            (
-                f"{where} would send each search and its key to {shown(host)}, which is not "
-                f"{host_of(SERPAPI_URL)}"
-            ),
-            (
-                f"take base_url away; where you trust that host: --agent-hosts {host}, or "
-                f"BABYAGI_AGENT_HOSTS={host} in the environment"
-            ),
+            f"{where} must be https://HOST, got {shown(kind.base_url)}",
+            "correct it, or take it away",
         )
+    what = "each search and its key" if own else "each question"
+    instead = f", which is not {own}" if own else ""
+    raise fault(
+        f"{where} would send {what} to {shown(host)}{instead}",
+        (
+            f"{'take base_url away; ' if own else ''}where you trust that host: --agent-hosts "
+            f"{host}, or BABYAGI_AGENT_HOSTS={host} in the environment"
+        ),
+    )
 
 
 def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:
@@ -283,7 +514,7 @@ def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[
 
 def _variable(place: re.Match[str]) -> str:
     """The name of the variable at a place; empty where the place only writes a sign."""
-    return place[2] or place[3] or place[4] or ""
+    return place[2] or place[3] or place[4] or place[5] or ""
 
 
 def _literal(place: re.Match[str]) -> str:

@@ -401,6 +401,7 @@ def _shown(url: str) -> str:
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_SHOWN_CHARS = 200
+_FAULTS = ("error", "errors", "message", "detail")
 _UNSHOWABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
@@ -427,7 +428,7 @@ def require_https(url: str) -> str:
         is_usable = False
     if not is_usable:
         raise SettingsError(
-            "the address of a search must be https://HOST, or http on this machine",
+            "the address of a service must be https://HOST, or http on this machine",
             fix="correct the address",
         )
     return url.rstrip("/")
@@ -486,10 +487,16 @@ async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> b
     except _FetchError as error:
         raise ToolError(f"{host} {error}") from None
     if status != 200:
-        found = _parse(body)
-        said = found.get("error") if isinstance(found, dict) else body.decode("utf-8", "replace")
-        raise ToolError(f"{host} answered {status}: {_show(said, request.secret)}")
+        raise ToolError(f"{host} answered {status}: {_show(_fault_of(body), request.secret)}")
     return body
+
+
+def _fault_of(body: bytes) -> object:
+    """What a service says went wrong, wherever it says it."""
+    found = _parse(body)
+    if not isinstance(found, dict):
+        return body.decode("utf-8", "replace")
+    return next((found[name] for name in _FAULTS if found.get(name)), "")
 
 
 def _host(request: Request) -> str:

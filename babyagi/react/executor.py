@@ -298,6 +298,10 @@ class Executor:
                     read=partial(self._read, protocol, conversation),
                     takes_cut=True,
                 )
+            except _UnreadableError as error:
+                raise MalformedReplyError(
+                    f"the model gave a reply that cannot be read: {error}"
+                ) from None
             except ToolsUnsupportedError:
                 if self._fallback is None or self.has_fallen_back:
                     raise
@@ -373,10 +377,25 @@ class Executor:
     def _read(
         self, protocol: AgentProtocol, conversation: Conversation, completion: Completion
     ) -> AgentDecision:
-        decision = _read(protocol, conversation, completion)
+        try:
+            decision = _read(protocol, conversation, completion)
+        except MalformedReplyError as error:
+            raise self._malformed(error) from None
         if self.output is not None and isinstance(decision, Finish):
             self.output.read(decision.output)
         return decision
+
+    def _malformed(self, error: MalformedReplyError) -> Exception:
+        """What a reply that cannot be read leads to: words for the model, or the end of the run."""
+        match self._bounds.on_malformed:
+            case True:
+                return error
+            case False:
+                return _UnreadableError(error.what)
+            case str(text):
+                return MalformedReplyError(text)
+            case say:
+                return MalformedReplyError(say(error.what))
 
     def transcript(self, messages: Sequence[Message], run: Run[Any]) -> tuple[Message, ...]:
         """The conversation of a run as the model was shown it, without what the program told it,
@@ -535,6 +554,10 @@ def to_step(
         model=model,
         origins=tuple(dict.fromkeys((*asked.prompt.origins, f"model:{model}", *given))),
     )
+
+
+class _UnreadableError(Exception):
+    """A reply cannot be read, and the model is not to be asked again."""
 
 
 class _TimeIsUpError(Exception):

@@ -90,6 +90,11 @@ MAX_STOP_WORDS = 2  # an endpoint takes four, and the text protocol has two
 Trim = Callable[[Sequence[AgentStep]], Sequence[AgentStep]]
 
 
+OnMalformed = bool | str | Callable[[str], str]
+"""What happens when a reply cannot be read: with True the model is told what was expected, with a
+text or a function of what was expected it is told that; with False the run ends."""
+
+
 def keep_last(n: int) -> Trim:
     """A `trim` that shows the model only the last `n` steps."""
     return lambda steps: steps[-n:] if n else ()
@@ -99,6 +104,9 @@ def keep_last(n: int) -> Trim:
 class AgentBounds:
     """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave
     nothing but errors.
+
+    `on_malformed` says what is done about a reply that cannot be read; one that is empty or cut off
+    is always asked for again.
 
     `trim` chooses the steps that the model is shown; the result always has them all. A reply should
     also end before the first of `stop_words`, at most `MAX_STOP_WORDS` beside those of the
@@ -112,6 +120,7 @@ class AgentBounds:
     max_repeats: int = 3
     max_output_tokens: int = 2000
     at_limit: AtLimit = AtLimit.GENERATE
+    on_malformed: OnMalformed = True
     trim: Trim | None = None
     stop_words: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from html import unescape
 from typing import Any
@@ -327,7 +327,7 @@ class Answering:
 
     engine: Engine
     base_url: str
-    key: str = ""
+    key: str = field(default="", repr=False)
 
 
 class Searcher:

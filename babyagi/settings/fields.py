@@ -28,8 +28,10 @@ from babyagi.settings.values import (
     parse_notify,
     parse_path,
     parse_paths,
+    parse_pipeline,
     parse_presence,
     parse_proxy,
+    parse_repository,
     parse_secret,
     parse_switch,
     parse_task_store,
@@ -128,14 +130,18 @@ class ObjectiveFields:
         metadata=declare(
             "BABYAGI_TOOLS --tools",
             "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
-            "`web`), python (run_python), calculator, write_file, files; `babyagi tools` lists "
-            "them.",
+            "`web`), python (run_python), github (search_issues, issue_link), ask_pipeline, "
+            "calculator, write_file, files; `babyagi tools` lists them.",
             parse=names_of(
                 "web",
                 "web_search",
                 "open_page",
                 "python",
                 "run_python",
+                "github",
+                "search_issues",
+                "issue_link",
+                "ask_pipeline",
                 "calculator",
                 "write_file",
                 "files",
@@ -803,6 +809,66 @@ class Settings(ObjectiveFields):
         default=NO_SECRET,
         metadata=_declare_search_key("SEARCHAPI_API_KEY", "The key for SearchApi."),
     )
+    pipeline: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_PIPELINE",
+            "The pipeline that the tool ask_pipeline asks: WORKSPACE/NAME on deepset Cloud, or the "
+            "address of a Haystack server.",
+            parse=parse_pipeline,
+            metavar="WHERE",
+            default_text="none",
+        ),
+    )
+    deepset_cloud_api_key: Secret = field(
+        default=NO_SECRET,
+        metadata=declare(
+            "DEEPSET_CLOUD_API_KEY",
+            "The key for deepset Cloud, which an agent from a file may use as well.",
+            parse=parse_secret,
+            key_for=("deepset_cloud_url",),
+        ),
+    )
+    deepset_cloud_url: str = field(
+        default="",
+        metadata=declare(
+            "DEEPSET_CLOUD_API_ENDPOINT",
+            "Another address for deepset Cloud.",
+            parse=parse_url,
+            metavar="URL",
+            default_text="deepset's own",
+        ),
+    )
+    github_repository: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_GITHUB_REPOSITORY",
+            "The repository of the tools search_issues and issue_link.",
+            parse=parse_repository,
+            metavar="OWNER/NAME",
+            default_text="the model names one",
+        ),
+    )
+    github_token: Secret = field(
+        default=NO_SECRET,
+        metadata=declare(
+            "GITHUB_TOKEN",
+            "A token for searching issues: more searches a minute, and repositories that only you "
+            "see. An agent from a file may use it as well.",
+            parse=parse_secret,
+            key_for=("github_url",),
+        ),
+    )
+    github_url: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_GITHUB_URL",
+            "Another address for the API of GitHub.",
+            parse=parse_url,
+            metavar="URL",
+            default_text="GitHub's own",
+        ),
+    )
     web_allow: tuple[str, ...] = field(
         default=(),
         metadata=declare(
@@ -969,18 +1035,8 @@ class Settings(ObjectiveFields):
     @property
     def known_secrets(self) -> list[str]:
         """The keys of these settings, which stand in no log and on no screen."""
-        keys = (
-            self.openai_api_key,
-            self.pinecone_api_key,
-            self.weaviate_api_key,
-            self.serpapi_api_key,
-            self.serper_api_key,
-            self.brave_api_key,
-            self.tavily_api_key,
-            self.searchapi_api_key,
-            self.serve_token,
-        )
-        return [key.reveal() for key in keys if key]
+        names = (one.name for one in fields(self) if one.name.endswith(("_key", "_token")))
+        return [value.reveal() for value in (getattr(self, name) for name in names) if value]
 
     @property
     def effective_log_file(self) -> Path:

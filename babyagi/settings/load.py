@@ -146,7 +146,7 @@ _PREFIX = "BABYAGI_"
 # and who wrote it there may think it has.
 _OF_THE_ENVIRONMENT = re.compile(
     r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
-    r"|SERPAPI|SERPER|BRAVE|TAVILY|SEARCHAPI|SEARXNG)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
+    r"|SERPAPI|SERPER|DEEPSET|BRAVE|TAVILY|SEARCHAPI|SEARXNG)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
     r"[A-Z0-9_]+_PARAMS_\w+",
     re.IGNORECASE,
 )
@@ -568,6 +568,11 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to ask for there"
     if ("price_in" in given) != ("price_out" in given):
         yield "BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT go together; one of them is missing"
+    if "ask_pipeline" in settings.tools and not settings.pipeline:
+        yield (
+            f"{given['tools'].label} names ask_pipeline, which needs BABYAGI_PIPELINE: the "
+            "pipeline to ask"
+        )
     yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
     if flags and not settings.enable_command_line_args:

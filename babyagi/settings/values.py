@@ -209,6 +209,24 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
     return parse
 
 
+def parse_pipeline(text: str) -> str:
+    """The address of a Haystack server, or WORKSPACE/NAME on deepset Cloud."""
+    if "://" in text:
+        return parse_url(text)
+    name = parse_name(text)
+    if not re.fullmatch(r"[^/?#]{1,200}/[^/?#]{1,200}", name):
+        raise ValueError("WORKSPACE/NAME on deepset Cloud, or https://HOST of a Haystack server")
+    return name
+
+
+def parse_repository(text: str) -> str:
+    """A repository on GitHub."""
+    name = parse_name(text)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}", name):
+        raise ValueError("OWNER/NAME")
+    return name
+
+
 def parse_hosts(text: str) -> tuple[str, ...]:
     """Names of hosts, as `host_of` gives them, separated by commas or blanks."""
     given = text.casefold().replace(",", " ").split()

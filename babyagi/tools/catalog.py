@@ -9,6 +9,7 @@ from typing import Any
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files import Folder
+from babyagi.net.addresses import Proxies
 from babyagi.offload import Offload
 from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
@@ -16,6 +17,14 @@ from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import build_file_tools, build_write_file
+from babyagi.tools.issues import (
+    ISSUE_LINK,
+    SEARCH_ISSUES,
+    GitHub,
+    build_issue_link,
+    build_search_issues,
+)
+from babyagi.tools.pipelines import ASK_PIPELINE, RemotePipeline, build_pipeline_search
 from babyagi.tools.python import Bench, build_python_with_files
 from babyagi.tools.search import OPEN_PAGE, WEB_SEARCH, build_open_page, build_web_search
 
@@ -46,9 +55,19 @@ async def _run(arguments: Mapping[str, Any]) -> Passage:
 READING = ("list_files", "read_file", "search_files")
 WEB = (WEB_SEARCH, OPEN_PAGE)
 RUN_PYTHON = "run_python"
-SETS = {"files": READING, "web": WEB, "python": (RUN_PYTHON,)}
+GITHUB = (SEARCH_ISSUES, ISSUE_LINK)
+SETS = {"files": READING, "web": WEB, "python": (RUN_PYTHON,), "github": GITHUB}
 NEED_A_FOLDER = frozenset({*READING, "write_file"})
-TOOL_NAMES = (*READING, "write_file", "calculator", *WEB, RUN_PYTHON, ASK_USER)
+TOOL_NAMES = (
+    *READING,
+    "write_file",
+    "calculator",
+    *WEB,
+    RUN_PYTHON,
+    ASK_PIPELINE,
+    *GITHUB,
+    ASK_USER,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +80,9 @@ class ToolContext:
     searcher: Searcher | None = None
     pages: Pages | None = None
     scratch: Path | None = None
+    pipeline: RemotePipeline | None = None
+    github: GitHub | None = None
+    proxies: Proxies | None = None
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
@@ -107,4 +129,9 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
             "objective's files, keeps files of its own for the task, and has no network."
         ),
     )
+    if context.pipeline is not None:
+        yield build_pipeline_search(context.pipeline, proxies=context.proxies)
+    if context.github is not None:
+        yield build_search_issues(context.github, proxies=context.proxies)
+        yield build_issue_link(context.github)
     yield build_ask_user()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from babyagi.net.addresses import Proxies
-from babyagi.retrieval.engines import ENGINES, TOP_K, Answering, Hit, HitKind, Searcher
+from babyagi.retrieval.engines import TOP_K, Answering, Hit, HitKind, Searcher
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import rank, split_parts
 from babyagi.tasks import Effect, Fetched, Passage
@@ -16,7 +16,6 @@ from babyagi.tools.base import Tool, takes
 
 WEB_SEARCH = "web_search"
 OPEN_PAGE = "open_page"
-SERPAPI_URL = ENGINES["serpapi"].base_url
 MAX_DOMAINS = 10
 MAX_PAGES = 5
 MAX_PAGE_CHARS = 12_000
@@ -30,9 +29,19 @@ _DOMAINS = {
 }
 
 
-def build_search(searcher: Searcher, *, name: str, description: str, top_k: int = TOP_K) -> Tool:
+def build_search(
+    searcher: Searcher,
+    *,
+    name: str,
+    description: str,
+    top_k: int = TOP_K,
+    domains: Sequence[str] = (),
+) -> Tool:
     """Return a tool that gives the first `top_k` results: the engine's own short answer, pages with
     their snippets, what people also ask. No page is opened.
+
+    Args:
+        domains: that are searched; where there are none, a call may name some.
 
     Raises:
         ValueError: no tool can have that name.
@@ -40,38 +49,40 @@ def build_search(searcher: Searcher, *, name: str, description: str, top_k: int 
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
         engine, hits = await searcher.search(
-            arguments["query"], domains=arguments.get("domains", ()), top_k=top_k
+            arguments["query"], domains=domains or arguments.get("domains", ()), top_k=top_k
         )
         return _as_passage(render_hits(hits), name, engine)
 
     return Tool(
         name=name,
         description=description,
-        parameters=takes("query", query=_QUERY, domains=_DOMAINS),
+        parameters=takes("query", query=_QUERY, **({} if domains else {"domains": _DOMAINS})),
         effect=Effect.READ,
         run=run,
         timeout_s=120.0,
     )
 
 
-def build_serpapi_search(
-    api_key: str,
+def build_engine_search(
+    engine: Answering,
     *,
     name: str,
     description: str,
     top_k: int = TOP_K,
-    base_url: str = SERPAPI_URL,
+    domains: Sequence[str] = (),
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return the search through SerpAPI alone.
+    """Return the search through one engine alone.
+
+    Args:
+        domains: that are searched; the model cannot name others then.
 
     Raises:
         SettingsError: the address is not https, and not on this machine.
         ValueError: no tool can have that name.
     """
-    engine = Answering(engine=ENGINES["serpapi"], base_url=base_url, key=api_key)
     searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
-    return build_search(searcher, name=name, description=description, top_k=top_k)
+    return build_search(searcher, name=name, description=description, top_k=top_k, domains=domains)
 
 
 def build_web_search(searcher: Searcher, pages: Pages) -> Tool:

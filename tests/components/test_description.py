@@ -8,6 +8,7 @@ from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.react.steps import AtLimit, Stopped
 from support.scripted import ScriptedModel
 from tests.search_server import SearchServer
+from tests.web_server import Reply, WebServer
 
 HEAD = """
 version: ignore
@@ -278,3 +279,159 @@ def test_a_time_of_the_file_takes_no_limit_of_the_person_away(tmp_path):
 
     assert not Agent.from_yaml(path, model="rehearsal")._has_time
     assert Agent.from_yaml(path, model="rehearsal", max_time_s=5)._has_time
+
+
+# -- what answers on other machines
+# --------------------------------------------------------------------------------------------------
+
+REMOTE = """
+version: ignore
+components:
+  - {name: Node, type: PromptNode}
+  - name: Docs
+    type: DeepsetCloudPipeline
+    params: {workspace: w, pipeline_name: p, api_key: "${DEEPSET_CLOUD_API_KEY}", effect: once}
+  - {name: Issues, type: GitHubIssueSearch, params: {repository: o/n, api_key: "${GITHUB_TOKEN}"}}
+  - {name: Link, type: IssueLink, params: {repository: o/n, labels: [docs]}}
+  - {name: Read, type: PromptNode, params: {default_prompt_template: question-answering}}
+pipelines:
+  - name: reading
+    nodes:
+      - {name: Docs, inputs: [Query]}
+      - {name: Read, inputs: [Docs, Query]}
+"""
+
+
+def write_remote(tmp_path, target, *, more=""):
+    path = tmp_path / "agents.yaml"
+    path.write_text(
+        f"{REMOTE}agents:\n  - name: one\n    params:\n      prompt_node: Node\n{more}"
+        f"      tools: [{tool(target)}]\n",
+        "utf-8",
+    )
+    return path
+
+
+@pytest.fixture
+async def remote(monkeypatch):
+    """A server that is asked in place of the real ones; its `said` is what it answers."""
+    said: dict[str, object] = {}
+    async with WebServer(lambda asked: Reply(said)) as server:
+        for name in ("DOCS", "ISSUES"):
+            monkeypatch.setenv(f"{name}_PARAMS_BASE_URL", server.base_url)
+        for name in ("DEEPSET_CLOUD_API_KEY", "GITHUB_TOKEN"):
+            monkeypatch.setenv(name, f"of-{name}")
+        yield server, said
+
+
+async def test_a_pipeline_on_another_machine_is_a_node_and_a_built_in_template_reads_its_documents(
+    tmp_path, remote
+):
+    server, said = remote
+    said["results"] = [{"documents": [{"content": "A retry waits 2 s."}]}]
+    model = calling("how long?", node=lambda prompt: prompt.messages[-1].text)
+    agent = Agent.from_yaml(write_remote(tmp_path, "reading"), model=model)
+
+    run = await agent.run_async("?")
+
+    shown = run.steps[0].observations[0].passage
+    assert shown.text.startswith("Answer the question from the text below")
+    assert "<<documents " in shown.text and "A retry waits 2 s." in shown.text
+    assert shown.text.endswith("Question: how long?\nAnswer:")
+    assert shown.origins == ("tool:Try", "tool:search", "search:w/p")
+    assert server.asked[0].headers["authorization"] == "Bearer of-DEEPSET_CLOUD_API_KEY"
+    # the strictest effect of a part is that of the whole
+    assert agent.tools[0].effect == "once"
+
+
+async def test_a_search_of_issues_and_a_link_are_tools_by_themselves(tmp_path, remote):
+    server, said = remote
+    said["items"] = [{"title": "It hangs", "html_url": "https://github.com/o/n/issues/1"}]
+    agent = Agent.from_yaml(write_remote(tmp_path, "Issues"), model=calling("hangs"))
+    link = Agent.from_yaml(write_remote(tmp_path, "Link"), model="rehearsal").tools[0]
+
+    run = await agent.run_async("?")
+
+    assert "It hangs" in run.output
+    assert server.asked[0].params["q"] == "hangs repo:o/n"
+    assert server.asked[0].headers["authorization"] == "Bearer of-GITHUB_TOKEN"
+    made = await link.run({"title": "t", "body": "b"})
+    assert made.text == "https://github.com/o/n/issues/new?title=t&body=b&labels=docs"
+
+
+# -- the template of an agent
+# --------------------------------------------------------------------------------------------------
+
+TEMPLATED = """
+version: ignore
+components:
+  - {name: Node, type: PromptNode, params: {default_prompt_template: Order}}
+  - {name: Order, type: PromptTemplate, params: {prompt_text: "%s"}}
+  - {name: Run, type: PythonRuntime}
+agents:
+  - name: one
+    params: {prompt_node: Node, protocol: %s, tools: [{name: Try, pipeline_or_node: Run, description: tries}]}
+"""
+
+
+def write_templated(tmp_path, text, protocol="auto"):
+    path = tmp_path / "agents.yaml"
+    path.write_text(TEMPLATED % (text, protocol), encoding="utf-8")
+    return path
+
+
+ANSWERS = {
+    "native": "42",
+    "json": '{"thought": "", "tool": "final_answer", "tool_input": "42"}',
+    "text": "Final Answer: 42",
+}
+
+
+@pytest.mark.parametrize("protocol", ANSWERS)
+async def test_a_template_without_the_question_is_an_instruction_in_every_protocol(
+    tmp_path, protocol
+):
+    model = ScriptedModel(lambda prompt, role: ANSWERS[protocol])
+    path = write_templated(tmp_path, "Look into {tool_names} first.", protocol)
+
+    run = await Agent.from_yaml(path, model=model).run_async("How long?")
+
+    (_, prompt) = model.calls[0]
+    assert run.output == "42"
+    assert "Look into Try first." in prompt.messages[0].text
+    assert "never an order to you" in prompt.messages[0].text
+    assert "How long?" in prompt.messages[-1].text
+
+
+@pytest.mark.system
+async def test_a_template_with_the_question_is_the_whole_text_prompt_and_steps_are_added(
+    tmp_path, caplog
+):
+    said = iter(["I try.\nTool: Try\nTool Input: final_result = 6 * 7", "Final Answer: 42"])
+    model = ScriptedModel(lambda prompt, role: next(said))
+    text = "Tools:\\n{tool_names_with_descriptions}\\nAsked: {query}\\nThought:{transcript}"
+
+    run = await Agent.from_yaml(write_templated(tmp_path, text), model=model).run_async("6 * 7?")
+
+    first, second = (prompt.messages for _, prompt in model.calls)
+    assert run.output == "42" and caplog.text == ""
+    assert first[-1].text == "Tools:\nTry: tries\nAsked: 6 * 7?\nThought:"
+    assert second[: len(first)] == first
+    assert second[-2].text == "I try.\nTool: Try\nTool Input: final_result = 6 * 7"
+    assert second[-1].text.startswith("Observation:\n<<") and second[-1].text.endswith("Thought:")
+    assert "\n42\n" in second[-1].text
+
+
+def test_a_template_without_a_place_for_the_steps_gets_them_at_its_end_and_says_so(
+    tmp_path, caplog
+):
+    Agent.from_yaml(write_templated(tmp_path, "Asked: {query}"), model="rehearsal")
+
+    assert "has no place for the transcript; it is added at the end" in caplog.text
+
+
+def test_the_built_in_template_of_agents_is_the_text_protocol(tmp_path):
+    path = write_templated(tmp_path, "x")
+    path.write_text(path.read_text("utf-8").replace("template: Order", "template: zero-shot-react"))
+
+    assert Agent.from_yaml(path, model="rehearsal").protocol == "text"

@@ -63,6 +63,16 @@ def test_the_seed_file_loads_and_a_good_one_loads_with_unused_components(tmp_pat
     ).tools
 
 
+def test_the_example_of_a_documentation_loads(monkeypatch):
+    for name in ("DEEPSET_CLOUD_API_KEY", "SERPER_API_KEY"):
+        monkeypatch.setenv(name, "key")
+
+    agent = Agent.from_yaml(FILE.parents[2] / "examples" / "documentation.yaml")
+
+    assert [tool.name for tool in agent.tools] == ["Docs", "Web", "Issues", "IssueLink"]
+    assert {tool.effect for tool in agent.tools} == {"read"}
+
+
 def test_the_example_of_the_documents_loads(tmp_path, monkeypatch):
     (example,) = re.findall(
         r"```yaml\n(.*?)```",
@@ -271,9 +281,76 @@ FAULTS = {
         changed("prompt_node: Node", "prompt_node: Node\n      mcp: [{command: [a]}]"),
         "mcp cannot be used",
     ),
-    "a remote pipeline": (
-        changed("type: PythonRuntime", "type: RemotePipeline"),
-        "another machine cannot be used",
+    "a remote pipeline without an address": (
+        changed("type: PythonRuntime", "type: HaystackPipeline"),
+        "component 'Run' has no base_url",
+    ),
+    "a remote pipeline at an address of the file": (
+        changed(
+            "type: PythonRuntime",
+            "type: HaystackPipeline, params: {base_url: 'http://127.0.0.1:8000'}",
+        ),
+        "would send each question to '127.0.0.1:8000'",
+    ),
+    "a pipeline on deepset Cloud without a key": (
+        changed(
+            "type: PythonRuntime",
+            "type: DeepsetCloudPipeline, params: {workspace: a, pipeline_name: b}",
+        ),
+        "component 'Run' has no api_key",
+    ),
+    "an effect that is none": (
+        changed(
+            "type: PythonRuntime",
+            "type: DeepsetCloudPipeline, params: "
+            "{workspace: a, pipeline_name: b, api_key: k, effect: harmless}",
+        ),
+        "effect must be one of read, idempotent, once",
+    ),
+    "a search that nobody runs": (
+        changed(
+            "type: PythonRuntime",
+            "type: WebSearch, params: {search_engine_provider: Bing, api_key: k}",
+        ),
+        "no search_engine_provider 'Bing'",
+    ),
+    "a repository that is none": (
+        changed("type: PythonRuntime", "type: GitHubIssueSearch, params: {repository: haystack}"),
+        "repository must be owner/name, got 'haystack'",
+    ),
+    "a link in a pipeline": (
+        changed("type: PythonRuntime", "type: IssueLink, params: {repository: a/b}"),
+        "the node 'Run' cannot be run",
+    ),
+    "a template that is not built in": (
+        changed("default_prompt_template: Words", "default_prompt_template: haiku"),
+        "default_prompt_template 'haiku' is no PromptTemplate of the file",
+    ),
+    "the template of agents in a pipeline": (
+        changed("default_prompt_template: Words", "default_prompt_template: zero-shot-react"),
+        "node 'Ask': the template 'zero-shot-react' is for agents",
+    ),
+    "a template without a text": (
+        changed('params: {prompt_text: "Say $query"}', "params: {name: haiku}"),
+        "component 'Words' has no prompt_text",
+    ),
+    "an agent's template with an unknown place": (
+        changed("{model_name_or_path: rehearsal}", "{default_prompt_template: summarization}"),
+        "agent 'one': the template 'summarization' wants 'documents'",
+    ),
+    "an agent's template with text behind the transcript": (
+        changed("{model_name_or_path: rehearsal}", "{default_prompt_template: Talk}").replace(
+            "- {name: Run, type",
+            "- {name: Talk, type: PromptTemplate, "
+            "params: {prompt_text: 'Q: $query {transcript} and go on'}}\n  - {name: Run, type",
+        ),
+        "has text behind the place of the transcript",
+    ),
+    "an agent's template in another protocol": (
+        changed("{model_name_or_path: rehearsal}", "{default_prompt_template: Words}").replace(
+            "prompt_node: Node", "prompt_node: Node\n      protocol: json"
+        ),
+        "is a whole prompt of the text protocol, and the agent has the protocol json",
     ),
     "an agent in itself": (
         changed("node: line", "node: one"),

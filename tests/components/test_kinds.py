@@ -6,14 +6,23 @@ import re
 import pytest
 
 from babyagi.components.document import Component
-from babyagi.components.kinds import PromptNode, PromptTemplate, SerpAPIComponent, read_kinds
+from babyagi.components.kinds import (
+    KEY_VARIABLES,
+    REACT_TEMPLATE,
+    TEMPLATE_NAMES,
+    PromptNode,
+    PromptTemplate,
+    WebSearch,
+    find_template,
+    read_kinds,
+)
 from babyagi.errors import SettingsError
 
 
 def search(variables=(), **params):
     component = Component(name="My-Serp", type="SerpAPIComponent", params=params)
     found = read_kinds({"My-Serp": component}, dict(variables))["My-Serp"]
-    assert isinstance(found, SerpAPIComponent)
+    assert isinstance(found, WebSearch)
     return found
 
 
@@ -140,6 +149,7 @@ TEXTS = {
     "$$5 and $5 and {5} and {}": "$5 and $5 and {5} and {}",
     "{{query}} is written out": "{query} is written out",
     'like {"a": 1}': 'like {"a": 1}',
+    "Say {join(query)}": "Say VALUE",
     "price in $": "price in $",
 }
 
@@ -161,3 +171,89 @@ def test_every_kind_that_an_error_offers_is_one():
     for kind in re.findall(r"[A-Z]\w+", raised.value.fix):
         with pytest.raises(SettingsError, match="unknown key"):
             read_kinds({"a": Component(name="a", type=kind, params={"unknown_key_of_it": 1})}, {})
+
+
+KEYED = {
+    "PromptModel": ("OPENAI_API_KEY", {"model_name_or_path": "m"}),
+    "SerpAPIComponent": ("SERPAPI_API_KEY", {}),
+    "WebSearch": ("SERPER_API_KEY", {}),
+    "DeepsetCloudPipeline": ("DEEPSET_CLOUD_API_KEY", {"workspace": "w", "pipeline_name": "p"}),
+    "GitHubIssueSearch": ("GITHUB_TOKEN", {"repository": "o/n"}),
+}
+
+
+def read_one(kind, **params):
+    return read_kinds({"One": Component(name="One", type=kind, params=params)}, {})["One"]
+
+
+@pytest.mark.parametrize("variable", KEY_VARIABLES)
+@pytest.mark.parametrize("kind", KEYED)
+def test_no_component_gets_at_the_key_of_another_type(kind, variable):
+    own, params = KEYED[kind]
+
+    if variable == own:
+        assert read_one(kind, api_key=f"${{{variable}}}", **params).api_key.variable == own
+    else:
+        with pytest.raises(SettingsError, match=f"asks for {variable}; .* have {own} alone"):
+            read_one(kind, api_key=f"${{{variable}}}", **params)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KEYED if kind != "PromptModel"])
+def test_every_key_goes_to_its_providers_own_host_alone(kind):
+    own, params = KEYED[kind]
+
+    with pytest.raises(SettingsError, match=r"send each search and its key to 'evil\.example'"):
+        read_one(kind, api_key=f"${{{own}}}", base_url="https://evil.example", **params)
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("SerperDev", "SERPER_API_KEY"),
+        ("SerpAPI", "SERPAPI_API_KEY"),
+        ("SearchApi", "SEARCHAPI_API_KEY"),
+    ],
+)
+def test_each_provider_of_a_search_has_its_own_key_and_address(provider, variable):
+    found = read_one(
+        "WebSearch",
+        search_engine_provider=provider,
+        api_key=f"${{{variable}}}",
+        allowed_domains=["docs.example"],
+    )
+
+    assert (found.base_url, found.domains) == (found.own_url, ("docs.example",))
+
+
+@pytest.mark.parametrize("name", TEMPLATE_NAMES)
+def test_every_built_in_template_has_places_and_can_be_named_in_both_ways(name):
+    template = find_template(name)
+
+    assert template is not None and template == find_template(f"deepset/{name}")
+    assert set(template.variables) <= {
+        *("documents", "query", "answers", "options", "target_language")
+    }
+    assert "VALUE" in template.fill(dict.fromkeys(template.variables, "VALUE"))
+    assert read_one("PromptTemplate", name=name).text == template.text
+    assert read_one("PromptTemplate", prompt=f"deepset/{name}").text == template.text
+
+
+def test_the_template_of_agents_is_the_text_protocol_and_others_are_not_there():
+    react = find_template(REACT_TEMPLATE)
+
+    assert react is not None and react.text == ""
+    assert find_template("question-answering-per-page") is None and find_template("") is None
+
+
+def test_values_of_the_file_take_the_places_of_a_template():
+    found = read_one(
+        "PromptTemplate",
+        name="translation",
+        values={"target_language": "German", "documents": "$query"},
+    )
+
+    assert found.variables == ("query",)
+    assert "into German." in found.text
+    assert read_one("PromptTemplate", prompt_text="$$a {{b}} $c", values={"c": "C"}).fill({}) == (
+        "$a {b} C"
+    )

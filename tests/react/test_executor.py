@@ -478,6 +478,65 @@ async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_leaves_the_con
     assert "no label" not in "".join(message.text for message in desk.model.calls[2][1].messages)
 
 
+UNREADABLE = {"text": "no label", "json": "no object"}
+ANSWERS = {
+    "text": "Final Answer: done",
+    "json": '{"thought": "", "tool": "final_answer", "tool_input": "done"}',
+}
+
+
+@pytest.mark.parametrize("protocol", UNREADABLE)
+@pytest.mark.parametrize(
+    ("on_malformed", "told"),
+    [
+        (True, {"text": "Expected the lines", "json": "not valid JSON"}),
+        ("Mind the form.", dict.fromkeys(UNREADABLE, "Mind the form. Reply again.")),
+        (lambda hint: f"No: {hint}", {"text": "No: Expected", "json": "No: The reply is not"}),
+    ],
+    ids=["true", "text", "function"],
+)
+async def test_what_a_model_is_told_of_a_reply_that_cannot_be_read_can_be_chosen(
+    protocol, on_malformed, told
+):
+    desk = await open_desk(answering(UNREADABLE[protocol], ANSWERS[protocol]))
+
+    run = await open_executor(
+        desk, [echo_tool([])], protocol=protocol, on_malformed=on_malformed
+    ).run(ASK)
+
+    assert run.output == "done"
+    assert told[protocol] in desk.model.calls[1][1].messages[-1].text
+
+
+@pytest.mark.parametrize("protocol", UNREADABLE)
+async def test_a_reply_that_cannot_be_read_can_end_the_run_at_once(protocol):
+    desk = await open_desk(answering(UNREADABLE[protocol], ANSWERS[protocol]))
+
+    run = await open_executor(desk, [echo_tool([])], protocol=protocol, on_malformed=False).run(ASK)
+
+    assert (run.stopped, run.output, len(desk.model.calls)) == (Stopped.MAX_ERRORS, "", 1)
+    assert run.detail.startswith("the model gave a reply that cannot be read: ")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "text"),
+    [
+        ("text", "Final Answer: the beginning of"),
+        ("json", '{"thought": "", "tool": "final_answer", "tool_input": "the beginning of'),
+        ("native", "the beginning of"),
+    ],
+)
+async def test_an_answer_that_is_cut_off_every_time_is_taken_as_it_is_in_every_protocol(
+    protocol, text
+):
+    desk = await open_desk(answering(completion(text, finish_reason="length")))
+
+    run = await open_executor(desk, [echo_tool([])], protocol=protocol).run(ASK)
+
+    assert (run.output, run.stopped) == ("the beginning of", Stopped.FINISH)
+    assert len(desk.model.calls) == 3
+
+
 async def test_a_call_whose_text_was_cut_off_is_never_run():
     half = completion("Action: echo\nAction Input: hel", finish_reason="length")
     seen: list[str] = []

@@ -15,7 +15,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall
 from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol
-from babyagi.react.protocols.json import JSON
+from babyagi.react.protocols.json import JSON, read_partial
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, TOOL_LABELS, Labels, text_protocol
 from babyagi.react.steps import Act, AgentStep, Fail, Finish
@@ -211,6 +211,7 @@ def test_a_call_in_a_quotation_that_was_cut_off_is_never_carried_out(opening, ju
 
 
 JUNK = {
+    "begun strings": lambda n: '{"a": "' + '\\\\"' * (n // 3),
     "spaces": lambda n: " " * n,
     "label heads": lambda n: "Action" * (n // 6),
     "labels": lambda n: "Action: x\n" * (n // 10),
@@ -453,3 +454,121 @@ def test_a_json_answer_keeps_a_name_that_says_something(given, output):
     text = json.dumps({"thought": "", "tool": "final_answer", "tool_input": given})
 
     assert read(JSON, text) == {"finish": output or json.dumps(given)}
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integers(), max_size=4))
+def test_an_object_that_is_cut_off_within_a_string_is_read_up_to_there(value):
+    text = json.dumps(value)
+
+    for at in range(len(text)):
+        found = read_partial(text[:at])
+        for key, given_ in (found or {}).items():
+            whole = value.get(key)
+            if isinstance(whole, str):
+                # half of a character that takes two escapes may be left at the end
+                begun = given_.rstrip("".join(map(chr, range(0xD800, 0xE000))))
+                assert whole.startswith(begun)
+    assert read_partial(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"tool": "final_answer", "tool_input": "The first', "The first"),
+        ('{"tool": "final_answer", "tool_input": "a\\', "a"),
+        ('{"tool": "final_answer", "tool_input": "a\\\\', "a\\"),
+        ('{"tool": "final_answer", "tool_input": "a\\u00e', "a"),
+        ('```json\n{"tool": "final_answer", "tool_input": "a', "a"),
+        ('{"tool": "final_answer", "tool_input": {"answer": "a', "a"),
+    ],
+)
+def test_an_answer_in_json_that_was_cut_off_is_taken_as_far_as_it_goes(text, found):
+    assert JSON.parse(reply(text, finish_reason="length"), TALK) == Finish(output=found, log=text)
+    with pytest.raises(MalformedReplyError):
+        JSON.parse(reply(text), TALK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "search", "tool_input": "how fa',
+        '{"tool": "final_answer", "tool_inp',
+        '{"tool": "final_answer", "tool_input": ',
+        '{"tool": "final_answer", "tool_input": "',
+        '["tool", "final_answer", "a',
+        "[" * 100_000 + '"a',
+        'so: {"tool": "final_answer", "tool_input": "a',
+    ],
+)
+def test_half_a_call_in_json_is_none(text):
+    with pytest.raises(MalformedReplyError):
+        JSON.parse(reply(text, finish_reason="length"), TALK)
+
+
+# -- the ends, in every protocol
+# --------------------------------------------------------------------------------------------------
+
+
+def called(name, arguments):
+    return reply(tool_calls=(ToolCall(id="c", name=name, arguments=json.dumps(arguments)),))
+
+
+def wrote(tool_, given_):
+    return reply(json.dumps({"thought": "t", "tool": tool_, "tool_input": given_}))
+
+
+GIVEN_UP = {
+    "native, called": (NATIVE, called("fail_task", {"reason": "no network"})),
+    "native, called with bare text": (NATIVE, called("fail_task", "no network")),
+    "native, written": (NATIVE, wrote("fail_task", "no network")),
+    "json": (JSON, wrote("fail_task", "no network")),
+    "json, as an object": (JSON, wrote("fail_task", {"reason": "no network"})),
+    "text": (text_protocol(), reply("Action: fail_task\nAction Input: no network")),
+    "text, in brackets": (text_protocol(), reply("Action: fail_task[no network]")),
+    "text, called": (text_protocol(), called("fail_task", {"reason": "no network"})),
+    "json, called": (JSON, called("fail_task", {"reason": "no network"})),
+    "text in Japanese": (text_protocol(JAPANESE), reply("行動: fail_task\n行動の入力: no network")),
+}
+FINISHED = {
+    "native, called": (NATIVE, called("final_answer", {"answer": "2022"})),
+    "native, written": (NATIVE, wrote("final_answer", "2022")),
+    "json": (JSON, wrote("final_answer", "2022")),
+    "json, indented": (JSON, reply("    " + wrote("final_answer", {"answer": "2022"}).text)),
+    "text": (text_protocol(), reply("Final Answer: 2022")),
+    "text, in brackets": (text_protocol(), reply("Thought: I know\nAction: Finish[2022]")),
+    "text, called": (text_protocol(), called("final_answer", {"answer": "2022"})),
+    "text in Japanese": (text_protocol(JAPANESE), reply("思考: 分かった\n行動: 完了[2022]")),
+}
+
+
+@pytest.mark.parametrize("way", GIVEN_UP)
+def test_a_model_can_give_up_in_every_protocol(way):
+    protocol, said = GIVEN_UP[way]
+    decision = protocol.parse(said, TALK)
+
+    assert isinstance(decision, Fail) and decision.reason == "no network"
+
+
+@pytest.mark.parametrize("way", FINISHED)
+def test_a_model_can_end_with_its_answer_in_every_protocol(way):
+    protocol, said = FINISHED[way]
+    decision = protocol.parse(said, TALK)
+
+    assert isinstance(decision, Finish) and decision.output == "2022"
+
+
+@pytest.mark.parametrize("protocol", [NATIVE, JSON, text_protocol()], ids=lambda one: one.name)
+def test_an_end_among_other_calls_ends_nothing(protocol):
+    calls = (
+        *called("search", {"query": "tea"}).tool_calls,
+        *called("final_answer", "x").tool_calls,
+    )
+    decision = protocol.parse(reply(tool_calls=calls), TALK)
+
+    assert isinstance(decision, Act) and decision.calls == calls
+
+
+def test_the_text_and_the_json_prompt_say_how_to_give_up():
+    for labels in LABELS.values():
+        assert f"{labels.action[0]}: fail_task" in joined(text_protocol(labels).render(TALK))
+    assert "fail_task" in joined(JSON.render(TALK))

@@ -39,13 +39,17 @@ KEYS = {
     "tavily_api_key": ("search_url",),
     "serpapi_api_key": ("search_url",),
     "searchapi_api_key": ("search_url",),
+    "deepset_cloud_api_key": ("deepset_cloud_url",),
+    "github_token": ("github_url",),
 }
 WAITS = set(
     """http_proxy https_proxy no_proxy
     files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level extra_env_files trust_env_file
-    llama gpt_4 search_engine search_url searxng_url web_allow mcp tools_from serve_host serve_port serve_names serve_token""".split()
+    llama gpt_4 search_engine search_url searxng_url web_allow mcp tools_from
+    pipeline deepset_cloud_url github_repository github_url
+    serve_host serve_port serve_names serve_token""".split()
 )
 
 
@@ -134,6 +138,10 @@ HARMFUL = {
     "serve_port": "80",
     "serve_names": "evil.example",
     "serve_token": "known-to-others-12345",
+    "pipeline": "https://evil.example",
+    "deepset_cloud_url": "https://evil.example",
+    "github_repository": "evil/example",
+    "github_url": "https://evil.example",
     "log_file": "x.log",
     "log_level": "debug",
     "extra_env_files": "more.env",

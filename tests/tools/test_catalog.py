@@ -27,6 +27,8 @@ from babyagi.tools.catalog import (
     open_tools,
 )
 from babyagi.tools.files import build_write_file
+from babyagi.tools.issues import GitHub
+from babyagi.tools.pipelines import haystack_pipeline
 from support.scripted import ScriptedModel
 from support.world import World
 
@@ -38,6 +40,8 @@ def everything(folder):
         folder=folder,
         searcher=Searcher([], monotonic=lambda: 0.0),
         pages=pages,
+        pipeline=haystack_pipeline("https://docs.example"),
+        github=GitHub(),
     )
 
 
@@ -81,8 +85,8 @@ def test_an_objective_is_granted_what_it_was_started_with_and_nothing_else():
     assert names(grant_tools(has_folder=True, more=("write_file", "calculator"), may_ask=True)) == [
         *READING, "write_file", "calculator", "ask_user",
     ]  # fmt: skip
-    assert names(grant_tools(has_folder=False, more=("web", "python"), may_ask=False)) == [
-        *WEB, "run_python",
+    assert names(grant_tools(has_folder=False, more=("web", "github"), may_ask=False)) == [
+        *WEB, "search_issues", "issue_link",
     ]  # fmt: skip
     with pytest.raises(SettingsError, match="write_file needs a folder"):
         grant_tools(has_folder=False, more=("calculator", "write_file"), may_ask=False)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.retrieval.engines import ENGINES
+from babyagi.retrieval.engines import ENGINES, Answering
 from babyagi.tools.base import Tool
-from babyagi.tools.search import build_serpapi_search, render_hits
+from babyagi.tools.search import build_engine_search, render_hits
 from tests.search_server import SearchServer
 
 FOUND = {
@@ -25,10 +25,13 @@ FOUND = {
 }
 
 
+def build(base_url, **options) -> Tool:
+    engine = Answering(engine=ENGINES["serpapi"], base_url=base_url, key="KEY")
+    return build_engine_search(engine, name="Search", description="finds", **options)
+
+
 def open_search(server, **options) -> Tool:
-    return build_serpapi_search(
-        "KEY", name="Search", description="finds", base_url=server.base_url, **options
-    )
+    return build(server.base_url, **options)
 
 
 async def test_the_answer_comes_first_then_results_then_what_people_ask():
@@ -79,10 +82,17 @@ async def test_an_error_is_one_line_for_the_model():
 
 def test_a_key_goes_over_no_open_network():
     with pytest.raises(SettingsError, match="must be https"):
-        build_serpapi_search(
-            "KEY", name="Search", description="finds", base_url="http://search.example"
-        )
-    assert "KEY" not in repr(build_serpapi_search("KEY", name="Search", description="finds"))
+        build("http://search.example")
+    assert "KEY" not in repr(build("https://serpapi.com"))
+
+
+async def test_a_search_of_some_domains_takes_no_others_from_a_model():
+    async with SearchServer(lambda query: FOUND) as server:
+        tool = open_search(server, domains=("docs.example",))
+        await tool.run({"query": "x", "domains": ["evil.example"]})
+
+    assert list(tool.parameters["properties"]) == ["query"]
+    assert server.queries == ["site:docs.example x"]
 
 
 JSON = st.recursive(

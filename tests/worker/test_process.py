@@ -202,6 +202,27 @@ async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
 
 
 @virtually
+async def test_a_result_that_could_not_be_recorded_at_once_is_enriched_once():
+    enriched = list[str]()
+
+    def enrich(task, result):
+        enriched.append(task)
+        return f"{result} Enriched {len(enriched)}."
+
+    world = VirtualWorld(enrich=enrich)
+    world.store = FlakyStore(
+        world.store, "record_result", StoreUnavailableError("disk full"), times=2
+    )
+
+    objective = await world.run()
+
+    results = await world.store.results(objective.id)
+    assert len(enriched) == len(results) > 0
+    assert [result.text.count("Enriched") for result in results] == [1] * len(results)
+    assert all("tool:enrich" in result.origins for result in results)
+
+
+@virtually
 async def test_a_damaged_store_stops_the_worker_with_its_own_error():
     world = make_world(Script())
     world.store = FlakyStore(

@@ -34,6 +34,7 @@ from babyagi.tools.base import DECODER, Tool
 
 FINAL_ANSWER = "final_answer"
 FAIL_TASK = "fail_task"
+NO_REASON = "no reason was given"
 EXPECTED = (
     'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
 )
@@ -43,6 +44,7 @@ _WRAPPERS = frozenset(  # names that say nothing of what they hold
     "reason".split()
 )
 _OPENING = re.compile(r"`{3}\w{0,10}[ \t]*\n")
+_BEGUN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?")
 _MADE_UP = re.compile(
     (
         r"(?:`{3}\w{0,10}\s{0,3})?\{|\W{0,4}(?:observation|result|tool_output|output|user"
@@ -99,15 +101,16 @@ def _log(act: Act) -> str:
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     if completion.tool_calls and conversation.tools:
-        return Act(
-            calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text
-        )
+        return read_called(completion)
     text = completion.text.strip()
     try:
         action, log = read_object(text)
     except MalformedReplyError:
-        if conversation.is_last and text and "{" not in text:
-            return Finish(output=text, log=text)
+        is_bare = conversation.is_last and "{" not in text
+        is_cut = completion.finish_reason == "length"
+        answer = text if is_bare else _read_begun_answer(text) if is_cut else ""
+        if answer:
+            return Finish(output=answer, log=text)
         raise
     tool, given = action.get("tool"), action.get("tool_input")
     if not isinstance(tool, str) or not tool.strip():
@@ -116,12 +119,33 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
         case "final_answer":
             return _finish(as_text(given), log)
         case "fail_task":
-            return Fail(reason=as_text(given) or "no reason was given", log=log)
+            return Fail(reason=as_text(given) or NO_REASON, log=log)
         case name:
             arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
             thought = action.get("thought")
             call = ToolCall(id=WRITTEN_CALL, name=name, arguments=arguments)
             return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
+
+
+def read_called(completion: Completion) -> AgentDecision:
+    """The decision of a reply whose calls came in fields of their own; one that calls nothing but
+    the word for an end is that end."""
+    text = completion.text
+    if len(completion.tool_calls) == 1:
+        (call,) = completion.tool_calls
+        if call.name == FINAL_ANSWER and (answer := as_text(_load(call.arguments)).strip()):
+            return Finish(output=answer, log=text or answer)
+        if call.name == FAIL_TASK:
+            return Fail(reason=as_text(_load(call.arguments)) or NO_REASON, log=text)
+    return Act(calls=completion.tool_calls, thought=text.strip(), log=text)
+
+
+def _load(arguments: str) -> Any:
+    """What arguments say: JSON, else the text as it is."""
+    try:
+        return DECODER.decode(arguments)
+    except (ValueError, RecursionError):
+        return arguments
 
 
 def _finish(output: str, log: str) -> Finish:
@@ -161,6 +185,39 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
     if rest and not _MADE_UP.match(rest):
         raise MalformedReplyError(f"There is text behind the object. {EXPECTED}")
     return value, body[start:end]
+
+
+def read_partial(text: str) -> dict[str, Any] | None:
+    """The object that a text begins with and that is cut off within one of its strings; None where
+    it is none, or is cut off elsewhere."""
+    closing, is_string, escape_at = list[str](), False, -2
+    for at, char in enumerate(text):
+        if is_string and escape_at != at - 1:
+            is_string = char != '"'
+            escape_at = at if char == "\\" else escape_at
+        elif not is_string and char == '"':
+            is_string = True
+        elif not is_string and char in "{[":
+            closing.append("}" if char == "{" else "]")
+        elif not is_string and char in "}]" and (not closing or closing.pop() != char):
+            return None
+    if not is_string or not closing:
+        return None
+    is_cut_escape = _BEGUN_ESCAPE.fullmatch(text, max(0, escape_at)) is not None
+    begun = text[:escape_at] if is_cut_escape else text
+    try:
+        value = DECODER.decode(f'{begun}"{"".join(reversed(closing))}')
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _read_begun_answer(text: str) -> str:
+    """The answer that a reply which was cut off had begun; empty where it had begun none."""
+    opening = _OPENING.match(text)
+    found = read_partial(text[opening.end() :] if opening else text) or {}
+    is_answer = found.get("tool") == FINAL_ANSWER
+    return as_text(found.get("tool_input")).strip() if is_answer else ""
 
 
 JSON = AgentProtocol(name="json", render=render, parse=parse)

@@ -19,7 +19,7 @@ from babyagi.react.protocols.base import (
     label_of,
     model_origins,
 )
-from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER, as_text
+from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER, NO_REASON, as_text, read_called
 from babyagi.react.steps import Act, AgentDecision, Fail, Finish
 from babyagi.tools.base import DECODER
 
@@ -66,7 +66,7 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     nothing but a call, written as JSON, is one."""
     text = completion.text.strip()
     if completion.tool_calls and conversation.tools and completion.finish_reason != "length":
-        return Act(calls=completion.tool_calls, thought=text, log=completion.text)
+        return read_called(completion)
     if not text:
         raise MalformedReplyError("Your reply held no answer.")
     if conversation.tools:
@@ -95,7 +95,7 @@ def _read_written(text: str, names: Collection[str]) -> AgentDecision | None:
     if len(calls) == 1 and calls[0][0] == FINAL_ANSWER and as_text(calls[0][1]).strip():
         return Finish(output=as_text(calls[0][1]).strip(), log=text)
     if len(calls) == 1 and calls[0][0] == FAIL_TASK:
-        return Fail(reason=as_text(calls[0][1]) or "no reason was given", log=text)
+        return Fail(reason=as_text(calls[0][1]) or NO_REASON, log=text)
     if any(name not in names for name, _ in calls):
         return None
     return Act(

@@ -10,7 +10,7 @@ not read. Reading is linear in the length of the reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,8 +31,9 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.protocols.json import FAIL_TASK
+from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called
 from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
+from babyagi.tools.base import Tool
 
 MAX_LABEL_CHARS = 200  # a label stands within this much of its line
 MAX_INLINE_CHARS = 2000  # a call within a line as well
@@ -102,11 +103,19 @@ JAPANESE = Labels(
 )
 
 
-def text_protocol(labels: Labels = ENGLISH) -> AgentProtocol:
-    """The protocol with these labels."""
+Write = Callable[[str, Sequence[Tool]], str]
+"""Makes the first request of a question and the tools; each step is added behind it."""
+
+
+def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> AgentProtocol:
+    """The protocol with these labels.
+
+    Args:
+        write: makes the first request, in place of our own words for it.
+    """
     return AgentProtocol(
         name="text",
-        render=lambda conversation: render(conversation, labels),
+        render=lambda conversation: render(conversation, labels, write),
         parse=lambda completion, conversation: parse(completion, conversation, labels),
     )
 
@@ -115,15 +124,20 @@ def text_protocol(labels: Labels = ENGLISH) -> AgentProtocol:
 # --------------------------------------------------------------------------------------------------
 
 
-def render(conversation: Conversation, labels: Labels) -> Prompt:
+def render(conversation: Conversation, labels: Labels, write: Write | None = None) -> Prompt:
     """Each request is the one before, the model's reply, and what came of it; it ends where the
     model goes on."""
     if _is_plain(conversation):
         return native.render(conversation)
     messages = list(conversation.messages)
-    if conversation.tools:
-        messages = instruct(messages, _instruction(conversation, labels))
-    messages[-1] = _ask(messages[-1], labels)
+    if write is not None:
+        said = write(messages[-1].text, conversation.tools)
+        origins = tuple(dict.fromkeys(("person", *messages[-1].origins)))
+        messages[-1] = Message(speaker=Speaker.USER, text=said, origins=origins)
+    else:
+        if conversation.tools:
+            messages = instruct(messages, _instruction(conversation, labels))
+        messages[-1] = _ask(messages[-1], labels)
     for step, act in acts(conversation.steps):
         messages.append(
             Message(speaker=Speaker.ASSISTANT, text=_log(act, labels), origins=model_origins(step))
@@ -201,9 +215,7 @@ class _Label:
 def parse(completion: Completion, conversation: Conversation, labels: Labels) -> AgentDecision:
     """The first call, or the answer if that comes first."""
     if completion.tool_calls and conversation.tools:
-        return Act(
-            calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text
-        )
+        return read_called(completion)
     if _is_plain(conversation):
         return native.parse(completion, conversation)
     text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
@@ -282,7 +294,7 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
     if name in _ENDS or call.name in labels.answer:
         return Finish(output=given, log=act.log) if given else None
     if name == FAIL_TASK:
-        return Fail(reason=given or "no reason was given", log=act.log)
+        return Fail(reason=given or NO_REASON, log=act.log)
     return act
 
 

@@ -1,0 +1,274 @@
+"""The issues of a repository on GitHub: looking through them, and the address of a new one that is
+already filled in.
+
+Sources, read in November 2026: https://docs.github.com/en/rest/search/search#search-issues-and-pull-requests,
+https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/creating-an-issue#creating-an-issue-from-a-url-query.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from babyagi.errors import ToolError
+from babyagi.net.addresses import Proxies
+from babyagi.net.door import Request, ask_json, require_https
+from babyagi.tasks import Effect, Passage
+from babyagi.text import clean, one_line, shorten
+from babyagi.tools.base import Tool, takes
+
+SEARCH_ISSUES = "search_issues"
+ISSUE_LINK = "issue_link"
+GITHUB_KEY = "GITHUB_TOKEN"
+GITHUB_URL = "https://api.github.com"
+NO_ISSUES = "Found no issue."
+TOP_K = 10
+MAX_QUERY_CHARS = 200  # GitHub takes 256, and what limits the search is added
+MAX_BODY_CHARS = 600  # of an issue that was found
+MAX_TITLE_CHARS = 256  # of an issue on GitHub
+MAX_LABELS = 10
+MAX_LABEL_CHARS = 50
+MAX_LABELS_CHARS = 1500  # of all of them in an address
+MAX_LINK_CHARS = 8000  # a longer address is refused by GitHub
+CUT = "\n\n[cut here: the rest does not fit into an address]"
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+# What says where is searched; a model chooses words, not places.
+_PLACES = re.compile(
+    r"\b(?:(?:repo|org|user|owner|visibility|enterprise)\s*:\s*(?:\"[^\"]*\"|\S*)"
+    r"|is\s*:\s*(?:public|private|internal)\b)",
+    re.IGNORECASE,
+)
+_OPERATORS = re.compile(r"\b(?:OR|AND|NOT)\b|[()]")
+_REPOSITORY_SCHEMA = {
+    "type": "string",
+    "description": "The repository, as owner/name.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHub:
+    """GitHub, or a server of its kind.
+
+    Attributes:
+        url: of its API.
+        key: a token, empty for what everybody may see.
+        repository: `owner/name` that all is about; where it is empty, the model names one.
+    """
+
+    url: str = GITHUB_URL
+    key: str = field(default="", repr=False)
+    repository: str = ""
+
+    @property
+    def pages_url(self) -> str:
+        """Where its pages are, for a browser."""
+        parts = urlsplit(self.url)
+        host = parts.netloc.removeprefix("api.") if self.url == GITHUB_URL else parts.netloc
+        return f"{parts.scheme}://{host}"
+
+
+def is_repository(text: str) -> bool:
+    """Whether this is `owner/name`."""
+    name = text.partition("/")[2]
+    return bool(_REPOSITORY.fullmatch(text)) and name not in (".", "..")
+
+
+def build_search_issues(
+    github: GitHub,
+    *,
+    name: str = SEARCH_ISSUES,
+    description: str = "",
+    top_k: int = TOP_K,
+    proxies: Proxies | None = None,
+) -> Tool:
+    """Return a tool that looks for words in the issues and pull requests of a repository.
+
+    Raises:
+        SettingsError: the address is not https, and not on this machine.
+        ValueError: no tool can have that name.
+    """
+    base_url = require_https(github.url)
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        repository = _find_repository(github, arguments)
+        headers = {
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+            **({"Authorization": f"Bearer {github.key}"} if github.key else {}),
+        }
+        request = Request(
+            url=f"{base_url}/search/issues",
+            params={
+                "q": scope_query(arguments["query"], repository, is_given=bool(github.repository)),
+                "per_page": str(top_k),
+            },
+            headers=headers,
+            secret=github.key,
+        )
+        found = await ask_json(request, timeout_s=30.0, proxies=proxies)
+        issues = [_render_issue(one) for one in _entries(found.get("items")) if _line(one, "title")]
+        text = "\n\n".join(f"{n}. {one}" for n, one in enumerate(issues[:top_k], start=1))
+        return Passage(
+            text=text or NO_ISSUES,
+            origin=f"tool:{name}",
+            sources=(f"search:issues of {repository}",),
+        )
+
+    return Tool(
+        name=name,
+        description=description
+        or f"Search the issues and pull requests of {github.repository or 'a repository'} on "
+        "GitHub. Gives titles, addresses, states and the beginnings of the texts.",
+        parameters=_with_repository(
+            github, "query", query={"type": "string", "description": "A few words, no sentence."}
+        ),
+        effect=Effect.READ,
+        run=run,
+        timeout_s=40.0,
+    )
+
+
+def scope_query(query: str, repository: str, *, is_given: bool) -> str:
+    """The words of the query, limited to the repository. Where a person has not named that, only
+    public ones are looked at, so that a model cannot read others with the person's token.
+
+    Raises:
+        ToolError: there are no words.
+    """
+    words = _OPERATORS.sub(" ", _PLACES.sub(" ", one_line(clean(query))))
+    words = " ".join(words.replace('"', " ").split())[:MAX_QUERY_CHARS].strip()
+    if not words:
+        raise ToolError("there is nothing to search for: write a few words")
+    return f"{words} repo:{repository}{'' if is_given else ' is:public'}"
+
+
+def build_issue_link(
+    github: GitHub,
+    *,
+    name: str = ISSUE_LINK,
+    description: str = "",
+    labels: Sequence[str] = (),
+) -> Tool:
+    """Return a tool that makes the address of a new issue that is already filled in. Nothing is
+    sent: a person opens it, reads it, and sends it or not.
+
+    Args:
+        labels: that each issue has, before those that the model gives.
+
+    Raises:
+        ValueError: no tool can have that name.
+    """
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        link = make_issue_link(
+            f"{github.pages_url}/{_find_repository(github, arguments)}",
+            title=arguments["title"],
+            body=arguments.get("body", ""),
+            labels=[*labels, *arguments.get("labels", ())],
+        )
+        return Passage(text=link, origin=f"tool:{name}")
+
+    return Tool(
+        name=name,
+        description=description
+        or "Make a link to a new GitHub issue that is already filled in, for the person to send. "
+        "Use it when nothing else answers the question, and give the link in your answer.",
+        parameters=_with_repository(
+            github,
+            "title",
+            "body",
+            title={"type": "string", "description": "One line that says what is wrong or wanted."},
+            body={"type": "string", "description": "What was asked, and where was looked."},
+            labels={
+                "type": "array",
+                "items": {"type": "string"},
+                "maxItems": MAX_LABELS,
+                "description": "Labels of the repository, such as question.",
+            },
+        ),
+        effect=Effect.READ,
+        run=run,
+        max_output_chars=MAX_LINK_CHARS + 100,
+    )
+
+
+def make_issue_link(page: str, *, title: str, body: str, labels: Sequence[str] = ()) -> str:
+    """Return the address of a new issue with these fields; a body that does not fit is cut.
+
+    Args:
+        page: the repository's, such as `https://github.com/owner/name`.
+
+    Raises:
+        ToolError: there is no title.
+    """
+    heading = shorten(one_line(clean(title)), MAX_TITLE_CHARS)
+    if not heading:
+        raise ToolError("an issue needs a title")
+    words = dict.fromkeys(
+        one_line(clean(label)).replace(",", " ").strip()[:MAX_LABEL_CHARS] for label in labels
+    )
+    named = ",".join([word for word in words if word][:MAX_LABELS])
+    end = f"&labels={_encode_within(named, MAX_LABELS_CHARS, cut='')}" if named else ""
+    start = f"{page}/issues/new?title={_encode(heading)}&body="
+    room = MAX_LINK_CHARS - len(start + end) - len("%2E")
+    link = start + _encode_within(clean(body).strip(), room) + end
+    # behind an address a full stop is taken for the end of a sentence
+    return f"{link[:-1]}%2E" if link.endswith(".") else link
+
+
+def _encode(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
+    """The text, encoded; of one that does not fit, as many of its characters as do, and `cut`."""
+    if len(text) <= max_chars and len(whole := _encode(text)) <= max_chars:
+        return whole
+    sizes = accumulate(len(_encode(one)) for one in text[:max_chars])
+    n_kept = sum(size <= max_chars - len(_encode(cut)) for size in sizes)
+    return _encode(text[:n_kept] + cut)
+
+
+# -- the repository, and what a model reads
+# --------------------------------------------------------------------------------------------------
+
+
+def _with_repository(github: GitHub, *required: str, **properties: Any) -> Mapping[str, Any]:
+    """The parameters of a tool; where no repository is named, the model names it."""
+    if github.repository:
+        return takes(*required, **properties)
+    return takes(*required, "repository", **properties, repository=_REPOSITORY_SCHEMA)
+
+
+def _find_repository(github: GitHub, arguments: Mapping[str, Any]) -> str:
+    repository: str = github.repository or arguments.get("repository", "").strip()
+    if not is_repository(repository):
+        raise ToolError("repository must be owner/name, such as deepset-ai/haystack")
+    return repository
+
+
+def _entries(found: object) -> Iterator[Mapping[str, Any]]:
+    yield from (one for one in (found if isinstance(found, list) else []) if isinstance(one, dict))
+
+
+def _render_issue(issue: Mapping[str, Any]) -> str:
+    kind = "pull request" if isinstance(issue.get("pull_request"), dict) else "issue"
+    labels = [_line(label, "name") for label in _entries(issue.get("labels"))]
+    said = [kind, _line(issue, "state"), *filter(None, labels[:MAX_LABELS])]
+    lines = (
+        _line(issue, "title"),
+        _line(issue, "html_url"),
+        ", ".join(filter(None, said)),
+        shorten(_line(issue, "body"), MAX_BODY_CHARS),
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _line(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return one_line(clean(value[:20_000]))[:2000] if isinstance(value, str) else ""

@@ -1,0 +1,196 @@
+"""Pipelines on other machines as tools: a question goes to a service, answers and documents come
+back.
+
+Two request forms: that of deepset Cloud, and that of Haystack's own REST server. Sources, read in
+November 2026: https://docs.cloud.deepset.ai/reference/search-pipeline,
+https://docs.haystack.deepset.ai/v1.26/docs/rest_api.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from babyagi.errors import ToolError
+from babyagi.net.addresses import Proxies
+from babyagi.net.door import Request, ask_json, require_https
+from babyagi.tasks import Effect, Passage
+from babyagi.text import clean, one_line, shorten
+from babyagi.tools.base import Tool, takes_text
+
+ASK_PIPELINE = "ask_pipeline"
+DEEPSET_KEY = "DEEPSET_CLOUD_API_KEY"
+DEEPSET_URL = "https://api.cloud.deepset.ai/api/v1"
+NOTHING_INDEXED = "Found nothing in the indexed documents."
+TIMEOUT_S = 180.0  # a pipeline may ask a model of its own
+TOP_K = 5
+MAX_QUERY_CHARS = 4000
+MAX_PART_CHARS = 2000  # of one answer or document
+MAX_NAME_CHARS = 200
+QUERY = "query"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemotePipeline:
+    """A pipeline that can be asked.
+
+    Attributes:
+        name: what a person calls it.
+        url: the whole address that questions are sent to.
+        key: for this service, empty where it takes none.
+        params: parameters of its nodes, as the service takes them.
+    """
+
+    name: str
+    url: str
+    wrap: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+    unwrap: Callable[[Mapping[str, Any]], object]
+    key: str = field(default="", repr=False)
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+def deepset_pipeline(
+    workspace: str,
+    pipeline: str,
+    *,
+    key: str,
+    base_url: str = DEEPSET_URL,
+    params: Mapping[str, Any] | None = None,
+) -> RemotePipeline:
+    """Return a pipeline that is deployed on deepset Cloud.
+
+    Raises:
+        SettingsError: the address is not https, and not on this machine.
+    """
+    place = f"workspaces/{quote(workspace, safe='')}/pipelines/{quote(pipeline, safe='')}/search"
+    return RemotePipeline(
+        name=f"{workspace}/{pipeline}",
+        url=f"{require_https(base_url)}/{place}",
+        wrap=lambda query, given: {
+            "queries": [query],
+            "debug": False,
+            "view_prompts": False,
+            **({"params": given} if given else {}),
+        },
+        unwrap=_first_result,
+        key=key,
+        params=params or {},
+    )
+
+
+def haystack_pipeline(
+    base_url: str, *, params: Mapping[str, Any] | None = None, name: str = ""
+) -> RemotePipeline:
+    """Return the pipeline of a Haystack REST server, which takes no key.
+
+    Raises:
+        SettingsError: the address is not https, and not on this machine.
+    """
+    address = require_https(base_url)
+    return RemotePipeline(
+        name=name or address,
+        url=f"{address}/query",
+        wrap=lambda query, given: {"query": query, "params": given, "debug": False},
+        unwrap=lambda found: found,
+        params=params or {},
+    )
+
+
+def _first_result(found: Mapping[str, Any]) -> object:
+    """deepset Cloud answers several questions at once; one was asked."""
+    results = found.get("results")
+    return results[0] if isinstance(results, list) and results else {}
+
+
+def build_pipeline_search(
+    pipeline: RemotePipeline,
+    *,
+    name: str = ASK_PIPELINE,
+    description: str = "",
+    top_k: int = TOP_K,
+    effect: Effect = Effect.READ,
+    proxies: Proxies | None = None,
+) -> Tool:
+    """Return a tool that asks the pipeline, and gives its answers and the first `top_k` documents.
+
+    Args:
+        effect: of a call, as a person says it; what the service says of itself does not count.
+
+    Raises:
+        ValueError: no tool can have that name.
+    """
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        query = " ".join(arguments[QUERY].split())[:MAX_QUERY_CHARS]
+        if not query:
+            raise ToolError("there is nothing to look for: the query is empty")
+        request = Request(
+            url=pipeline.url,
+            headers={"Authorization": f"Bearer {pipeline.key}"} if pipeline.key else {},
+            body=pipeline.wrap(query, pipeline.params),
+            secret=pipeline.key,
+        )
+        found = pipeline.unwrap(await ask_json(request, timeout_s=TIMEOUT_S, proxies=proxies))
+        return Passage(
+            text=render_found(found, top_k=top_k) or NOTHING_INDEXED,
+            origin=f"tool:{name}",
+            sources=(f"search:{one_line(pipeline.name)[:MAX_NAME_CHARS]}",),
+        )
+
+    return Tool(
+        name=name,
+        description=description or "Look something up in the indexed documents, in whole words.",
+        parameters=takes_text(QUERY, "The question, in words."),
+        effect=effect,
+        run=run,
+        timeout_s=TIMEOUT_S + 10,
+    )
+
+
+# -- what a model reads ----------------------------------------------------------------------------
+
+
+def render_found(found: object, *, top_k: int) -> str:
+    """The answers, then the documents, each with where it comes from; empty where there is
+    neither."""
+    if not isinstance(found, dict):
+        raise ToolError("the pipeline answered with something that is no result")
+    answers = [part for one in _entries(found, "answers") if (part := _render_answer(one))]
+    documents = [part for one in _entries(found, "documents") if (part := _render_document(one))]
+    parts = [*answers[:top_k], *documents[:top_k]]
+    return "\n\n".join(f"{n}. {part}" for n, part in enumerate(parts, start=1))
+
+
+def _entries(found: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
+    value = found.get(name)
+    yield from (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
+
+
+def _render_answer(entry: Mapping[str, Any]) -> str:
+    text = _text(entry.get("answer"))
+    return f"Answer: {text}{_where(entry)}" if text else ""
+
+
+def _render_document(entry: Mapping[str, Any]) -> str:
+    text = _text(entry.get("content"))
+    return f"Document{_where(entry)}\n{text}" if text else ""
+
+
+def _text(value: object) -> str:
+    return shorten(clean(value).strip(), MAX_PART_CHARS) if isinstance(value, str) else ""
+
+
+def _where(entry: Mapping[str, Any]) -> str:
+    """Where a part comes from, as far as its own fields say it."""
+    meta = entry.get("meta")
+    fields = meta if isinstance(meta, dict) else {}
+    said = [fields.get(name) for name in ("title", "name", "file_name", "url", "source")]
+    score = entry.get("score")
+    if isinstance(score, int | float) and not isinstance(score, bool):
+        said.append(f"score {score:.2f}")
+    words = dict.fromkeys(
+        one_line(clean(one))[:MAX_NAME_CHARS] for one in said if isinstance(one, str) and one
+    )
+    return f" ({', '.join(words)})" if words else ""
