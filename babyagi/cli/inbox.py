@@ -203,6 +203,11 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
             yield f"{model} asks this{read}."
         case "approval":
             yield f"{model} wants this call of {safe_line(tool)} to be made{read}."
+        case "changed":
+            yield (
+                f"{model} wants to use {safe_line(tool)}, whose server describes it otherwise than "
+                f"when it was granted{read}. Nothing is called before you decide."
+            )
         case _:
             yield (
                 f"{model} wanted this call of {safe_line(tool)}{read}. It may have been made, "
@@ -335,10 +340,19 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     from babyagi.files import Folder
     from babyagi.home import remembered_folder
-    from babyagi.inbox import APPROVAL, read_request
+    from babyagi.inbox import APPROVAL, CHANGED, read_request
+    from babyagi.tools.base import Preview
     from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
+    from babyagi.tools.files import compare
 
     name, arguments = read_request(step)
+    if step.kind == CHANGED:
+        return Preview(
+            state="",
+            note="What is new has a +, what is gone a -.",
+            parameter="now",
+            lines=compare(arguments["before"], arguments["now"]) or (),
+        )
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
         return None
     path = settings.files or remembered_folder(
@@ -502,7 +516,7 @@ def _is_confirmed(request: Request) -> bool:
     name = request.name
     if not is_person_there():
         raise SettingsError(
-            f"the call of task {request.task.id} is not approved: nobody is there to be shown it",
+            f"what task {request.task.id} asks is not approved: nobody is there to be shown it",
             fix=f"babyagi inbox {name} shows all of it, babyagi approve {name} --yes approves it",
             guide="inbox",
         )
@@ -510,4 +524,11 @@ def _is_confirmed(request: Request) -> bool:
     for line in lines:
         warn(line.text, line.style)
     forget_typed()
-    return ask("Is this call to be made, as it is shown? [y/N]").lower() in ("y", "yes")
+    return ask(f"{ask_leave(request.step)} [y/N]").lower() in ("y", "yes")
+
+
+def ask_leave(step: Step) -> str:
+    """What a person says yes or no to."""
+    if step.kind == "changed":
+        return "May the tool be used as it is now?"
+    return "Is this call to be made, as it is shown?"

@@ -19,7 +19,7 @@ from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
-from babyagi.tasks import Effect, Fetched, Passage, Role
+from babyagi.tasks import Effect, Fetched, Passage, Role, write_form
 from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -109,7 +109,8 @@ class Tool:
 
     `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
     output does not fit may be put differently and made again. `preview`: what a call with these
-    arguments would change, found out without changing it.
+    arguments would change, found out without changing it. `offered`: the tool as whoever offers it
+    describes it now; where that is another `form`, no call is made before a person allows it.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Tool:
     preview: Callable[[Mapping[str, Any]], Awaitable[Preview]] | None = None
     check: Callable[[Mapping[str, Any]], object] | None = None
     asks_approval: bool = True
+    offered: Callable[[], Awaitable[Tool]] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -138,6 +140,10 @@ class Tool:
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+    @property
+    def form(self) -> str:
+        return write_form(self.description, self.parameters)
 
     @property
     def may_wait(self) -> bool:
