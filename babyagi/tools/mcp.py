@@ -444,10 +444,14 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
     import httpx2
 
     class Bounded(httpx2.AsyncHTTPTransport):
-        """Refuses an answer that says that it is too long, and cuts one that does not say so."""
+        """Ends an answer that is too long, and takes none packed: nobody asked for that, and what
+        it comes to is not known."""
 
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             response = await super().handle_async_request(request)
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                await response.aclose()
+                raise httpx2.ReadError("the answer is packed")
             response.stream = _BoundedStream(response.stream)
             return response
 
