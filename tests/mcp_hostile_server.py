@@ -159,13 +159,25 @@ def never_end(request):
     time.sleep(PATIENCE_S)
 
 
+def leave_child(*, as_orphan=False):
+    """A child in a session of its own that heeds no SIGTERM; or a grandchild without a parent."""
+    pid = os.fork()
+    if pid:
+        if as_orphan:
+            os.waitpid(pid, 0)
+        return
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if as_orphan and os.fork():
+        os._exit(0)
+    os.close(1)
+    time.sleep(PATIENCE_S)
+    os._exit(0)
+
+
 def many_children(request):
-    for _ in range(20):
-        if os.fork() == 0:
-            os.setsid()
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            time.sleep(PATIENCE_S)
-            os._exit(0)
+    for n in range(20):
+        leave_child(as_orphan=bool(n % 2))
     return told(said(request))
 
 
@@ -356,4 +368,8 @@ def serve():
 
 if __name__ == "__main__":
     BEHAVIOUR = sys.argv[1]
+    if BEHAVIOUR == "children from the start":
+        PATIENCE_S = 600.0
+        leave_child()
+        leave_child(as_orphan=True)
     serve()
