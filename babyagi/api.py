@@ -30,7 +30,7 @@ from babyagi.app import App, Company, Given, RunOutcome, open_app
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import require_result_store
 from babyagi.errors import BabyagiError, MalformedReplyError, NotFoundError
-from babyagi.inbox import APPROVAL, describe, take_words
+from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import Completion
 from babyagi.offload import call_either, run_blocking
@@ -676,7 +676,7 @@ async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happen
                 task_id=task_id,
                 question_id=step.id,
                 text=describe(step),
-                is_approval=step.kind == APPROVAL,
+                is_approval=needs_leave(step),
             )
     return None
 

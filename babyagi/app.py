@@ -122,10 +122,11 @@ class RunOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a program hands in that no setting can name: functions as tools, models by their names,
-    what it wants of the report, and what is done with each result. `faults` says which tools are
-    not there, and why."""
+    what it wants of the report, and what is done with each result. `connections` lead to servers,
+    whose tools are among `tools`; `faults` says which tools are not there, and why."""
 
     tools: tuple[Tool, ...] = ()
+    connections: tuple[Connection, ...] = ()
     faults: tuple[str, ...] = ()
     model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
     output: OutputType | None = None
@@ -697,7 +698,9 @@ class App:
 
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
         """The function or the server's tool that the objective was started with."""
-        tool = next((one for one in self._given.tools if one.name == grant.name), None)
+        tool = self._find_of_server(grant) or next(
+            (one for one in self._given.tools if one.name == grant.name), None
+        )
         if tool is None:
             raise SettingsError(
                 f"objective {objective.id} needs the tool {grant.name}, and this worker has it not",
@@ -718,6 +721,13 @@ class App:
                 guide="tools",
             )
         return replace(tool, description=grant.description)
+
+    def _find_of_server(self, grant: ToolGrant) -> Tool | None:
+        """The server's tool as it was granted; whether it still is that is asked before a call."""
+        for connection in self._given.connections:
+            if grant.name.startswith(f"{connection.server.name}__"):
+                return connection.open_granted(grant)
+        return None
 
     def _open_folder(self, objective: Objective) -> Folder:
         folder = self.settings.files or remembered_folder(self.settings.home, objective.uid)
@@ -860,7 +870,9 @@ async def _with_named_tools(settings: Settings, given: Given) -> AsyncIterator[G
         listed = await asyncio.gather(*(list_tools(one) for one in connections))
         tools = [*given.tools, *own, *(tool for found, _ in listed for tool in found)]
         faults = [fault for _, fault in listed if fault]
-        yield replace(given, tools=tuple(tools), faults=tuple(faults))
+        yield replace(
+            given, tools=tuple(tools), connections=tuple(connections), faults=tuple(faults)
+        )
 
 
 async def list_tools(connection: Connection) -> tuple[list[Tool], str]:

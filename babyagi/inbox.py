@@ -1,8 +1,8 @@
 """What a person is asked, and what their answer means to the task that asked.
 
-Three kinds of step wait for a person: a question of the model, a tool call that is made only when
-somebody approves, and a tool call
-that may have been made and must not be repeated.
+Four kinds of step wait for a person: a question of the model, a tool call that is made only when
+somebody approves, a tool call that may have been made and must not be repeated, and a tool that is
+not what it was when it was granted.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from babyagi.tools.base import Observation
 QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
+CHANGED = "changed"
 _YES = re.compile(r"(?:y|yes|true|approved?)\b", re.IGNORECASE)
 _SURROGATE = re.compile(f"[{SURROGATES}]")
 
@@ -39,11 +40,13 @@ _DECISIONS_BY_KIND = {
     QUESTION: (Decision.ANSWER, Decision.REJECT),
     APPROVAL: (Decision.APPROVE, Decision.REJECT),
     ONCE: (Decision.ANSWER, Decision.REJECT),
+    CHANGED: (Decision.APPROVE, Decision.REJECT),
 }
 _REJECTIONS = {
     QUESTION: "The person does not answer this.",
     APPROVAL: "Not done: a person did not allow this call.",
     ONCE: "Not done: a person says that this call was not carried out.",
+    CHANGED: "Not done: the tool has changed, and a person did not allow it as it is now.",
 }
 
 
@@ -72,6 +75,8 @@ def describe(step: Step) -> str:
             return clean(str(arguments.get("question", call)))
         case "approval":
             return f"may this call be made? {clean(call)}"
+        case "changed":
+            return f"{clean(tool)} is not what was granted; may it be used as it is now?"
         case _:
             return f"this call may have been made; what came of it? {clean(call)}"
 
@@ -151,6 +156,16 @@ def asks_for_secret(step: Step) -> bool:
     """Whether a model asks for what sounds like a key, a password or a number of a card. A hint for
     the person, it stops nothing."""
     return step.kind == QUESTION and sounds_secret(describe(step))
+
+
+def write_change(tool: str, *, before: str, now: str) -> str:
+    """The question whether a tool may be used in another form than it was granted in."""
+    return write_request(tool, {"before": before, "now": now})
+
+
+def needs_leave(step: Step) -> bool:
+    """Whether a person is shown something, and says yes or no to it."""
+    return Decision.APPROVE in decisions(step)
 
 
 def decisions(step: Step) -> tuple[Decision, ...]:

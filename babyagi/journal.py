@@ -55,13 +55,22 @@ from babyagi.tasks import (
     Step,
     StepState,
     Usage,
+    digest_form,
     find_sources,
+    write_form,
 )
 from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
+from babyagi.tools.base import (
+    Compose,
+    Observation,
+    OutOfTimeError,
+    Tool,
+    parse_arguments,
+    run_in_time,
+)
 from babyagi.tools.declare import FunctionTool
 
 logger = logging.getLogger(__name__)
@@ -401,6 +410,14 @@ class Journal:
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
             return Observation.from_json(step.output or "")
+        if tool.offered is not None and not await self._is_begun(path, tool, request):
+            try:
+                now = await self._as_allowed(path, tool, await tool.offered())
+                if now.form != tool.form:
+                    arguments = parse_arguments(now, json.dumps(dict(arguments)))
+            except ToolError as error:
+                return await self._put_observation(path, _refused(tool, error), request)
+            tool, request = now, inbox.write_request(tool.name, arguments)
         if tool.asks_person:
             answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
             return await (
@@ -415,6 +432,37 @@ class Journal:
         if tool.effect is Effect.ONCE:
             return await self._call_once(path, tool, arguments)
         return await self._put_observation(path, await run_tool(tool, arguments), request)
+
+    async def _is_begun(self, path: str, tool: Tool, request: str) -> bool:
+        """Whether a call that must not be repeated may have been made, here or in an earlier
+        try."""
+        if tool.effect is not Effect.ONCE:
+            return False
+        named = [(self._fence.owner, self._prefix + path)]
+        return bool(
+            await self._found_in_an_earlier_try(request, inbox.ONCE)
+            or await self._store.steps_at(self._fence.objective_id, named=named)
+        )
+
+    async def _as_allowed(self, path: str, tool: Tool, now: Tool) -> Tool:
+        """The tool as it is offered now, where it is what was granted, or a person allows that.
+
+        Raises:
+            ToolError: a person did not. ParkedError: nobody has said anything yet.
+        """
+        if now.form == tool.form:
+            return now
+        objective = await self._store.objective(self._fence.objective_id)
+        grant = next((one for one in objective.spec.tools if one.name == tool.name), None)
+        if grant is not None and write_form(grant.description, grant.parameters) == now.form:
+            return now
+        if grant is not None and grant.refused == digest_form(now.form):
+            raise ToolError(f"{tool.name} has changed, and a person did not allow it as it is now")
+        request = inbox.write_change(tool.name, before=tool.form, now=now.form)
+        said = await self._ask(f"{path}/changed", inbox.CHANGED, request)
+        if said.is_error:
+            raise ToolError(said.passage.text)
+        return now
 
     async def _compose(
         self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]

@@ -6,6 +6,8 @@ US dollars. Nothing here touches a disk, a clock or a network.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -276,13 +278,25 @@ class ToolGrant:
     """A tool that the objective may use, as frozen at its creation.
 
     `description` and `parameters` (a JSON Schema) are there for a function of a Python program,
-    which must be handed in again by whoever goes on with the objective.
+    which must be handed in again by whoever goes on with the objective, and for a tool of a server.
+    `refused` is the `digest_form` of what that tool became, where a person did not allow it.
     """
 
     name: str
     effect: Effect
     description: str = ""
     parameters: Mapping[str, Any] | None = None
+    refused: str = ""
+
+
+def write_form(description: str, parameters: Mapping[str, Any] | None) -> str:
+    """What a model is told of a tool, as one text: JSON in lines, the same for the same tool."""
+    form = {"description": description, "parameters": parameters}
+    return json.dumps(form, sort_keys=True, indent=1, ensure_ascii=False)
+
+
+def digest_form(form: str) -> str:
+    return hashlib.sha256(form.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -160,6 +160,7 @@ def _call_parts(step: Step) -> list[Part]:
 _SAID_BY = {
     inbox.QUESTION: ("answer", "not answered"),
     inbox.APPROVAL: ("approved", "rejected"),
+    inbox.CHANGED: ("approved", "rejected"),
 }
 
 
@@ -190,6 +191,8 @@ def describe_step(step: Step) -> str:
             return f"question: {_answered(step)}"
         case "approval":
             return f"approval of {describe_call(step.request)}: {_answered(step)}"
+        case "changed":
+            return f"{one_line(inbox.describe(step))}: {_answered(step)}"
     return f"tool {describe_call(step.request)}{_gave(step)}"
 
 

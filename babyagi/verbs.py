@@ -23,6 +23,7 @@ from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.home import forget, new_worker_id
 from babyagi.inbox import (
     APPROVAL,
+    CHANGED,
     Decision,
     asking_task,
     decide,
@@ -547,9 +548,18 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     from babyagi.files import Folder
     from babyagi.home import remembered_folder
+    from babyagi.tools.base import Preview
     from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
+    from babyagi.tools.files import compare
 
     name, arguments = read_request(step)
+    if step.kind == CHANGED:
+        return Preview(
+            state="",
+            note="What is new has a +, what is gone a -.",
+            parameter="now",
+            lines=compare(arguments["before"], arguments["now"]) or (),
+        )
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
         return None
     path = settings.files or remembered_folder(

@@ -180,6 +180,11 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
             yield f"{model} asks this{read}."
         case "approval":
             yield f"{model} wants this call of {safe_line(tool)} to be made{read}."
+        case "changed":
+            yield (
+                f"{model} wants to use {safe_line(tool)}, whose server describes it otherwise than "
+                f"when it was granted{read}. Nothing is called before you decide."
+            )
         case _:
             yield (
                 f"{model} wanted this call of {safe_line(tool)}{read}. It may have been made, "
@@ -362,7 +367,7 @@ def _is_confirmed(request: Request) -> bool:
     name = request.name
     if not is_person_there():
         raise SettingsError(
-            f"the call of task {request.task.id} is not approved: nobody is there to be shown it",
+            f"what task {request.task.id} asks is not approved: nobody is there to be shown it",
             fix=f"babyagi inbox {name} shows all of it, babyagi approve {name} --yes approves it",
             guide="inbox",
         )
@@ -370,4 +375,11 @@ def _is_confirmed(request: Request) -> bool:
     for line in lines:
         warn(line.text, line.style)
     forget_typed()
-    return ask("Is this call to be made, as it is shown? [y/N]").lower() in ("y", "yes")
+    return ask(f"{ask_leave(request.step)} [y/N]").lower() in ("y", "yes")
+
+
+def ask_leave(step: Step) -> str:
+    """What a person says yes or no to."""
+    if step.kind == "changed":
+        return "May the tool be used as it is now?"
+    return "Is this call to be made, as it is shown?"

@@ -45,7 +45,7 @@ from babyagi.cli.show import Look, render_shown
 from babyagi.cli.text import Line, Style, fit, flow, row_width, safe, warn
 from babyagi.cli.views import PlainView, describe_event
 from babyagi.errors import BabyagiError
-from babyagi.inbox import APPROVAL, Decision, asking_task, describe, read_request
+from babyagi.inbox import Decision, asking_task, describe, needs_leave, read_request
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Event, ObjectiveStatus, Step, TaskStatus
 from babyagi.taskstore.port import TaskStore
@@ -317,7 +317,7 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
     def __init__(self, request: Request) -> None:
         super().__init__()
         self._request = request
-        self._is_call = request.step.kind == APPROVAL
+        self._is_call = needs_leave(request.step)
         self._is_drawn = False
         self._text = Static(id="text")
         self._scroll = VerticalScroll(self._text, can_focus=False)
@@ -325,7 +325,7 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
 
     def _say_keys(self) -> str:
         if self._is_call:
-            return "y make this call · n refuse it · esc later"
+            return "y allow this · n refuse it · esc later"
         return "enter sends · Ctrl-R refuses · esc later"
 
     def compose(self) -> ComposeResult:

@@ -29,7 +29,7 @@ from babyagi.artifacts import find_artifacts
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
-from babyagi.cli.inbox import render_request
+from babyagi.cli.inbox import ask_leave, render_request
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
@@ -71,7 +71,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     first_error,
 )
-from babyagi.inbox import APPROVAL, Decision
+from babyagi.inbox import Decision, needs_leave
 from babyagi.index.indexer import find_trouble
 from babyagi.json_shapes import (
     is_rehearsal,
@@ -975,7 +975,7 @@ class Asker:
         request = await gather_request(self._store, steps[0], self._settings, among=steps)
         for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
             warn(line.text, line.style)
-        if request.step.kind == APPROVAL:
+        if needs_leave(request.step):
             self._forget_typed()
         await self._until_decided(request)
 
@@ -1036,17 +1036,14 @@ class Asker:
 
 
 def _prompt(request: Request) -> str:
-    if request.step.kind == APPROVAL:
-        return (
-            f"Task {request.task.id}: is this call to be made, as it is shown? y or n "
-            "(Ctrl-D: not now)"
-        )
+    if needs_leave(request.step):
+        return f"Task {request.task.id}: {ask_leave(request.step)} y or n (Ctrl-D: not now)"
     return f"Your answer to task {request.task.id}, on one line (Ctrl-D: not now):"
 
 
 def _read(request: Request, typed: str) -> Decision | None:
     """What a line means; None for one that decides nothing."""
-    if request.step.kind != APPROVAL:
+    if not needs_leave(request.step):
         return Decision.ANSWER if typed else None
     match typed.lower():
         case "y" | "yes":

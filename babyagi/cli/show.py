@@ -616,7 +616,7 @@ class Teller:
         if kind == "inputs":
             return None
         place = _place(event)
-        if step is not None and kind in ("question", "approval", "once"):
+        if step is not None and kind in ("question", "approval", "once", "changed"):
             return f"{place}: {_say_decided(step)}"
         if kind not in ("model", "embedding"):
             said = describe_step(step) if step is not None else f"tool {event.data.get('key', '')}"
@@ -677,6 +677,8 @@ def _say_decided(step: Step) -> str:
             return f"answer: {said}"
         case "approval":
             return f"{describe_step(step)} ({said})" if said != "approved" else describe_step(step)
+        case "changed":
+            return describe_step(step)
     return f"tool {describe_call(step.request)} → {said}"
 
 

@@ -35,6 +35,7 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Usage,
+    digest_form,
 )
 from babyagi.taskstore.limits import charge_of, countable_usage, is_reached
 from babyagi.taskstore.sql.database import Row
@@ -443,6 +444,7 @@ def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list
 
 INPUTS = "inputs"  # the kind of a step that keeps what a try was given, or chose: no call
 ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
+CHANGED = "changed"  # the kind of a step that asks about a tool which is not what was granted
 
 
 def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
@@ -480,6 +482,22 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
     return replace(
         new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash, request=request
     )
+
+
+def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
+    """The spec after a person decided about a tool that has changed: granted as it is now, or that
+    form of it refused. A step of any other kind changes nothing."""
+    if step.kind != CHANGED:
+        return spec
+    asked = json.loads(step.request)
+    now = asked["arguments"]["now"]
+    change: dict[str, Any] = (
+        {"refused": digest_form(now)}
+        if json.loads(step.output or "{}").get("is_error")
+        else {**json.loads(now), "refused": ""}
+    )
+    tools = (replace(one, **change) if one.name == asked["tool"] else one for one in spec.tools)
+    return replace(spec, tools=tuple(tools))
 
 
 def is_open(step: Step) -> bool:

@@ -737,7 +737,8 @@ class TaskStore(WorkerStore, Protocol):
         self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
     ) -> Step:
         """Complete an open step and queue its task at its rank; an objective that ended as waiting
-        becomes active again, and its report is owed anew. Raises as `open_step`."""
+        becomes active again, and its report is owed anew. What was decided about a tool that has
+        changed is in the objective's grants from then on. Raises as `open_step`."""
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:

@@ -19,7 +19,7 @@ from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
-from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step
+from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -124,7 +124,9 @@ class Tool:
     `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
     output does not fit may be put differently and made again. `preview`: what a call with these
     arguments would change, found out without changing it. `for_task` gives the tool as the task of
-    that number has it, where each task has a place of its own.
+    that number has it, where each task has a place of its own. `offered`: the tool as whoever
+    offers it describes it now; where that is another `form`, no call is made before a person allows
+    it.
     """
 
     name: str
@@ -142,6 +144,7 @@ class Tool:
     check: Callable[[Mapping[str, Any]], object] | None = None
     for_task: Callable[[int], Tool] | None = None
     asks_approval: bool = True
+    offered: Callable[[], Awaitable[Tool]] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -154,6 +157,10 @@ class Tool:
     @property
     def spec(self) -> ToolSpec:
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+    @property
+    def form(self) -> str:
+        return write_form(self.description, self.parameters)
 
     @property
     def may_wait(self) -> bool:

@@ -8,7 +8,8 @@ The file has the form that other programs use too:
 
 Covers: a tool's name cannot be that of another one (it is SERVER__TOOL); its effect is what the
 file says, `once` if it says nothing, never what the server says; what it takes and says of itself
-is frozen with the objective. A server gets no more of the environment than it needs and the file
+is frozen with the objective, and where a server says something else later, a person is asked before
+the next call. A server gets no more of the environment than it needs and the file
 names; its lines, answers and time are bounded; its processes end with it, also when this process is
 killed. One that fails costs one call, rests, and is then tried again.
 
@@ -27,6 +28,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,12 +37,13 @@ from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.net.addresses import is_in_clear
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
-from babyagi.tasks import Effect, Passage
+from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, is_deep
 
 if TYPE_CHECKING:
     from mcp.client.client import Client
+    from mcp.client.session import MessageHandlerFnT
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_SERVERS = 50
@@ -213,6 +216,30 @@ class Connection:
         self._closing = asyncio.Event()
         self._rests_until = 0.0
         self._n_calls = 0
+        self._offered: dict[str, Tool] | None = None  # what it said last, until it may have changed
+
+    def open_granted(self, grant: ToolGrant) -> Tool | None:
+        """The tool in the form that was granted, whether or not the server is there; None for one
+        that the file does not let through."""
+        tool = grant.name.removeprefix(f"{self.server.name}__")
+        if not self.server.offers(tool):
+            return None
+        return self._make(tool, grant.description, grant.parameters or {})
+
+    async def find(self, tool: str) -> Tool:
+        """Return the tool as the server describes it now, asked at most once in a connection until
+        the server says that its tools have changed.
+
+        Raises:
+            ToolError: one line: as `list_tools`, or the tool is gone.
+        """
+        await self._open()
+        if self._offered is None:
+            await self.list_tools()
+        found = (self._offered or {}).get(tool)
+        if found is None:
+            raise self._failed(f"it offers no {one_line(tool)} any more")
+        return found
 
     async def list_tools(self) -> list[Tool]:
         """Return the tools that the file lets through.
@@ -220,6 +247,11 @@ class Connection:
         Raises:
             ToolError: one line: the server does not start, does not answer, or answers nonsense.
         """
+        found = await self._list_tools()
+        self._offered = {tool.name.removeprefix(f"{self.server.name}__"): tool for tool in found}
+        return found
+
+    async def _list_tools(self) -> list[Tool]:
         async with self._using(CONNECT_TIMEOUT_S) as client:
             tools: list[Tool] = []
             cursor: str | None = None
@@ -244,24 +276,26 @@ class Connection:
             and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is not None
             and isinstance(schema, dict)
             and schema.get("type") == "object"
+            and not is_deep(schema)
             and len(json.dumps(schema)) <= MAX_SCHEMA_CHARS
         )
         if not is_usable:
             return None
+        said = shorten(one_line(disarm(clean(found.description or ""))), MAX_DESCRIPTION_CHARS)
+        return self._make(found.name, said or f"A tool of the server {self.server.name}.", schema)
 
+    def _make(self, tool: str, description: str, parameters: Mapping[str, Any]) -> Tool:
         async def run(arguments: Mapping[str, Any]) -> Passage:
-            return await self.call(found.name, arguments)
+            return await self.call(tool, arguments)
 
         return Tool(
-            name=name,
-            description=shorten(
-                one_line(disarm(clean(found.description or ""))), MAX_DESCRIPTION_CHARS
-            )
-            or f"A tool of the server {self.server.name}.",
-            parameters=schema,
-            effect=self.server.effects.get(found.name, Effect.ONCE),
+            name=f"{self.server.name}__{tool}",
+            description=description,
+            parameters=parameters,
+            effect=self.server.effects.get(tool, Effect.ONCE),
             run=run,
             timeout_s=self.server.timeout_s + CONNECT_TIMEOUT_S,
+            offered=partial(self.find, tool),
         )
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Passage:
@@ -325,6 +359,7 @@ class Connection:
             if left_s > 0:
                 raise self._failed(f"it is tried again in {left_s:.0f} s")
             await self.close()
+            self._offered = None
             return await self._start()
 
     async def _start(self) -> Client:
@@ -348,7 +383,7 @@ class Connection:
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
         """Hold the client until it is wanted no more."""
         try:
-            async with open_client(self.server) as client:
+            async with open_client(self.server, hear=self._hear) as client:
                 opened.set_result(client)
                 await closing.wait()
         except Exception as error:
@@ -358,6 +393,10 @@ class Connection:
             self._client = None
             if not opened.done():
                 opened.cancel()
+
+    async def _hear(self, message: object) -> None:
+        if type(message).__name__ == "ToolListChangedNotification":
+            self._offered = None
 
     async def close(self) -> None:
         """End the connection, and the server's processes if it has any."""
@@ -372,8 +411,8 @@ class Connection:
 
 
 @asynccontextmanager
-async def open_client(server: McpServer) -> AsyncIterator[Client]:
-    """An open client of the library."""
+async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIterator[Client]:
+    """An open client of the library; `hear` is told what the server says unasked."""
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
@@ -394,7 +433,9 @@ async def open_client(server: McpServer) -> AsyncIterator[Client]:
         else:
             http = await stack.enter_async_context(_open_http(server))
             transport = streamable_http_client(server.url, http_client=http)
-        client = Client(transport, read_timeout_seconds=server.timeout_s, cache=None)
+        client = Client(
+            transport, read_timeout_seconds=server.timeout_s, cache=None, message_handler=hear
+        )
         yield await stack.enter_async_context(client)
 
 
@@ -403,10 +444,14 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
     import httpx2
 
     class Bounded(httpx2.AsyncHTTPTransport):
-        """Refuses an answer that says that it is too long, and cuts one that does not say so."""
+        """Ends an answer that is too long, and takes none packed: nobody asked for that, and what
+        it comes to is not known."""
 
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             response = await super().handle_async_request(request)
+            if response.headers.get("content-encoding", "identity").lower() != "identity":
+                await response.aclose()
+                raise httpx2.ReadError("the answer is packed")
             response.stream = _BoundedStream(response.stream)
             return response
 

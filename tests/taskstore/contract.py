@@ -1,7 +1,9 @@
 """The promises of `TaskStore`, one test each. Every implementation runs them: subclass and override
 `open_store`."""
 
+import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,6 +24,7 @@ from babyagi.tasks import (
     Checks,
     Claim,
     Duty,
+    Effect,
     Lack,
     Limits,
     Memory,
@@ -35,9 +38,12 @@ from babyagi.tasks import (
     StopReason,
     TaskName,
     TaskStatus,
+    ToolGrant,
     Unanswered,
     Usage,
     Worker,
+    digest_form,
+    write_form,
 )
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import (
@@ -83,8 +89,10 @@ def make_spec(
     limits: Limits = NO_LIMITS,
     text: str = "Know all about tea",
     memory: Memory = Memory.OBJECTIVE,
+    tools: Sequence[ToolGrant] = (),
 ) -> ObjectiveSpec:
     return ObjectiveSpec(
+        tools=tuple(tools),
         text=text,
         initial_task="Make a list",
         limits=limits,
@@ -106,11 +114,17 @@ def make_worker(worker_id: str, *, name: str = "", home: str = "") -> Worker:
     )
 
 
-async def begin(store, *names: str, limits: Limits = NO_LIMITS, worker_id: str = "w"):
+async def begin(
+    store,
+    *names: str,
+    limits: Limits = NO_LIMITS,
+    worker_id: str = "w",
+    tools: Sequence[ToolGrant] = (),
+):
     """An objective with its first task and the named ones queued, and a worker with a lease of 30
     s."""
     objective, _ = await store.create_objective(
-        make_spec(limits=limits), uid=secrets.token_hex(4), always_new=True
+        make_spec(limits=limits, tools=tools), uid=secrets.token_hex(4), always_new=True
     )
     await store.add_tasks(objective.id, [Proposal(name=name) for name in names])
     await join(store, make_worker(worker_id), objective.id)
@@ -3016,6 +3030,32 @@ class TaskStoreContract:
         objective = await store.objective(objective_id)
         assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
         assert (await store.claim_task(objective_id, "w")).task.id == 1
+
+    @pytest.mark.parametrize("is_allowed", [True, False])
+    async def test_what_a_person_says_of_a_changed_tool_is_in_the_grants_from_then_on(
+        self, store, is_allowed
+    ):
+        schema = {"type": "object", "properties": {}}
+        grant = ToolGrant(name="t", effect=Effect.READ, description="old", parameters=schema)
+        other = replace(grant, name="other")
+        objective_id = await begin(store, tools=(grant, other))
+        claim = await store.claim_task(objective_id, "w")
+        now = write_form("new", schema)
+        asked = {"tool": "t", "arguments": {"before": write_form("old", schema), "now": now}}
+        step = await store.park_task(
+            claim.fence, key="1/changed", kind=lifecycle.CHANGED, request=json.dumps(asked)
+        )
+
+        await store.answer_step(step.id, output=json.dumps({"is_error": not is_allowed}))
+
+        found = (await store.objective(objective_id)).spec.tools
+        changed = (
+            replace(grant, description="new")
+            if is_allowed
+            else replace(grant, refused=digest_form(now))
+        )
+        assert found == (changed, other)
+        assert (await store.verify()).damages == ()
 
     async def test_a_skipped_or_cancelled_task_asks_nothing_any_more(self, store):
         objective_id = await begin(store, "B")

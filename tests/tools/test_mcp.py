@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -254,24 +255,32 @@ async def test_all_that_a_server_started_ends_when_this_program_is_killed(tmp_pa
     assert await gone(started)
 
 
-@pytest.mark.system
-async def test_a_server_made_with_the_official_library_is_used_over_both_transports(tmp_path):
+OFFICIAL = """
+import os, sys
+from mcp.server.mcpserver import MCPServer
+app = MCPServer('t')
+@app.tool()
+def add(a: int, b: int) -> int:
+    'Add two numbers.'
+    return a + b
+@app.tool()
+def names() -> str:
+    return ' '.join(sorted(os.environ))
+at = dict(host='127.0.0.1', port=int(sys.argv[1])) if len(sys.argv) > 1 else {}
+app.run('streamable-http' if at else 'stdio', **at)
+"""
+
+
+@pytest.fixture
+def official(tmp_path):
     program = tmp_path / "server.py"
-    program.write_text(
-        "import os, sys\n"
-        "from mcp.server.mcpserver import MCPServer\n"
-        "app = MCPServer('t')\n"
-        "@app.tool()\n"
-        "def add(a: int, b: int) -> int:\n"
-        "    'Add two numbers.'\n"
-        "    return a + b\n"
-        "@app.tool()\n"
-        "def names() -> str:\n"
-        "    return ' '.join(sorted(os.environ))\n"
-        "port = dict(host='127.0.0.1', port=int(sys.argv[1])) if len(sys.argv) > 1 else {}\n"
-        "app.run('streamable-http' if port else 'stdio', **port)\n"
-    )
-    stdio = McpServer(name="local", command=sys.executable, args=(str(program),), env={"MINE": "x"})
+    program.write_text(OFFICIAL)
+    return str(program)
+
+
+@pytest.mark.system
+async def test_a_server_made_with_the_official_library_is_used_over_stdio(official):
+    stdio = McpServer(name="local", command=sys.executable, args=(official,), env={"MINE": "x"})
     async with open_servers([stdio]) as (connection,):
         tools = [tool.name for tool in await connection.list_tools()]
         total = (await connection.call("add", {"a": 2, "b": 3})).text
@@ -279,3 +288,52 @@ async def test_a_server_made_with_the_official_library_is_used_over_both_transpo
 
     assert (tools, total) == (["local__add", "local__names"], "5")
     assert "MINE" in names and not {"OPENAI_API_KEY", "BABYAGI_HOME", "PYTHONPATH"} & set(names)
+
+
+@pytest.mark.system
+async def test_a_server_made_with_the_official_library_is_used_over_http(official):
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, official, str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        await until_listening(port)
+        far = McpServer(name="far", url=f"http://127.0.0.1:{port}/mcp")
+        async with open_servers([far]) as (connection,):
+            tools = {tool.name: tool for tool in await connection.list_tools()}
+            total = (await tools["far__add"].run({"a": 2, "b": 3})).text
+            with pytest.raises(ToolError, match="integer"):
+                await connection.call("add", {"a": "two", "b": 3})
+    finally:
+        process.kill()
+        process.wait()
+
+    assert (sorted(tools), total) == (["far__add", "far__names"], "5")
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+async def until_listening(port):
+    """Wait until somebody listens there; the test's own time bounds it."""
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.02)
+        else:
+            writer.close()
+            return
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("behaviour", ["the protocol of 2024", "the protocol of March"])
+async def test_a_server_of_an_earlier_protocol_is_used(behaviour):
+    program = SERVER.replace("mcp_server", "mcp_hostile_server")
+    server = McpServer(name="s", command=sys.executable, args=("-S", program, behaviour))
+    async with open_servers([server]) as (connection,):
+        (tool,) = await connection.list_tools()
+        assert (await tool.run({"text": "hello"})).text == "hello"

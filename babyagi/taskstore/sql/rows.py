@@ -158,6 +158,9 @@ def spec_to_json(spec: ObjectiveSpec) -> str:
     for name in ("further", "output_schema"):
         if not fields[name]:  # so that earlier versions can read what they could have written
             del fields[name]
+    for grant in fields["tools"]:
+        if not grant["refused"]:
+            del grant["refused"]
     return to_json(fields)
 
 

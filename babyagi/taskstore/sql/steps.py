@@ -12,7 +12,7 @@ from babyagi.taskstore.port import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Transaction
-from babyagi.taskstore.sql.rows import step_from_row, step_to_values, to_time
+from babyagi.taskstore.sql.rows import spec_from_row, step_from_row, step_to_values, to_time
 
 
 class Steps(SqlAccess):
@@ -294,6 +294,10 @@ class Parking(SqlAccess):
                 task_id,
                 **lifecycle.step_data(step, Usage()),
             )
+            row = transitions.objective_row(tx, step.objective_id)
+            spec = spec_from_row(row)
+            if (changed := lifecycle.decide_change(spec, step)) != spec:
+                transitions.set_spec(tx, row, changed)
             transitions.wake(tx, step.objective_id, task_id)
             return step
 
