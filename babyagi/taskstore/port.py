@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from babyagi.schedules import Fired, Schedule, ScheduleSpec, Tick
 from babyagi.tasks import (
     CheckedPart,
     Claim,
@@ -342,7 +343,59 @@ class Standing:
     at: datetime
 
 
-class TaskStore(WorkerStore, Protocol):
+class ScheduleStore(Protocol):
+    """Schedules, and what became of each of their ticks."""
+
+    async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
+        """Enter the schedule; its first tick is the next one that is due.
+
+        Raises:
+            SettingsError: no tick is ever due.
+        """
+        ...
+
+    async def schedule(self, schedule_id: int) -> Schedule:
+        """Raises `NotFoundError`."""
+        ...
+
+    async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
+        """Oldest first."""
+        ...
+
+    async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
+        """The newest ones that were decided, newest first. Raises `NotFoundError`."""
+        ...
+
+    async def pause_schedule(self, schedule_id: int) -> Schedule:
+        """active → paused; ticks that are due meanwhile are skipped, one row each. Nothing changes
+        when it is not active. Raises `NotFoundError`."""
+        ...
+
+    async def resume_schedule(self, schedule_id: int) -> Schedule:
+        """paused → active. Ticks that were due by now and nobody has decided are skipped as paused.
+        Nothing changes when it is not paused. Raises `NotFoundError`."""
+        ...
+
+    async def remove_schedule(self, schedule_id: int) -> Schedule:
+        """No tick of it fires any more, also none that waits; what its ticks began goes on. Raises
+        `NotFoundError`."""
+        ...
+
+    async def fire_schedules(self, worker_id: str) -> Fired:
+        """Decide the ticks that are due by now, each once whoever asks, and begin the objectives of
+        those that fire; a bounded number of them, with `wait_s` 0 where more are due. One read
+        where none is.
+
+        A tick's objective, its row and the time of the next tick are one transaction, and the pair
+        of schedule and instant is unique, so a kill leaves a tick undecided or decided whole.
+
+        Raises:
+            LeaseLostError: the worker was declared dead; nothing is changed.
+        """
+        ...
+
+
+class TaskStore(WorkerStore, ScheduleStore, Protocol):
     """All the state there is. Async; one instance serves one process."""
 
     # -- objectives
