@@ -22,6 +22,7 @@ MAX_JITTER_S = 86_400.0
 MAX_CRON_CHARS = 200
 N_CRON_FIELDS = 5
 DAILY_LIMIT_USD = 5.0
+TICK_DECIDED = "tick.decided"  # the name of its record in a log; the row is the truth
 _MAX_STALE = 200  # results of the expression that are not later than the instant it was asked for
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,7 +93,7 @@ class Rule:
         _require_utc("at", self.at)
         _require_utc("begins_at", self.begins_at)
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
-            raise ValueError("a rule has one of cron, every_s and at")
+            raise ValueError("it needs one of cron, every and at")
         if self.every_s and not self.every_s >= MIN_EVERY_S:
             raise ValueError(f"every_s must be at least {MIN_EVERY_S:g}, got {self.every_s!r}")
 
@@ -156,6 +157,16 @@ class Tick:
     objective_id: int | None = None
     decided_at: datetime
 
+    @property
+    def words(self) -> str:
+        """`schedule 3: the tick of 2026-12-01 03:00 UTC fired as objective 12`, or what else became
+        of it."""
+        due = f"schedule {self.schedule_id}: the tick of {self.due_at:%Y-%m-%d %H:%M} UTC"
+        if self.objective_id is not None:
+            return f"{due} fired as objective {self.objective_id}"
+        was = "" if self.outcome is TickOutcome.FIRED else "was "
+        return f"{due} {was}{self.outcome}{f': {self.reason}' if self.reason else ''}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
@@ -207,6 +218,21 @@ def find_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ValueError(f"there is no time zone {name!r} here") from error
+
+
+def parse_local(text: str, zone: ZoneInfo) -> datetime:
+    """Return the instant that a local time such as `2026-12-01T09:00` is, in UTC; the first of two.
+    Raises `ValueError` where it cannot be read, or does not exist in the zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no time such as 2026-12-01T09:00") from error
+    if found.tzinfo is not None:
+        return found.astimezone(UTC)
+    local = found.replace(tzinfo=zone, fold=0)
+    if local.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != found:
+        raise ValueError(f"{text} does not exist in {zone.key}: the clocks go forward there")
+    return local.astimezone(UTC)
 
 
 def _next_of_cron(expression: str, zone: ZoneInfo, after: datetime) -> datetime | None:

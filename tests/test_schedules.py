@@ -18,6 +18,7 @@ from babyagi.schedules import (
     jittered,
     next_due,
     objective_uid,
+    parse_local,
     require_cron,
     schedule_uid,
 )
@@ -111,6 +112,16 @@ def test_an_expression_that_cannot_be_read_or_never_comes_is_refused(expression)
         require_cron(expression)
 
 
+def test_a_time_without_an_offset_is_local_and_one_that_does_not_exist_is_refused():
+    berlin = find_zone(BERLIN)
+    assert f"{parse_local('2026-12-01T09:00', berlin):%d %H:%M}" == "01 08:00"
+    assert f"{parse_local('2026-10-25T02:30', berlin):%d %H:%M}" == "25 00:30"
+    assert f"{parse_local('2026-12-01T09:00+05:00', berlin):%d %H:%M}" == "01 04:00"
+    for text in ("2026-03-29T02:30", "tomorrow", "2026-13-01T09:00"):
+        with pytest.raises(ValueError, match=r"does not exist|is no time"):
+            parse_local(text, berlin)
+
+
 def test_a_zone_that_nobody_knows_is_refused():
     with pytest.raises(ValueError, match="no time zone"):
         find_zone("Europe/Atlantis")
@@ -150,7 +161,7 @@ def test_an_objectives_uid_names_its_schedule_and_its_tick():
     ],
 )
 def test_a_rule_that_makes_no_sense_cannot_be_built(fields):
-    with pytest.raises(ValueError, match=r"rule|every_s|at must"):
+    with pytest.raises(ValueError, match=r"one of|every_s|at must"):
         Rule(begins_at=NEW_YEAR, **fields)
 
 
