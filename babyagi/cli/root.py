@@ -117,7 +117,7 @@ def demo(
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("agent_hosts",))
+@setting_options(but=("agent_hosts", "log_format"))
 @click.option(
     "--new",
     "always_new",
@@ -239,6 +239,7 @@ NOT_OF_SUBMIT = (
     "join_existing_objective",
     "use_my_model",
     "concurrency",
+    "log_format",
     "no_color",
 )
 
@@ -274,7 +275,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
-@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model"))
+@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model", "log_format"))
 @output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ NOT_OF_SCHEDULE = (
     "join_existing_objective",
     "use_my_model",
     "concurrency",
+    "log_format",
     "no_color",
 )
 RULE_FLAGS = (
@@ -45,10 +45,10 @@ id_argument = click.argument(
 
 @click.group()
 def schedule() -> None:
-    """Begin an objective again and again; `babyagi worker` does what is due.
+    """Begin an objective again and again.
 
-    Schedules are kept in the task store: however many workers look after it, each tick begins one
-    objective.
+    `babyagi worker` does what is due. Schedules are kept in the task store: however many workers
+    look after it, each tick begins one objective.
     """
 
 
@@ -116,6 +116,8 @@ def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     What the objective is, its limits, models and tools are frozen now; keys and addresses are those
     of the worker.
     """
+    import asyncio
+
     from babyagi.cli.run import require_objective
     from babyagi.cli.session import load
 
