@@ -33,7 +33,7 @@ def test_every_file_has_a_room():
     )
     halls = set(
         """__init__ __main__ agent api app backends chroma_import errors events files home inbox journal
-        loop names next_command notify offload options private redaction reporting results schedules shapes sources tasks
+        loop metrics names next_command notify offload options private redaction reporting results schedules shapes sources tasks
         text transcript why""".split()
     )
     found = {

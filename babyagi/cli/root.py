@@ -321,6 +321,18 @@ def workers(as_json: bool) -> None:
 
 
 @click.command()
+def metrics() -> None:
+    """Print what is measured of the task store, for Prometheus.
+
+    A collector of text files can be given it: babyagi metrics > babyagi.prom
+    """
+    from babyagi.cli.session import with_store
+    from babyagi.metrics import read_metrics
+
+    echo(with_store(read_metrics).rstrip("\n"))
+
+
+@click.command()
 def migrate() -> None:
     """Bring a PostgreSQL task store to this program's version.
 
@@ -545,6 +557,7 @@ COMMANDS = (
     steering.delete,
     index.index,
     index.journal,
+    metrics,
     migrate,
     toolbox.tools,
     toolbox.mcp,

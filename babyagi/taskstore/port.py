@@ -395,6 +395,45 @@ class ScheduleStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The queued tasks of an objective by what holds each of them up: tasks that come first, what
+    it lacked, open questions, a delay; or nothing of its own (`n_free`), the oldest for
+    `free_s`."""
+
+    n_after: int = 0
+    n_lack: int = 0
+    n_asking: int = 0
+    n_delayed: int = 0
+    n_free: int = 0
+    free_s: float = 0.0
+
+    @property
+    def n(self) -> int:
+        return self.n_after + self.n_lack + self.n_asking + self.n_delayed + self.n_free
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """What is measured of the whole store, at one instant.
+
+    Attributes:
+        standings: of each active objective, without its counts, with its queue. n_queued_paused,
+            n_queued_ended: queued tasks of the others.
+        totals: numbers by a name and two words, as the query `totals` names them. n_by_event:
+            how often what is counted has happened. next_tick_s: None where no tick comes.
+    """
+
+    at: datetime
+    standings: Sequence[tuple[Standing, Queue]]
+    workers: Sequence[Worker]
+    n_queued_paused: int
+    n_queued_ended: int
+    totals: Mapping[tuple[str, str, str], int]
+    n_by_event: Mapping[str, int]
+    next_tick_s: float | None
+
+
 class TaskStore(WorkerStore, ScheduleStore, Protocol):
     """All the state there is. Async; one instance serves one process."""
 
@@ -833,6 +872,11 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def standing(self, objective_id: int) -> Standing:
         """Raises `NotFoundError`."""
+        ...
+
+    async def vitals(self) -> Vitals:
+        """What is measured of all objectives together. One read, of a number of queries that does
+        not grow with the store."""
         ...
 
     async def place(self, task: Task) -> int:

@@ -268,3 +268,23 @@ class ScheduleContract:
         found = await store.verify()
         assert found.damages == ()
         assert found.n_rows > before.n_rows + 4
+
+    # -- what is measured
+    # ----------------------------------------------------------------------------------------------
+
+    async def test_what_is_measured_is_read_of_all_objectives_together(self, store, clock):
+        await add(store, overlap=Overlap.QUEUE)
+        for _ in range(2):
+            clock.tick(HOUR_S)
+            await fire(store)
+        clock.tick(5)
+        vitals = await store.vitals()
+        ((standing, queue),) = vitals.standings
+        assert standing.objective == await store.objective(standing.objective.id)
+        assert (queue.n, queue.n_free, queue.free_s) == (1, 1, HOUR_S + 5)
+        assert vitals.totals["ticks", "fired", ""] == 1
+        assert vitals.totals["ticks", "queued", "overlap"] == 1
+        assert vitals.totals["tasks", "queued", ""] == 1
+        assert vitals.totals["objectives", "active", ""] == 1
+        assert vitals.next_tick_s == HOUR_S - 5
+        assert [worker.id for worker in vitals.workers] == ["w"]

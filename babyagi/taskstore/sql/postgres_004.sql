@@ -34,4 +34,8 @@ BEGIN
 END $$;
 CREATE TRIGGER schedule_told AFTER INSERT OR UPDATE ON schedule FOR EACH ROW EXECUTE FUNCTION tell_of_schedule();
 
+-- What is counted of all that happened, and whether models answer.
+CREATE INDEX event_counted ON event (objective_id, kind, id)
+ WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available');
+
 UPDATE meta SET value = '4' WHERE key = 'schema_version';

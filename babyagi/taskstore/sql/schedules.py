@@ -144,7 +144,7 @@ class Schedules(SqlAccess):
     async def fire_schedules(self, worker_id: str) -> Fired:
         def look(tx: Transaction) -> Fired | None:
             is_owed = tx.has("due_schedules") or tx.has("queued_schedules")
-            return None if is_owed else Fired(wait_s=_wait_s(tx))
+            return None if is_owed else Fired(wait_s=wait_for_tick_s(tx))
 
         def work(tx: Transaction) -> Fired:
             if not tx.has("worker", worker_id=worker_id):
@@ -159,7 +159,7 @@ class Schedules(SqlAccess):
                 left = MAX_DECIDED - len(ticks)
                 if left > 0:
                     ticks += _decide_due(tx, schedule, by=schedule.status, limit=left)
-            return Fired(ticks=tuple(ticks), wait_s=_wait_s(tx))
+            return Fired(ticks=tuple(ticks), wait_s=wait_for_tick_s(tx))
 
         idle = await self._read(look)
         return await self._write_all(work) if idle is None else idle
@@ -174,7 +174,7 @@ def _read(tx: Transaction, schedule_id: int) -> Schedule:
     return schedule_from_row(row)
 
 
-def _wait_s(tx: Transaction) -> float | None:
+def wait_for_tick_s(tx: Transaction) -> float | None:
     """How long it is until a tick is to fire."""
     fires_at_us = tx.all("next_tick")[0]["fires_at_us"]
     return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)

@@ -28,4 +28,8 @@ CREATE INDEX tick_queued ON tick (schedule_id) WHERE outcome = 'queued';
 CREATE INDEX tick_begun ON tick (schedule_id, due_us) WHERE objective_id IS NOT NULL;
 CREATE INDEX tick_objective ON tick (objective_id) WHERE objective_id IS NOT NULL;
 
+-- What is counted of all that happened, and whether models answer.
+CREATE INDEX event_counted ON event (objective_id, kind, id)
+ WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available');
+
 UPDATE meta SET value = '4' WHERE key = 'schema_version';

@@ -65,6 +65,7 @@ from babyagi.taskstore.sql.schedules import Schedules, create_objective
 from babyagi.taskstore.sql.steps import Parking, Steps
 from babyagi.taskstore.sql.tasks import Claims, Steering, put_back_lost, put_in_place, release
 from babyagi.taskstore.sql.transitions import ALL_ROWS
+from babyagi.taskstore.sql.vitals import Measuring
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 # -- reading every row, to find what is not what was written
@@ -656,7 +657,7 @@ def _load_postgres(url: str) -> ModuleType:
 
 
 class SqlTaskStore(
-    Workers, Claims, Steps, Steering, Parking, Schedules, Waiting, Looking, Verifying
+    Workers, Claims, Steps, Steering, Parking, Schedules, Waiting, Looking, Measuring, Verifying
 ):
     """All the state there is, in one file or database; several processes may have it open."""
 
