@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,18 @@ from babyagi.react.outputs import OutputType, require_json
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
+from babyagi.schedules import (
+    DAILY_LIMIT_USD,
+    CatchUp,
+    Overlap,
+    Rule,
+    Schedule,
+    ScheduleSpec,
+    find_zone,
+    parse_local,
+    require_cron,
+    schedule_uid,
+)
 from babyagi.settings.fields import (
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
@@ -67,6 +80,7 @@ from babyagi.settings.fields import (
     Settings,
 )
 from babyagi.settings.load import bare_environment
+from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import (
     Approval,
     Event,
@@ -148,6 +162,23 @@ class Company:
 ALONE = Company()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """When a schedule fires, and what becomes of a tick, as a person writes it: durations such as
+    `90s`, `2h` or `1d`, one of `cron`, `every` and `at`. `daily_limit` is US dollars, None for the
+    usual ones."""
+
+    cron: str | None = None
+    every: str | None = None
+    at: str | None = None
+    tz: str = "UTC"
+    grace: str = "1h"
+    overlap: str = "skip"
+    catch_up: str = "one"
+    jitter: str = "0s"
+    daily_limit: float | None = None
+
+
 class App:
     """Everything that is needed to start objectives and to run them.
 
@@ -205,6 +236,48 @@ class App:
         )
         self._remember(objective)
         return objective, is_new
+
+    async def add_schedule(self, timing: Timing) -> Schedule:
+        """Keep the objective that the settings describe as what each tick begins.
+
+        Raises:
+            SettingsError: the timing cannot be read, is never due, or a tick's limit of money does
+                not fit under that of a day.
+        """
+        uid = secrets.token_hex(8)
+        spec = self._spec()
+        daily_usd = self._daily_limit(spec, timing.daily_limit)
+        if daily_usd and not spec.limits.max_cost_usd:
+            spec = replace(spec, limits=replace(spec.limits, max_cost_usd=daily_usd))
+        schedule = await self.store.add_schedule(
+            read_timing(timing, spec, daily_usd=daily_usd, now=utc_now()), uid=uid
+        )
+        if self.settings.files is not None:
+            remember_folder(self.settings.home, uid, self.settings.files)
+        return schedule
+
+    def _daily_limit(self, spec: ObjectiveSpec, given: float | None) -> float:
+        """What all ticks of a day may cost, 0 where that is not limited."""
+        if given == 0:
+            return 0.0
+        if not spec.has_price:
+            if given is not None:
+                raise SettingsError(
+                    f"the limit of ${given:g} a day cannot be held",
+                    why="no price is known for a model of this objective",
+                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, or --daily-limit 0",
+                    guide="schedules",
+                )
+            self.notices.append("no price is known, so the ticks have no limit of money a day")
+            return 0.0
+        limit, most = DAILY_LIMIT_USD if given is None else given, spec.limits.max_cost_usd
+        if most > limit:
+            raise SettingsError(
+                f"a tick may cost ${most:g}, and all of a day ${limit:g}: none would ever fire",
+                fix=f"--daily-limit {most:g}, or a lower --max-cost",
+                guide="schedules",
+            )
+        return limit
 
     async def ask_further(
         self, objective: Objective, question: str, *, limits: Limits | None = None
@@ -730,7 +803,12 @@ class App:
         return None
 
     def _open_folder(self, objective: Objective) -> Folder:
-        folder = self.settings.files or remembered_folder(self.settings.home, objective.uid)
+        home, uid = self.settings.home, objective.uid
+        folder = (
+            self.settings.files
+            or remembered_folder(home, uid)
+            or remembered_folder(home, schedule_uid(uid))
+        )
         if folder is None or not folder.is_dir():
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",
@@ -881,6 +959,38 @@ async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
         return await connection.list_tools(), ""
     except ToolError as error:
         return [], error.what
+
+
+def read_timing(
+    timing: Timing, objective: ObjectiveSpec, *, daily_usd: float, now: datetime
+) -> ScheduleSpec:
+    """Return what a schedule is by these words. Raises `SettingsError`."""
+    try:
+        every_s = parse_duration_s(timing.every) if timing.every else 0.0
+        zone = find_zone(timing.tz)
+        rule = Rule(
+            cron=require_cron(timing.cron) if timing.cron is not None else "",
+            every_s=every_s,
+            at=parse_local(timing.at, zone) if timing.at else None,
+            tz=timing.tz,
+            begins_at=now,
+        )
+        return ScheduleSpec(
+            objective=objective,
+            rule=rule,
+            grace_s=parse_duration_s(timing.grace),
+            overlap=Overlap(timing.overlap),
+            catch_up=CatchUp(timing.catch_up),
+            jitter_s=parse_duration_s(timing.jitter),
+            daily_limit_usd=daily_usd,
+        )
+    except ValueError as error:
+        raise SettingsError(
+            f"this is no schedule: {error}",
+            fix='babyagi schedule add "an objective" --cron "0 9 * * 1-5" --tz Europe/Berlin, '
+            "or --every 2h, or --at 2026-12-01T09:00",
+            guide="schedules",
+        ) from error
 
 
 def grant_given(tool: Tool) -> ToolGrant:

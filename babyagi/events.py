@@ -8,6 +8,7 @@ changes its meaning.
 EVENT_VERSION = 1
 
 OBJECTIVE_CREATED = "objective.created"
+OBJECTIVE_SCHEDULED = "objective.scheduled"  # a tick of a schedule has begun it
 OBJECTIVE_PAUSED = "objective.paused"
 OBJECTIVE_RESUMED = "objective.resumed"
 OBJECTIVE_EXTENDED = "objective.extended"

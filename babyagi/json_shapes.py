@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from babyagi.artifacts import Made, artifacts_shape
 from babyagi.inbox import Decision, asking_task, asks_for_secret, decisions, describe, read_request
 from babyagi.notify import event_fields
+from babyagi.schedules import Schedule, Tick
 from babyagi.sources import Sources, sources_shape
 from babyagi.tasks import (
     Event,
@@ -275,6 +276,23 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
             for entry in ranking
         ],
     }
+
+
+def schedule_shape(schedule: Schedule) -> Json:
+    """One row of `schedule list --json`. `fires_at` is when the next tick fires, its jitter
+    included."""
+    spec = schedule.spec
+    return {
+        **pick(schedule, "id uid status due_at fires_at created_at"),
+        "when": spec.rule.words,
+        **pick(spec, "rule grace_s overlap catch_up jitter_s daily_limit_usd"),
+        "objective": pick(spec.objective, "text initial_task instance_name limits"),
+        "models": to_json(spec.objective.model_by_role),
+    }
+
+
+def tick_shape(tick: Tick) -> Json:
+    return pick(tick, "schedule_id due_at outcome reason objective_id decided_at")
 
 
 def event_shape(event: Event) -> Json:

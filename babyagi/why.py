@@ -361,6 +361,13 @@ def _say_further(objective: Objective) -> str:
     return f'babyagi run --continue {objective.id} "…" asks something further'
 
 
+def find_hold(facts: Facts) -> Why:
+    """What keeps a queued task of an active objective that nothing of its own holds up; `NEXT`
+    where nothing does."""
+    kept = _find_kept(facts, is_begun=False)
+    return Why.NEXT if kept is None else kept.why
+
+
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
     """What keeps every task of an active objective that could be claimed, None where nothing
     does."""

@@ -33,8 +33,8 @@ def test_every_file_has_a_room():
     )
     halls = set(
         """__init__ __main__ agent api app artifacts backends chroma_import errors events files home inbox journal
-        json_shapes loop names next_command notify offload options private redaction reporting results shapes sources tasks
-        text transcript verbs why""".split()
+        json_shapes loop metrics names next_command notify offload options private redaction reporting results
+        schedules shapes sources tasks text transcript verbs why""".split()
     )
     found = {
         path.relative_to(ROOT / "babyagi")

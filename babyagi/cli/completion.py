@@ -96,6 +96,18 @@ def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str)
     return _beginning_with(typed, _look(read))
 
 
+def complete_schedules(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    """The numbers of the schedules, with what they begin."""
+
+    async def read(store: TaskStore) -> Items:
+        return [
+            CompletionItem(str(found.id), help=fit(found.spec.objective.text, HELP_WIDTH))
+            for found in await store.schedules()
+        ]
+
+    return _beginning_with(typed, _look(read))
+
+
 def complete_tools(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
     from babyagi.tools.catalog import TOOL_NAMES
 

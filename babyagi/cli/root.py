@@ -27,6 +27,7 @@ from babyagi.cli import (
     lists,
     objectives,
     report,
+    schedules,
     serve,
     steering,
     toolbox,
@@ -105,7 +106,7 @@ def demo(
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("agent_hosts", "serve_host", "serve_port"))
+@setting_options(but=("agent_hosts", "log_format", "serve_host", "serve_port"))
 @click.option(
     "--new",
     "always_new",
@@ -229,6 +230,7 @@ NOT_OF_SUBMIT = (
     "join_existing_objective",
     "use_my_model",
     "concurrency",
+    "log_format",
     "no_color",
 )
 
@@ -264,7 +266,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
-@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model"))
+@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model", "log_format"))
 @output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
@@ -308,6 +310,18 @@ def workers(as_json: bool) -> None:
         echo_lines(render_workers(found, terminal_width()))
     else:
         echo("Nobody is at work. Type: babyagi worker, or babyagi resume")
+
+
+@click.command()
+def metrics() -> None:
+    """Print what is measured of the task store, for Prometheus.
+
+    A collector of text files can be given it: babyagi metrics > babyagi.prom
+    """
+    from babyagi.cli.session import with_store
+    from babyagi.metrics import read_metrics
+
+    echo(with_store(read_metrics).rstrip("\n"))
 
 
 @click.command()
@@ -527,6 +541,7 @@ COMMANDS = (
     serve.serve,
     serve.open_,
     workers,
+    schedules.schedule,
     objectives.objectives,
     lists.status,
     lists.tasks,
@@ -547,6 +562,7 @@ COMMANDS = (
     steering.delete,
     index.index,
     index.journal,
+    metrics,
     migrate,
     toolbox.tools,
     toolbox.mcp,

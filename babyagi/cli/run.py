@@ -43,6 +43,7 @@ from babyagi.cli.report import MARKDOWN, Output, give_report
 from babyagi.cli.session import (
     LATEST,
     NOTHING,
+    find_secrets,
     is_over,
     load,
     pick_objective,
@@ -57,12 +58,14 @@ from babyagi.cli.text import (
     is_in_foreground,
     is_live_terminal,
     is_person_there,
+    is_terminal,
     print_json,
     print_json_line,
     terminal_width,
     warn,
 )
 from babyagi.cli.views import JsonView, PlainView, describe_event
+from babyagi.cli.worker_log import SilentView, close_worker_log, open_worker_log
 from babyagi.errors import (
     BabyagiError,
     ModelUnavailableError,
@@ -215,7 +218,11 @@ class LoggedView:
                     "objective %d: %s",
                     event.objective_id,
                     text,
-                    extra={"event": event.kind, "task_id": event.task_id},
+                    extra={
+                        "event": event.kind,
+                        "objective_id": event.objective_id,
+                        "task_id": event.task_id,
+                    },
                 )
         self._fresh = ()
         self._view.draw()
@@ -790,17 +797,40 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
         is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
     )
     ask_human = None if is_live else find_person()
-    say = warn if as_json else echo
-    async with open_app(loaded.settings, ask_human=ask_human, tell=tell) as app:
-        tell_notices(loaded.notices)
+    is_logged = not (as_json or is_terminal() or sys.stderr.isatty())
+    say = logger.info if is_logged else warn if as_json else echo
+    notify = logger.warning if is_logged else tell
+    async with (
+        open_app(loaded.settings, ask_human=ask_human, tell=notify) as app,
+        _writing_log(app, is_wanted=is_logged),
+    ):
+        for notice in loaded.notices:
+            notify(notice)
         await say_beginning(app, say)
         if is_live:
             signal_number = await _serve_live(app)
         else:
-            around = partial(show_lines, app.store, say=say, as_json=as_json)
+            around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
             signal_number = await app.serve_all(around)
-    say("This worker has signed off; what it held is free for others.")
+        say("This worker has signed off; what it held is free for others.")
     return 0 if signal_number is None else 128 + signal_number
+
+
+@asynccontextmanager
+async def _writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
+    """With the worker's log on standard error, where nobody watches."""
+    if not is_wanted:
+        yield
+        return
+    handler = open_worker_log(
+        as_json=app.settings.log_format == "json",
+        worker=app.name,
+        secrets=find_secrets(app.settings),
+    )
+    try:
+        yield
+    finally:
+        close_worker_log(handler)
 
 
 async def say_beginning(app: App, say: Callable[[str], None]) -> None:
@@ -848,13 +878,15 @@ async def show_lines(
     *,
     say: Callable[[str], None],
     as_json: bool,
+    is_logged: bool = False,
 ) -> Objective:
-    """Await the work on one of several objectives, and say what happens in lines."""
+    """Await the work on one of several objectives, and say what happens in lines, or in records of
+    the log alone."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
     # what keeps this worker from an objective it says by itself
     lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
-    view = JsonView() if as_json else lines
+    view: View = JsonView() if as_json else SilentView() if is_logged else lines
     objective = await _follow(store, objective_id, view, work)
     why = (
         f"it has ended ({objective.stop_reason})"

@@ -56,6 +56,7 @@ _TASK_WORDS = {
 
 _OTHER_WORDS = {
     events.OBJECTIVE_CREATED: "objective {id} created",
+    events.OBJECTIVE_SCHEDULED: "a schedule has begun it",
     events.OBJECTIVE_PAUSED: "objective {id} paused",
     events.OBJECTIVE_RESUMED: "objective {id} goes on",
     events.OBJECTIVE_EXTENDED: "objective {id} has new limits",

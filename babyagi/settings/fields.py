@@ -907,6 +907,15 @@ class Settings(ObjectiveFields):
         default="info",
         metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS),
     )
+    log_format: str = field(
+        default="text",
+        metadata=declare(
+            "BABYAGI_LOG_FORMAT --log-format",
+            "How a worker writes its log on standard error, where that is no terminal.",
+            choices=("text", "json"),
+            untrusted=anything,
+        ),
+    )
     no_color: bool = field(
         default=False,
         metadata=declare(

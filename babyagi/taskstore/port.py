@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from babyagi.schedules import Fired, Schedule, ScheduleSpec, Tick
 from babyagi.tasks import (
     CheckedPart,
     Claim,
@@ -356,7 +357,98 @@ class EventHorizon:
     ended: int
 
 
-class TaskStore(WorkerStore, Protocol):
+class ScheduleStore(Protocol):
+    """Schedules, and what became of each of their ticks."""
+
+    async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
+        """Enter the schedule; its first tick is the next one that is due.
+
+        Raises:
+            SettingsError: no tick is ever due.
+        """
+        ...
+
+    async def schedule(self, schedule_id: int) -> Schedule:
+        """Raises `NotFoundError`."""
+        ...
+
+    async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
+        """Oldest first."""
+        ...
+
+    async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
+        """The newest ones that were decided, newest first. Raises `NotFoundError`."""
+        ...
+
+    async def pause_schedule(self, schedule_id: int) -> Schedule:
+        """active → paused; ticks that are due meanwhile are skipped, one row each. Nothing changes
+        when it is not active. Raises `NotFoundError`."""
+        ...
+
+    async def resume_schedule(self, schedule_id: int) -> Schedule:
+        """paused → active. Ticks that were due by now and nobody has decided are skipped as paused.
+        Nothing changes when it is not paused. Raises `NotFoundError`."""
+        ...
+
+    async def remove_schedule(self, schedule_id: int) -> Schedule:
+        """No tick of it fires any more, also none that waits; what its ticks began goes on. Raises
+        `NotFoundError`."""
+        ...
+
+    async def fire_schedules(self, worker_id: str) -> Fired:
+        """Decide the ticks that are due by now, each once whoever asks, and begin the objectives of
+        those that fire; a bounded number of them, with `wait_s` 0 where more are due. One read
+        where none is.
+
+        A tick's objective, its row and the time of the next tick are one transaction, and the pair
+        of schedule and instant is unique, so a kill leaves a tick undecided or decided whole.
+
+        Raises:
+            LeaseLostError: the worker was declared dead; nothing is changed.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The queued tasks of an objective by what holds each of them up: tasks that come first, what
+    it lacked, open questions, a delay; or nothing of its own (`n_free`), the oldest for
+    `free_s`."""
+
+    n_after: int = 0
+    n_lack: int = 0
+    n_asking: int = 0
+    n_delayed: int = 0
+    n_free: int = 0
+    free_s: float = 0.0
+
+    @property
+    def n(self) -> int:
+        return self.n_after + self.n_lack + self.n_asking + self.n_delayed + self.n_free
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vitals:
+    """What is measured of the whole store, at one instant.
+
+    Attributes:
+        standings: of each active objective, without its counts, with its queue. n_queued_paused,
+            n_queued_ended: queued tasks of the others.
+        totals: numbers by a name and two words, as the query `totals` names them. n_by_event:
+            how often what is counted has happened. next_tick_s: None where no tick comes.
+    """
+
+    at: datetime
+    standings: Sequence[tuple[Standing, Queue]]
+    workers: Sequence[Worker]
+    n_queued_paused: int
+    n_queued_ended: int
+    totals: Mapping[tuple[str, str, str], int]
+    n_by_event: Mapping[str, int]
+    next_tick_s: float | None
+
+
+class TaskStore(WorkerStore, ScheduleStore, Protocol):
     """All the state there is. Async; one instance serves one process."""
 
     # -- objectives
@@ -795,6 +887,11 @@ class TaskStore(WorkerStore, Protocol):
 
     async def standing(self, objective_id: int) -> Standing:
         """Raises `NotFoundError`."""
+        ...
+
+    async def vitals(self) -> Vitals:
+        """What is measured of all objectives together. One read, of a number of queries that does
+        not grow with the store."""
         ...
 
     async def place(self, task: Task) -> int:

@@ -10,7 +10,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi.errors import BabyagiError, NotFoundError, StoreUnavailableError, StoreUnusableError
+from babyagi.errors import (
+    BabyagiError,
+    LeaseLostError,
+    NotFoundError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
+from babyagi.schedules import TICK_DECIDED
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
@@ -21,6 +28,8 @@ __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 logger = logging.getLogger(__name__)
 
 CHANGE_WAIT_S = 5.0
+MAX_TICK_WAIT_S = 60.0  # a clock that was set, or a suspended host, is noticed within this
+TICK_PAUSE_S = 2.0
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPING = "this worker was asked to stop"
 
@@ -74,6 +83,7 @@ class WorkerLoop:
         self._shunned: set[int] = set()
         self._patience = Patience(when_blocked=True)
         self._changed = asyncio.Event()
+        self._may_tick = asyncio.Event()
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
 
@@ -110,19 +120,23 @@ class WorkerLoop:
             StoreUnusableError: a person must act.
         """
         self._patience = Patience(when_blocked=True, is_person_there=is_person_there)
-        await self._live(self._serve_what_comes)
+        await self._live(self._serve_what_comes, self._keep_schedules)
         if self._fatal is not None:
             raise self._fatal
         return self._stopped_by
 
-    async def _live(self, work: Callable[[asyncio.TaskGroup], Awaitable[None]]) -> None:
+    async def _live(
+        self,
+        work: Callable[[asyncio.TaskGroup], Awaitable[None]],
+        *beside: Callable[[], Coroutine[Any, Any, None]],
+    ) -> None:
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals()
                 background = [
-                    group.create_task(self._keep_lease()),
-                    group.create_task(self._watch_others()),
+                    group.create_task(keep())
+                    for keep in (self._keep_lease, self._watch_others, *beside)
                 ]
                 try:
                     await work(group)
@@ -183,6 +197,7 @@ class WorkerLoop:
         finally:
             del self._servings[objective_id]
             self._changed.set()
+            self._may_tick.set()  # a tick may have waited for this objective
 
     def _fail(self, error: BabyagiError) -> None:
         """Nothing can go on here."""
@@ -210,8 +225,36 @@ class WorkerLoop:
                 await self._runtime.sleep(CHANGE_WAIT_S)
             self._wake_all()
 
+    async def _keep_schedules(self) -> None:
+        """Decide the ticks that are due, until a signal asks to stop."""
+        while self._stopped_by is None and self._fatal is None:
+            self._may_tick.clear()
+            wait_s = await self._fire_schedules()
+            try:
+                async with asyncio.timeout(min(wait_s, MAX_TICK_WAIT_S)):
+                    await self._may_tick.wait()
+            except TimeoutError:
+                continue
+
+    async def _fire_schedules(self) -> float:
+        """Decide what is due now, and return the seconds until it is worth while again."""
+        try:
+            fired = await self._store.fire_schedules(self.worker_lease.identity.id)
+        except (LeaseLostError, StoreUnavailableError) as error:
+            logger.warning("schedules cannot be looked at now: %s", error.what)
+            return TICK_PAUSE_S
+        except BabyagiError as error:
+            self._fail(error)
+            return TICK_PAUSE_S
+        for tick in fired.ticks:
+            logger.info("%s", tick.words, extra={"event": TICK_DECIDED})
+        if any(tick.objective_id is not None for tick in fired.ticks):
+            self._changed.set()
+        return MAX_TICK_WAIT_S if fired.wait_s is None else fired.wait_s
+
     def _wake_all(self) -> None:
         self._changed.set()
+        self._may_tick.set()
         for serving in self._servings.values():
             serving.wake()
 

@@ -57,6 +57,7 @@ from babyagi.taskstore.port import (
     Planned,
 )
 from support.workers import join
+from tests.taskstore.schedules import ScheduleContract
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 CALL = Reservation(calls=1, tokens=1000, cost_usd=0.01)
@@ -197,7 +198,7 @@ async def events_of(store, objective_id, kind):
     ]
 
 
-class TaskStoreContract:
+class TaskStoreContract(ScheduleContract):
     @pytest.fixture
     def clock(self):
         return Clock()

@@ -232,11 +232,14 @@ class Database(Protocol):
 # --------------------------------------------------------------------------------------------------
 
 
+ROOMS = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals")
+
+
 @cache
 def load_queries(*rooms: str) -> Mapping[str, str]:
     """The named queries of the `.sql` files of these names, by name."""
     queries: dict[str, str] = {}
-    for room in ("meta", "objectives", "tasks", "steps", "looking", *rooms):
+    for room in (*ROOMS, *rooms):
         queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
     return MappingProxyType({name: fill(sql, queries) for name, sql in queries.items()})
 
@@ -275,7 +278,7 @@ FOLLOWING = {
     ("UPDATE", "task"): {"task_count"},
     ("DELETE", "worker"): {"worker_objective"},
     ("DELETE", "objective"): set(
-        "task task_after task_count result vector step duty worker_objective event".split()
+        "task task_after task_count result vector step duty worker_objective event tick".split()
     ),
 }
 

@@ -17,6 +17,17 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from babyagi.errors import StoreUnusableError
+from babyagi.schedules import (
+    CatchUp,
+    Overlap,
+    Rule,
+    Schedule,
+    ScheduleSpec,
+    ScheduleStatus,
+    Tick,
+    TickOutcome,
+    TickReason,
+)
 from babyagi.tasks import (
     Approval,
     CheckedPart,
@@ -315,6 +326,48 @@ def _texts_from_json(text: str) -> tuple[str, ...]:
     return tuple(texts)
 
 
+def policy_to_json(spec: ScheduleSpec) -> str:
+    fields = asdict(spec)
+    del fields["objective"]
+    rule = fields["rule"]
+    rule["begins_at"] = from_time(spec.rule.begins_at)
+    rule["at"] = None if spec.rule.at is None else from_time(spec.rule.at)
+    return to_json(fields)
+
+
+@_of("schedule {id}")
+def schedule_from_row(row: Row) -> Schedule:
+    require_types(row, texts=("uid", "spec", "policy", "status"), numbers=("id", "created_at_us"))
+    fields = json.loads(row["policy"])
+    rule = fields["rule"]
+    fields["rule"] = Rule(
+        **{**rule, "begins_at": to_time(rule["begins_at"]), "at": to_time_or_none(rule["at"])}
+    )
+    fields["overlap"] = Overlap(fields["overlap"])
+    fields["catch_up"] = CatchUp(fields["catch_up"])
+    return Schedule(
+        id=row["id"],
+        uid=row["uid"],
+        spec=ScheduleSpec(objective=spec_from_row(row), **fields),
+        status=ScheduleStatus(row["status"]),
+        due_at=to_time_or_none(row["due_us"]),
+        fires_at=to_time_or_none(row["fires_at_us"]),
+        created_at=to_time(row["created_at_us"]),
+    )
+
+
+@_of("the tick of schedule {schedule_id} at {due_us}")
+def tick_from_row(row: Row) -> Tick:
+    return Tick(
+        schedule_id=row["schedule_id"],
+        due_at=to_time(row["due_us"]),
+        outcome=TickOutcome(row["outcome"]),
+        reason=TickReason(row["reason"]),
+        objective_id=row["objective_id"],
+        decided_at=to_time(row["decided_at_us"]),
+    )
+
+
 @_of("event {id} of objective {objective_id}")
 def event_from_row(row: Row) -> Event:
     require_types(row, texts=("kind", "data"), numbers=("id", "objective_id", "at_us"))
@@ -443,6 +496,7 @@ _SEALED = {
         "created_at_us",
     ),
     "event": ("objective_id", "task_id", "kind", "data", "at_us"),
+    "schedule": ("uid", "spec", "policy", "created_at_us"),
 }
 
 

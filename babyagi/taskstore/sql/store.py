@@ -53,9 +53,7 @@ from babyagi.taskstore.sql.rows import (
     lease_from_row,
     result_from_row,
     seal_vector,
-    sealed,
     spec_from_row,
-    spec_to_json,
     step_from_row,
     task_from_row,
     task_name_from_row,
@@ -63,9 +61,11 @@ from babyagi.taskstore.sql.rows import (
     to_time,
     worker_from_row,
 )
+from babyagi.taskstore.sql.schedules import Schedules, create_objective
 from babyagi.taskstore.sql.steps import Parking, Steps
 from babyagi.taskstore.sql.tasks import Claims, Steering, put_back_lost, put_in_place, release
 from babyagi.taskstore.sql.transitions import ALL_ROWS
+from babyagi.taskstore.sql.vitals import Measuring
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 # -- reading every row, to find what is not what was written
@@ -136,6 +136,8 @@ class _Reading:
         ):
             if row["worker_id"] not in worker_ids:
                 self._note("what worker {worker_id} serves", row)
+        if self.objective_id is None:
+            self._read_schedules()
         n = self.n_by_piece
         return Verification(
             n_rows=n.total(),
@@ -143,6 +145,13 @@ class _Reading:
             n_results=n["every_result"],
             damages=tuple(dict.fromkeys(self.damages)),
         )
+
+    def _read_schedules(self) -> None:
+        ids = {row["id"] for row in self._sound("every_schedule", "schedule {id}", _check_schedule)}
+        name = "the tick of schedule {schedule_id} at {due_us}"
+        for row in self._sound("every_tick", name, rows.tick_from_row):
+            if row["schedule_id"] not in ids:
+                self._note(name, row)
 
     def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
         """The rows of a query that can be read, and are what was written; the others are noted."""
@@ -286,6 +295,11 @@ def _check_vector(row: Row) -> None:
 def _check_event(row: Row) -> None:
     rows.event_from_row(row)
     _require(rows.is_sealed_right("event", row))
+
+
+def _check_schedule(row: Row) -> None:
+    rows.schedule_from_row(row)
+    _require(rows.is_sealed_right("schedule", row))
 
 
 def _check_duty(row: Row) -> None:
@@ -642,7 +656,9 @@ def _load_postgres(url: str) -> ModuleType:
     return postgres
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, Verifying):
+class SqlTaskStore(
+    Workers, Claims, Steps, Steering, Parking, Schedules, Waiting, Looking, Measuring, Verifying
+):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives
@@ -656,16 +672,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
             known = None if always_new else tx.one("newest_objective", identity=identity)
             if known is not None:
                 return transitions.read_objective(tx, known["id"]), False
-            values = {
-                "uid": uid,
-                "identity": identity,
-                "spec": spec_to_json(spec),
-                "created_at_us": tx.now_us,
-            }
-            objective_id = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
-            transitions.append_event(tx, objective_id, events.OBJECTIVE_CREATED, uid=uid)
-            first = [lifecycle.first_task(spec)]
-            planning.enter(tx, objective_id, first, allow_duplicates=True)
+            objective_id = create_objective(tx, spec, uid=uid, identity=identity)
             return transitions.read_objective(tx, objective_id), True
 
         return await self._write_all(work)

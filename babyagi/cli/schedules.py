@@ -1,0 +1,292 @@
+"""The commands of schedules: add, list, show, pause, resume, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from babyagi.cli.completion import complete_schedules
+from babyagi.cli.options import given_flags, json_option, require_words, setting_options
+from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
+
+if TYPE_CHECKING:
+    from babyagi.json_shapes import Json
+    from babyagi.schedules import Schedule, Tick
+    from babyagi.settings.load import Loaded
+    from babyagi.taskstore.port import TaskStore
+
+N_TICKS_SHOWN = 20
+NOT_OF_SCHEDULE = (
+    "agent_hosts",
+    "join_existing_objective",
+    "use_my_model",
+    "concurrency",
+    "log_format",
+    "no_color",
+)
+RULE_FLAGS = (
+    "cron",
+    "every",
+    "at",
+    "tz",
+    "grace",
+    "overlap",
+    "catch_up",
+    "jitter",
+    "daily_limit",
+)
+
+id_argument = click.argument(
+    "schedule_id", metavar="SCHEDULE", type=int, shell_complete=complete_schedules
+)
+
+
+@click.group()
+def schedule() -> None:
+    """Begin an objective again and again.
+
+    `babyagi worker` does what is due. Schedules are kept in the task store: however many workers
+    look after it, each tick begins one objective.
+    """
+
+
+def _rule_options(command: Any) -> Any:
+    for option in reversed(
+        (
+            click.option("--cron", metavar='"M H D M W"', help="Five fields, as in a crontab."),
+            click.option("--every", metavar="DURATION", help="Such as 30m, 2h or 1d."),
+            click.option("--at", metavar="TIME", help="Once, such as 2026-12-01T09:00."),
+            click.option(
+                "--tz",
+                metavar="ZONE",
+                default="UTC",
+                show_default=True,
+                help="Of --cron and --at, such as Europe/Berlin.",
+            ),
+            click.option(
+                "--grace",
+                metavar="DURATION",
+                default="1h",
+                show_default=True,
+                help="How late a tick may be, because no worker was there.",
+            ),
+            click.option(
+                "--overlap",
+                type=click.Choice(["skip", "queue", "allow"]),
+                default="skip",
+                show_default=True,
+                help="What becomes of a tick while an earlier one is at work.",
+            ),
+            click.option(
+                "--catch-up",
+                type=click.Choice(["one", "all", "none"]),
+                default="one",
+                show_default=True,
+                help="Which of the ticks begin that are later than the grace.",
+            ),
+            click.option(
+                "--jitter",
+                metavar="DURATION",
+                default="0s",
+                show_default=True,
+                help="Up to so much later, the same for every worker.",
+            ),
+            click.option(
+                "--daily-limit",
+                metavar="USD",
+                type=click.FloatRange(min=0),
+                help="What its ticks may cost on one day; 0 for no limit.  [default: 5]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@schedule.command()
+@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
+@_rule_options
+@setting_options(but=NOT_OF_SCHEDULE)
+@json_option
+def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
+    """Add a schedule: --cron, --every or --at.
+
+    What the objective is, its limits, models and tools are frozen now; keys and addresses are those
+    of the worker.
+    """
+    import asyncio
+
+    from babyagi.cli.run import require_objective
+    from babyagi.cli.session import load
+
+    rule = {name: flags.pop(name) for name in RULE_FLAGS}
+    given = given_flags(flags)
+    if objective_words:
+        given["objective"] = require_words(" ".join(objective_words))
+    loaded = load(given)
+    require_objective(loaded.settings)
+    asyncio.run(_add(loaded, rule, as_json=as_json))
+
+
+async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
+    from babyagi.app import Timing, open_app
+    from babyagi.cli.run import tell, tell_notices
+    from babyagi.json_shapes import VERSION, schedule_shape
+
+    timing = Timing(**given)
+    async with open_app(loaded.settings, tell=tell) as app:
+        found = await app.add_schedule(timing)
+        tell_notices((*loaded.notices, *app.notices))
+        is_served = bool(await app.store.workers())
+    if as_json:
+        print_json({"v": VERSION, "schedule": schedule_shape(found)})
+        return
+    echo(f"Schedule {found.id}: {fit(found.spec.objective.text, 400)}", Style.BOLD)
+    echo_lines(render_schedule(found)[1:])
+    if not is_served:
+        echo("Nobody is at work. Ticks are fired by:  babyagi worker")
+
+
+@schedule.command("list")
+@click.option("--all", "with_removed", is_flag=True, help="Also those that were removed.")
+@json_option
+def list_(with_removed: bool, as_json: bool) -> None:
+    """List schedules, and when each fires next."""
+    from babyagi.cli.session import with_store
+    from babyagi.json_shapes import schedule_shape
+
+    async def fetch(store: TaskStore) -> list[Schedule]:
+        return await store.schedules(with_removed=with_removed)
+
+    found = with_store(fetch)
+    if as_json:
+        print_json([schedule_shape(one) for one in found])
+    elif found:
+        echo_lines(render_schedules(found, terminal_width()))
+    else:
+        echo('There is no schedule. babyagi schedule add "an objective" --every 1d adds one.')
+
+
+@schedule.command()
+@id_argument
+@click.option(
+    "-n",
+    "n_ticks",
+    type=click.IntRange(min=1),
+    default=N_TICKS_SHOWN,
+    show_default=True,
+    metavar="N",
+    help="So many of its last ticks.",
+)
+@json_option
+def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
+    """Show a schedule, and what became of its ticks."""
+    from babyagi.cli.session import with_store
+    from babyagi.json_shapes import VERSION, schedule_shape, tick_shape
+
+    async def fetch(store: TaskStore) -> tuple[Schedule, list[Tick]]:
+        return await store.schedule(schedule_id), await store.ticks(schedule_id, limit=n_ticks)
+
+    found, ticks = with_store(fetch)
+    if as_json:
+        shape = schedule_shape(found)
+        print_json({"v": VERSION, "schedule": shape, "ticks": [tick_shape(one) for one in ticks]})
+        return
+    echo_lines([*render_schedule(found), *render_ticks(ticks)])
+
+
+@schedule.command()
+@id_argument
+@json_option
+def pause(schedule_id: int, as_json: bool) -> None:
+    """Pause a schedule: what is due meanwhile is skipped."""
+    _change(lambda store: store.pause_schedule(schedule_id), as_json)
+
+
+@schedule.command()
+@id_argument
+@json_option
+def resume(schedule_id: int, as_json: bool) -> None:
+    """Let a paused schedule go on with its next tick."""
+    _change(lambda store: store.resume_schedule(schedule_id), as_json)
+
+
+@schedule.command()
+@id_argument
+@json_option
+def remove(schedule_id: int, as_json: bool) -> None:
+    """Remove a schedule; what it began goes on."""
+    _change(lambda store: store.remove_schedule(schedule_id), as_json)
+
+
+def _change(change: Callable[[TaskStore], Awaitable[Schedule]], as_json: bool) -> None:
+    from babyagi.cli.session import with_store
+    from babyagi.json_shapes import VERSION, schedule_shape
+
+    found = with_store(change, changes=True)
+    if as_json:
+        said: Json = {"v": VERSION, "schedule": schedule_shape(found)}
+        print_json(said)
+        return
+    echo(f"Schedule {found.id} is {found.status}. {_next(found)}.")
+
+
+# -- how they look
+# --------------------------------------------------------------------------------------------------
+
+
+def render_schedules(found: list[Schedule], width: int) -> list[Line]:
+    """A head, and a line for each."""
+    lines = [Line(f"{'ID':>4}  {'STATUS':<8} {'NEXT (UTC)':<17} OBJECTIVE", Style.DIM)]
+    for one in found:
+        at = f"{one.fires_at:%Y-%m-%d %H:%M}" if one.fires_at is not None and _is_on(one) else "-"
+        head = f"{one.id:>4}  {one.status:<8} {at:<17} "
+        lines.append(
+            Line(
+                head + fit(f"{one.spec.objective.text} ({one.spec.rule.words})", width - len(head))
+            )
+        )
+    return lines
+
+
+def render_schedule(one: Schedule) -> list[Line]:
+    """All that there is to say of a schedule but its ticks."""
+    spec = one.spec
+    limit = f"${spec.daily_limit_usd:g} a day" if spec.daily_limit_usd else "none a day"
+    jitter = f", up to {spec.jitter_s:g} s later" if spec.jitter_s else ""
+    return [
+        Line(f"Schedule {one.id}: {fit(spec.objective.text, 400)}", Style.BOLD),
+        Line(f"  {one.status}: {spec.rule.words}{jitter}"),
+        Line(f"  {_next(one)}"),
+        Line(
+            f"  late by at most {spec.grace_s:g} s; of later ones {spec.catch_up}; "
+            f"while one is at work: {spec.overlap}"
+        ),
+        Line(f"  limit: {limit}, ${spec.objective.limits.max_cost_usd:g} a tick"),
+    ]
+
+
+def render_ticks(ticks: list[Tick]) -> list[Line]:
+    """A line for each tick, the newest first."""
+    if not ticks:
+        return [Line("No tick was due yet.")]
+    return [Line("Ticks (UTC), the newest first:"), *map(_render_tick, ticks)]
+
+
+def _render_tick(tick: Tick) -> Line:
+    began = f" objective {tick.objective_id}" if tick.objective_id is not None else ""
+    why = f" ({tick.reason})" if tick.reason else ""
+    return Line(f"  {tick.due_at:%Y-%m-%d %H:%M}  {tick.outcome}{began}{why}")
+
+
+def _is_on(one: Schedule) -> bool:
+    return one.status in ("active", "paused")
+
+
+def _next(one: Schedule) -> str:
+    if one.fires_at is None or not _is_on(one):
+        return "no tick comes any more"
+    skipped = ", which is skipped" if one.status == "paused" else ""
+    return f"next tick: {one.fires_at:%Y-%m-%d %H:%M:%S} UTC{skipped}"

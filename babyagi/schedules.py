@@ -1,0 +1,339 @@
+"""Schedules: what is begun again and again, when each tick is due, and what becomes of it.
+
+Pure functions and nouns; the store keeps them and says what time it is. A tick is known by the
+instant at which it is due, before any jitter. Local times follow Debian's cron: a fixed time that
+does not exist on a day is due at the end of the gap, one that comes twice is due the first time
+only; an expression whose minutes or hours begin with `*` follows the time that really passes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from babyagi.tasks import ObjectiveSpec
+
+MIN_EVERY_S = 60.0
+MAX_JITTER_S = 86_400.0
+MAX_CRON_CHARS = 200
+N_CRON_FIELDS = 5
+DAILY_LIMIT_USD = 5.0
+TICK_DECIDED = "tick.decided"  # the name of its record in a log; the row is the truth
+_MAX_STALE = 200  # results of the expression that are not later than the instant it was asked for
+_MICROSECOND = timedelta(microseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Overlap(StrEnum):
+    """What becomes of a tick while the objective of an earlier one is at work."""
+
+    SKIP = "skip"
+    QUEUE = "queue"  # it waits; at most one does
+    ALLOW = "allow"
+
+
+class CatchUp(StrEnum):
+    """What becomes of ticks that are later than the grace, because nobody was at work."""
+
+    ONE = "one"  # they are one tick, the last of them
+    ALL = "all"
+    NONE = "none"
+
+
+class TickOutcome(StrEnum):
+    """What became of a tick. `queued` is the only one that changes."""
+
+    FIRED = "fired"
+    QUEUED = "queued"  # it waits for an earlier one
+    COALESCED = "coalesced"  # a later one stands for it
+    SKIPPED = "skipped"
+    MISSED = "missed"
+
+
+class TickReason(StrEnum):
+    """Why a tick did not fire as it was due."""
+
+    NONE = ""
+    CATCH_UP = "catch-up"  # nobody was at work, and a later one stands for it
+    GRACE = "grace"  # nobody was at work until it was too late
+    OVERLAP = "overlap"  # an earlier one is at work, or waits already
+    LIMIT = "limit"  # of money a day
+    PAUSED = "paused"
+    REMOVED = "removed"
+
+
+class ScheduleStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DONE = "done"  # no tick is left
+    REMOVED = "removed"
+
+
+def _require_utc(name: str, at: datetime | None) -> None:
+    if at is not None and at.utcoffset() != UTC.utcoffset(None):
+        raise ValueError(f"{name} must be an aware UTC datetime, got {at!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """When ticks are due: by an expression of five fields (`cron`) in the zone `tz`, every
+    `every_s` seconds after `begins_at`, or once `at` an instant; one of the three."""
+
+    cron: str = ""
+    every_s: float = 0.0
+    at: datetime | None = None
+    tz: str = "UTC"
+    begins_at: datetime
+
+    def __post_init__(self) -> None:
+        _require_utc("at", self.at)
+        _require_utc("begins_at", self.begins_at)
+        if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
+            raise ValueError("it needs one of cron, every and at")
+        if self.every_s and not self.every_s >= MIN_EVERY_S:
+            raise ValueError(f"every_s must be at least {MIN_EVERY_S:g}, got {self.every_s!r}")
+
+    @property
+    def words(self) -> str:
+        """`cron 0 3 * * * Europe/Berlin`, `every 7200 s`, `at 2026-12-01T08:00+00:00`."""
+        if self.cron:
+            return f"cron {self.cron} {self.tz}"
+        if self.at is not None:
+            return f"at {self.at.isoformat(timespec='minutes')}"
+        return f"every {self.every_s:g} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleSpec:
+    """What is frozen with a schedule: the objective that each tick begins, the rule, and the
+    policies. Of `daily_limit_usd` 0 means no limit."""
+
+    objective: ObjectiveSpec
+    rule: Rule
+    grace_s: float = 3600.0
+    overlap: Overlap = Overlap.SKIP
+    catch_up: CatchUp = CatchUp.ONE
+    jitter_s: float = 0.0
+    daily_limit_usd: float = DAILY_LIMIT_USD
+
+    def __post_init__(self) -> None:
+        for name in ("grace_s", "jitter_s", "daily_limit_usd"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+        if self.jitter_s > MAX_JITTER_S:
+            raise ValueError(f"jitter_s must be at most {MAX_JITTER_S:g}, got {self.jitter_s!r}")
+        most = self.objective.limits.max_cost_usd
+        if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
+            raise ValueError("under a limit a day, a tick has a limit of its own that fits in it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """A schedule as the store has it. `due_at` is when its next tick is due, `fires_at` the same
+    with its jitter; None where none comes."""
+
+    id: int
+    uid: str
+    spec: ScheduleSpec
+    status: ScheduleStatus
+    due_at: datetime | None
+    fires_at: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """What became of one tick, decided `decided_at`. `objective_id` is None where it began none, or
+    its objective was deleted."""
+
+    schedule_id: int
+    due_at: datetime
+    outcome: TickOutcome
+    reason: TickReason = TickReason.NONE
+    objective_id: int | None = None
+    decided_at: datetime
+
+    @property
+    def words(self) -> str:
+        """`schedule 3: the tick of 2026-12-01 03:00 UTC fired as objective 12`, or what else became
+        of it."""
+        due = f"schedule {self.schedule_id}: the tick of {self.due_at:%Y-%m-%d %H:%M} UTC"
+        if self.objective_id is not None:
+            return f"{due} fired as objective {self.objective_id}"
+        was = "" if self.outcome is TickOutcome.FIRED else "was "
+        return f"{due} {was}{self.outcome}{f': {self.reason}' if self.reason else ''}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fired:
+    """What `TaskStore.fire_schedules` decided, and how many seconds it is until the next tick; None
+    where none comes by itself."""
+
+    ticks: tuple[Tick, ...] = ()
+    wait_s: float | None = None
+
+
+# -- when
+# --------------------------------------------------------------------------------------------------
+
+
+def next_due(rule: Rule, *, after: datetime) -> datetime | None:
+    """Return the first instant later than `after` at which a tick is due, in UTC; None where none
+    is within fifty years."""
+    if rule.at is not None:
+        return rule.at if rule.at > after else None
+    if rule.every_s:
+        step = timedelta(seconds=rule.every_s)
+        n_passed = max(0, (after - rule.begins_at) // step)
+        return rule.begins_at + (n_passed + 1) * step
+    return _next_of_cron(rule.cron, ZoneInfo(rule.tz), after)
+
+
+def require_cron(expression: str) -> str:
+    """Return the expression with single blanks. Raises `ValueError`, in words, where it cannot be
+    read."""
+    from cronsim import CronSim, CronSimError
+
+    if len(expression) > MAX_CRON_CHARS:
+        raise ValueError(f"an expression has at most {MAX_CRON_CHARS} characters")
+    fields = expression.split()
+    if len(fields) != N_CRON_FIELDS:
+        raise ValueError(
+            f"an expression has five fields (minute hour day month weekday), got {expression!r}"
+        )
+    try:
+        CronSim(expression, _EPOCH)
+    except CronSimError as error:
+        raise ValueError(f"{expression!r} cannot be read: {error}") from error
+    return " ".join(fields)
+
+
+def find_zone(name: str) -> ZoneInfo:
+    """Return the time zone of this name. Raises `ValueError` where there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ValueError(f"there is no time zone {name!r} here") from error
+
+
+def parse_local(text: str, zone: ZoneInfo) -> datetime:
+    """Return the instant that a local time such as `2026-12-01T09:00` is, in UTC; the first of two.
+    Raises `ValueError` where it cannot be read, or does not exist in the zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise ValueError(f"{text!r} is no time such as 2026-12-01T09:00") from error
+    if found.tzinfo is not None:
+        return found.astimezone(UTC)
+    local = found.replace(tzinfo=zone, fold=0)
+    if local.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != found:
+        raise ValueError(f"{text} does not exist in {zone.key}: the clocks go forward there")
+    return local.astimezone(UTC)
+
+
+def _next_of_cron(expression: str, zone: ZoneInfo, after: datetime) -> datetime | None:
+    from cronsim import CronSim
+
+    found = CronSim(expression, after.astimezone(zone))
+    # in a doubled hour it begins with local times whose first coming has passed
+    for _ in range(_MAX_STALE):
+        try:
+            due = next(found).astimezone(UTC)
+        except (StopIteration, OverflowError, ValueError):  # or beyond the last year that there is
+            return None
+        if due > after:
+            return due
+    return None
+
+
+def jittered(spec: ScheduleSpec, uid: str, due_at: datetime) -> datetime:
+    """When the tick fires: up to `jitter_s` after it is due, the same for whoever asks."""
+    if not spec.jitter_s:
+        return due_at
+    digest = hashlib.sha256(f"{uid} {due_at.isoformat()}".encode()).digest()
+    return due_at + timedelta(
+        seconds=round(spec.jitter_s * int.from_bytes(digest[:6], "big") / 2**48, 3)
+    )
+
+
+def day_of(rule: Rule, due_at: datetime) -> tuple[datetime, datetime]:
+    """The beginning and the end of the tick's local day, in UTC."""
+    zone = ZoneInfo(rule.tz)
+    begins = due_at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    ends = begins + timedelta(days=1)  # of the clock on the wall, also where a day has 23 hours
+    return begins.astimezone(UTC), ends.astimezone(UTC)
+
+
+def objective_uid(schedule_uid: str, due_at: datetime) -> str:
+    """The uid of the objective that a tick begins: there can be one only."""
+    return f"{schedule_uid}-{(due_at - _EPOCH) // _MICROSECOND:x}"
+
+
+def schedule_uid(uid: str) -> str:
+    """The uid of the schedule whose tick began the objective of this uid, '' where none did."""
+    before, dash, _ = uid.partition("-")
+    return before if dash else ""
+
+
+# -- what becomes of a tick
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is so when a tick is decided.
+
+    Attributes:
+        fires_at, now: when it was to fire, and when it is decided. is_next_due: the next one is to
+            fire by now as well. is_busy: an earlier one is at work. has_queued: one waits already.
+        left_usd: what is left of the limit a day, None where there is none.
+    """
+
+    status: ScheduleStatus = ScheduleStatus.ACTIVE
+    fires_at: datetime
+    now: datetime
+    is_next_due: bool = False
+    is_busy: bool = False
+    has_queued: bool = False
+    left_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What becomes of a tick, and why."""
+
+    outcome: TickOutcome
+    reason: TickReason = TickReason.NONE
+
+
+def decide(spec: ScheduleSpec, at: Situation) -> Verdict:
+    """Return what becomes of a tick that is due: by the state of its schedule, then the grace, the
+    catch-up, the overlap and the limit a day."""
+    if at.status is ScheduleStatus.PAUSED:
+        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.PAUSED)
+    if at.status is ScheduleStatus.REMOVED:
+        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.REMOVED)
+    is_late = at.now - at.fires_at > timedelta(seconds=spec.grace_s)
+    if is_late and spec.catch_up is CatchUp.NONE:
+        return Verdict(outcome=TickOutcome.MISSED, reason=TickReason.GRACE)
+    if is_late and spec.catch_up is CatchUp.ONE and at.is_next_due:
+        return Verdict(outcome=TickOutcome.COALESCED, reason=TickReason.CATCH_UP)
+    if at.has_queued and spec.overlap is Overlap.QUEUE:
+        return Verdict(outcome=TickOutcome.COALESCED, reason=TickReason.OVERLAP)
+    if at.is_busy and spec.overlap is Overlap.QUEUE:
+        return Verdict(outcome=TickOutcome.QUEUED, reason=TickReason.OVERLAP)
+    if at.is_busy and spec.overlap is Overlap.SKIP:
+        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.OVERLAP)
+    return decide_by_limit(spec, left_usd=at.left_usd)
+
+
+def decide_by_limit(spec: ScheduleSpec, *, left_usd: float | None) -> Verdict:
+    """Return whether a tick that nothing else holds up fires: where what is left of the day covers
+    all that its objective may spend, so that no day costs more than its limit."""
+    if left_usd is not None and round(left_usd, 6) < spec.objective.limits.max_cost_usd:
+        return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.LIMIT)
+    return Verdict(outcome=TickOutcome.FIRED)

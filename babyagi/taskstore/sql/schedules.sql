@@ -1,0 +1,82 @@
+-- Schedules and their ticks.
+
+-- insert_schedule --
+-- Enter an active schedule; returns its id.
+INSERT INTO schedule (uid, spec, policy, due_us, fires_at_us, created_at_us, seal)
+VALUES (:uid, :spec, :policy, :due_us, :fires_at_us, :created_at_us, :seal) RETURNING id;
+
+-- schedule --
+-- One schedule.
+SELECT * FROM schedule WHERE id = :schedule_id;
+
+-- schedules --
+-- Those that are not removed, or all; oldest first.
+SELECT * FROM schedule WHERE status <> 'removed' OR :with_removed = 1 ORDER BY id;
+
+-- due_schedules --
+-- Those of which a tick is to fire by now, the one that waits longest first.
+SELECT * FROM schedule WHERE fires_at_us <= :now_us AND status IN ('active', 'paused') ORDER BY fires_at_us, id;
+
+-- queued_schedules --
+-- Those of which a tick waits, unless they are paused, and nothing of what their last ticks began is at work.
+SELECT * FROM schedule
+ WHERE status IN ('active', 'done') AND id IN (SELECT t.schedule_id FROM tick AS t WHERE t.outcome = 'queued')
+   AND NOT EXISTS (SELECT 1 FROM (SELECT begun.objective_id FROM tick AS begun
+                                   WHERE begun.schedule_id = schedule.id AND begun.objective_id IS NOT NULL
+                                   ORDER BY begun.due_us DESC LIMIT 100) AS newest
+                     JOIN objective AS o ON o.id = newest.objective_id
+                    WHERE o.status <> 'ended' OR o.report IS NULL)
+ ORDER BY id;
+
+-- next_tick --
+-- When the next tick is to fire; NULL where none comes.
+SELECT min(fires_at_us) AS fires_at_us FROM schedule WHERE fires_at_us IS NOT NULL AND status IN ('active', 'paused');
+
+-- is_schedule_busy --
+-- A row when something of what the schedule's last ticks began is at work, or may be again: it has not ended with its report.
+SELECT 1 FROM (SELECT objective_id FROM tick WHERE schedule_id = :schedule_id AND objective_id IS NOT NULL
+                ORDER BY due_us DESC LIMIT 100) AS newest
+  JOIN objective AS o ON o.id = newest.objective_id
+ WHERE o.status <> 'ended' OR o.report IS NULL LIMIT 1;
+
+-- queued_tick --
+-- The tick that waits, if one does.
+SELECT * FROM tick WHERE schedule_id = :schedule_id AND outcome = 'queued' ORDER BY due_us LIMIT 1;
+
+-- ticks_of_day --
+-- What the ticks of some time began: how it stands, and what it has cost.
+SELECT o.id, o.spec, o.status, o.report IS NOT NULL AS has_report, o.cost_microusd
+  FROM tick AS t JOIN objective AS o ON o.id = t.objective_id
+ WHERE t.schedule_id = :schedule_id AND t.due_us >= :from_us AND t.due_us < :until_us AND t.objective_id IS NOT NULL ORDER BY t.due_us;
+
+-- ticks --
+-- The newest ticks, newest first.
+SELECT * FROM tick WHERE schedule_id = :schedule_id ORDER BY due_us DESC LIMIT :limit;
+
+-- tick --
+-- One tick.
+SELECT * FROM tick WHERE schedule_id = :schedule_id AND due_us = :due_us;
+
+-- insert_tick --
+-- A tick is decided; nobody can decide it a second time.
+INSERT INTO tick (schedule_id, due_us, outcome, reason, objective_id, decided_at_us)
+VALUES (:schedule_id, :due_us, :outcome, :reason, :objective_id, :now_us);
+
+-- settle_tick --
+-- A tick that waited is decided.
+UPDATE tick SET outcome = :outcome, reason = :reason, objective_id = :objective_id, decided_at_us = :now_us
+ WHERE schedule_id = :schedule_id AND due_us = :due_us AND outcome = 'queued';
+
+-- set_next_tick --
+-- The tick that was next is decided.
+UPDATE schedule SET due_us = :due_us, fires_at_us = :fires_at_us, status = :status WHERE id = :schedule_id;
+
+-- set_schedule_status --
+-- active, paused, removed.
+UPDATE schedule SET status = :status WHERE id = :schedule_id;
+
+-- every_schedule --
+SELECT * FROM schedule ORDER BY id;
+
+-- every_tick --
+SELECT * FROM tick ORDER BY schedule_id, due_us;

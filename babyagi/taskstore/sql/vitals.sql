@@ -1,0 +1,47 @@
+-- What is measured of the whole store, in a number of queries that does not grow with it.
+
+-- active_objectives --
+-- Every active objective, as the query `objective` has one.
+SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
+       o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
+       o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,
+       o.unconfirmed_tokens, o.unconfirmed_cost_microusd, o.overspent,
+       (SELECT coalesce(sum(h.held_calls), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_calls,
+       (SELECT coalesce(sum(h.held_tokens), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_tokens,
+       (SELECT coalesce(sum(h.held_cost_microusd), 0) FROM step AS h WHERE h.objective_id = o.id AND h.is_held = 1) AS held_cost_microusd,
+       (SELECT coalesce(max(w.lease_us), 0) FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+         WHERE j.objective_id = o.id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS lease_us
+  FROM objective AS o WHERE o.status = 'active' ORDER BY o.id;
+
+-- queues --
+-- The queued tasks of each objective by what holds them up, and since when the oldest of those can run that nothing of their own does.
+SELECT t.objective_id, o.status,
+       sum(CASE WHEN t.blockers > 0 AND t.lack = '' THEN 1 ELSE 0 END) AS n_after,
+       sum(CASE WHEN t.blockers > 0 AND t.lack <> '' THEN 1 ELSE 0 END) AS n_lack,
+       sum(CASE WHEN t.blockers = 0 AND t.not_before_us >= :until_answered_us THEN 1 ELSE 0 END) AS n_asking,
+       sum(CASE WHEN t.blockers = 0 AND t.not_before_us < :until_answered_us AND t.not_before_us > :now_us
+                 AND t.not_before_us - t.delay_us <= :now_us THEN 1 ELSE 0 END) AS n_delayed,
+       sum(CASE WHEN t.blockers = 0 AND (t.not_before_us IS NULL OR NOT (t.not_before_us > :now_us AND t.not_before_us - t.delay_us <= :now_us)
+                 AND t.not_before_us < :until_answered_us) THEN 1 ELSE 0 END) AS n_free,
+       min(CASE WHEN t.blockers = 0 AND (t.not_before_us IS NULL OR NOT (t.not_before_us > :now_us AND t.not_before_us - t.delay_us <= :now_us)
+                 AND t.not_before_us < :until_answered_us)
+                THEN CASE WHEN t.not_before_us > t.created_at_us THEN t.not_before_us ELSE t.created_at_us END END) AS since_us
+  FROM task AS t JOIN objective AS o ON o.id = t.objective_id WHERE t.status = 'queued' GROUP BY t.objective_id, o.status;
+
+-- counted_events --
+-- How often what is counted has happened in each objective, and the last one of each.
+SELECT objective_id, kind, count(*) AS n, max(id) AS last_id FROM event
+ WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available') GROUP BY objective_id, kind;
+
+-- totals --
+-- Numbers of rows by name and two words, and sums.
+SELECT 'objectives' AS name, status AS word, coalesce(stop_reason, '') AS more, count(*) AS n FROM objective GROUP BY status, stop_reason
+UNION ALL SELECT 'owed_reports', '', '', count(*) FROM objective WHERE status = 'ended' AND report IS NULL
+UNION ALL SELECT 'tasks', status, '', CAST(sum(n) AS BIGINT) FROM task_count GROUP BY status
+UNION ALL SELECT 'schedules', status, '', count(*) FROM schedule GROUP BY status
+UNION ALL SELECT 'ticks', outcome, reason, count(*) FROM tick GROUP BY outcome, reason
+UNION ALL SELECT 'calls', '', '', CAST(coalesce(sum(calls), 0) AS BIGINT) FROM objective
+UNION ALL SELECT 'tokens', 'prompt', '', CAST(coalesce(sum(prompt_tokens), 0) AS BIGINT) FROM objective
+UNION ALL SELECT 'tokens', 'completion', '', CAST(coalesce(sum(completion_tokens), 0) AS BIGINT) FROM objective
+UNION ALL SELECT 'cost_microusd', '', '', CAST(coalesce(sum(cost_microusd), 0) AS BIGINT) FROM objective
+UNION ALL SELECT 'perhaps_microusd', '', '', CAST(coalesce(sum(unconfirmed_cost_microusd), 0) AS BIGINT) FROM objective;

@@ -1,0 +1,133 @@
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from babyagi.backends import open_store
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
+from tests.cli import homes
+
+EVERY_HOUR = ("schedule", "add", "Look after the tea", "--every", "1h", "--model", "rehearsal")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    yield tmp_path / "home"
+    close_log()
+
+
+def printed_json(capsys, *line):
+    assert run_guarded([*line, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_schedule_is_added_listed_paused_resumed_and_removed(capsys):
+    added = printed_json(capsys, *EVERY_HOUR, "--grace", "10m", "--overlap", "queue")["schedule"]
+    assert (added["id"], added["status"], added["when"]) == (1, "active", "every 3600 s")
+    assert (added["grace_s"], added["overlap"], added["daily_limit_usd"]) == (600.0, "queue", 5.0)
+    assert printed_json(capsys, "schedule", "list") == [added]
+    assert printed_json(capsys, "schedule", "show", "1") == {
+        "v": 1,
+        "schedule": added,
+        "ticks": [],
+    }
+    for verb, status in (("pause", "paused"), ("resume", "active"), ("remove", "removed")):
+        assert printed_json(capsys, "schedule", verb, "1")["schedule"]["status"] == status
+    assert printed_json(capsys, "schedule", "list") == []
+    assert len(printed_json(capsys, "schedule", "list", "--all")) == 1
+
+
+def test_what_a_person_reads_says_when_what_and_what_to_type(capsys):
+    assert run_guarded(["schedule", "list"]) == 0
+    assert "babyagi schedule add" in capsys.readouterr().out
+    line = ["schedule", "add", "Read the news", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin"]
+    assert run_guarded([*line, "--model", "rehearsal"]) == 0
+    said = capsys.readouterr().out
+    assert "cron 0 9 * * 1-5 Europe/Berlin" in said
+    assert "limit: $5 a day, $1 a tick" in said
+    assert "babyagi worker" in said
+    assert run_guarded(["schedule", "show", "1"]) == 0
+    assert "No tick was due yet." in capsys.readouterr().out
+
+
+def test_ticks_are_shown_with_what_became_of_them(capsys):
+    run_guarded([*EVERY_HOUR])
+
+    async def fire():
+        async with open_store(homes.settings()) as store:
+            await store.register_worker(homes.WORKER, lease_s=60)
+            await store.pause_schedule(1)
+            opened: Any = store
+            database = opened._database
+            clock = database._clock
+            database._clock = lambda: clock().replace(year=clock().year + 1)
+            await store.register_worker(homes.WORKER, lease_s=60)
+            await store.fire_schedules(homes.WORKER.id)
+
+    asyncio.run(fire())
+    capsys.readouterr()
+    assert run_guarded(["schedule", "show", "1", "-n", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("skipped (paused)" in line for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "one of cron, every and at"),
+        (["--every", "1h", "--at", "2999-01-01T09:00"], "one of cron, every and at"),
+        (["--every", "5s"], "at least 60"),
+        (["--every", "soon"], "a time such as"),
+        (["--cron", "0 9 * *"], "five fields"),
+        (["--cron", "0 9 * * *", "--tz", "Mars/Base"], "no time zone"),
+        (["--at", "2026-03-29T02:30", "--tz", "Europe/Berlin"], "does not exist"),
+        (["--at", "2001-01-01T09:00"], "ever due"),
+        (["--every", "1h", "--max-cost", "9"], "none would ever fire"),
+        (["--every", "1h", "--jitter", "3d"], "at most 86400"),
+    ],
+)
+def test_what_is_no_schedule_is_one_clear_error_and_nothing_is_added(more, said, capsys):
+    line = ["schedule", "add", "Look", "--model", "rehearsal", *more]
+    assert run_guarded(line) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "" and said in captured.err
+    assert "babyagi guide schedules" in captured.err
+    assert printed_json(capsys, "schedule", "list") == []
+
+
+def test_a_tick_without_a_limit_of_its_own_has_that_of_the_day(capsys):
+    added = printed_json(capsys, *EVERY_HOUR, "--max-cost", "0", "--daily-limit", "3")["schedule"]
+    assert (added["objective"]["limits"]["max_cost_usd"], added["daily_limit_usd"]) == (3.0, 3.0)
+    added = printed_json(capsys, *EVERY_HOUR, "--max-cost", "9", "--daily-limit", "0")["schedule"]
+    assert (added["objective"]["limits"]["max_cost_usd"], added["daily_limit_usd"]) == (9.0, 0.0)
+
+
+def test_a_limit_a_day_that_cannot_be_held_is_refused_and_the_usual_one_is_left_out(capsys):
+    line = ["schedule", "add", "Look", "--every", "1h", "--model", "no-such-model"]
+    assert run_guarded([*line, "--daily-limit", "3"]) == 2
+    assert "no price is known" in capsys.readouterr().err
+    assert run_guarded(line) == 0
+    captured = capsys.readouterr()
+    assert "no limit of money a day" in captured.err
+    assert "limit: none a day" in captured.out
+
+
+def test_the_folder_of_a_schedule_is_that_of_what_its_ticks_begin(capsys, tmp_path, home):
+    from babyagi.home import remembered_folder
+    from babyagi.schedules import schedule_uid
+
+    (tmp_path / "documents").mkdir()
+    added = printed_json(capsys, *EVERY_HOUR, "--files", "documents")["schedule"]
+    tick_uid = f"{added['uid']}-5f"
+    assert remembered_folder(home, schedule_uid(tick_uid)) == tmp_path / "documents"
+
+
+@pytest.mark.parametrize("verb", ["show", "pause", "resume", "remove"])
+def test_a_schedule_that_is_not_there_is_not_found(verb, capsys):
+    assert run_guarded(["schedule", verb, "7"]) == 8
+    assert "babyagi schedule list" in capsys.readouterr().err

@@ -1,0 +1,99 @@
+import asyncio
+import json
+import logging
+import os
+import signal
+import sys
+
+import pytest
+
+from babyagi.cli.worker_log import RecordFormatter
+from support.processes import environ, start
+
+
+def format_record(message, *arguments, as_json=False, secrets=(), **fields):
+    record = logging.LogRecord("babyagi.events", logging.INFO, "", 0, message, arguments, None)
+    record.created = 1_796_000_000.25
+    for name, value in fields.items():
+        setattr(record, name, value)
+    return RecordFormatter(as_json=as_json, worker="w-1", secrets=secrets).format(record)
+
+
+def test_a_record_is_one_line_of_fields():
+    line = format_record("task %d done", 2, event="task.done", objective_id=1, task_id=2)
+
+    assert line == (
+        "at=2026-11-30T00:53:20.250Z level=info worker=w-1 event=task.done objective_id=1 "
+        'task_id=2 msg="task 2 done"'
+    )
+
+
+def test_a_record_is_an_object_of_json_where_that_is_wanted():
+    line = format_record('a "b"\n\x1b[31m', as_json=True, event="task.failed", task_id=7)
+
+    found = json.loads(line)
+    assert (found["event"], found["task_id"], found.get("logger", "")) == (
+        "task.failed",
+        7,
+        "",
+    )
+    assert "\n" not in line and "\x1b" not in found["msg"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_no_record_forges_another_or_shows_a_key(as_json):
+    line = format_record(
+        "failed: sk-verysecret12345\r\nlevel=error msg=forged\u2028x",
+        as_json=as_json,
+        secrets=["sk-verysecret12345"],
+    )
+
+    assert len(line.splitlines()) == 1
+    assert "verysecret" not in line
+
+
+def test_an_exception_is_said_in_one_line_without_its_traceback():
+    try:
+        raise ValueError("what\nwent wrong")
+    except ValueError:
+        record = logging.LogRecord("babyagi", logging.ERROR, "", 0, "it broke", (), sys.exc_info())
+    line = RecordFormatter(as_json=False, worker="w").format(record)
+
+    assert 'level=error worker=w logger=babyagi msg="it broke: ValueError: what' in line
+    assert len(line.splitlines()) == 1
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("log_format", ["text", "json"])
+async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_standard_error(
+    tmp_path, log_format
+):
+    env = environ(tmp_path / "home", LLM_MODEL="rehearsal", BABYAGI_LOG_FORMAT=log_format)
+    submit = await start("submit", "Learn about the secret tea", "--task", "Look", env=env)
+    assert await submit.wait() == 0
+    await submit.communicate()
+    worker = await start("worker", env=env)
+    lines: list[str] = []
+    assert worker.stderr is not None
+    try:
+        async with asyncio.timeout(60):
+            while not any("report.written" in line for line in lines):
+                lines.append((await worker.stderr.readline()).decode().rstrip("\n"))
+        os.kill(worker.pid, signal.SIGTERM)
+        async with asyncio.timeout(30):
+            out, err = await worker.communicate()
+        lines += err.decode().splitlines()
+    finally:
+        if worker.returncode is None:
+            worker.kill()
+            await worker.wait()
+    assert out == b""
+    kinds = ("task.claimed", "task.recorded", "task.done", "objective.ended", "report.written")
+    if log_format == "json":
+        records = [json.loads(line) for line in lines]
+        found = [record.get("event") for record in records]
+        assert [kind for kind in kinds if found.count(kind) != 1] == []
+        assert all(record["worker"] for record in records)
+    else:
+        assert [kind for kind in kinds if sum(kind in line for line in lines) != 1] == []
+        assert all(line.startswith("at=2") for line in lines)

@@ -1,0 +1,122 @@
+import asyncio
+import logging
+from datetime import timedelta
+
+from babyagi.errors import StoreUnavailableError
+from babyagi.schedules import Overlap, Rule, ScheduleSpec, TickOutcome
+from babyagi.worker.process import MAX_TICK_WAIT_S
+from support.scripted import ScriptedModel
+from support.virtual import VirtualWorld, virtually
+from support.world import START, make_spec
+from tests.test_loop import Script
+from tests.worker.test_process import FlakyStore
+from tests.worker.test_serving import serving_all
+
+
+def make_schedule(*, every_s=3600.0, **fields):
+    rule = Rule(every_s=every_s, begins_at=START)
+    fields = {"daily_limit_usd": 0.0, **fields}
+    return ScheduleSpec(objective=make_spec(), rule=rule, **fields)
+
+
+def make_world(**fields):
+    return VirtualWorld(model=ScriptedModel(Script()), **fields)
+
+
+class CountingStore:
+    """Counts the looks for what is due, and when they were."""
+
+    def __init__(self, store):
+        self._store = store
+        self.looked_at_s = []
+
+    def __getattr__(self, name):
+        return getattr(self._store, name)
+
+    async def fire_schedules(self, worker_id):
+        self.looked_at_s.append(asyncio.get_running_loop().time())
+        return await self._store.fire_schedules(worker_id)
+
+
+@virtually
+async def test_a_worker_for_all_begins_what_is_due_at_its_instant_and_ends_it():
+    world = make_world()
+    schedule = await world.store.add_schedule(make_schedule(), uid="s")
+    async with serving_all(world.open_worker()):
+        await asyncio.sleep(3 * 3600 + 60)
+    ticks = await world.store.ticks(schedule.id, limit=9)
+    assert [tick.outcome for tick in ticks] == [TickOutcome.FIRED] * 3
+    assert all(tick.decided_at - tick.due_at < timedelta(seconds=1) for tick in ticks)
+    for tick in ticks:
+        assert (await world.store.objective(tick.objective_id)).has_report
+
+
+@virtually
+async def test_a_worker_that_waits_looks_seldom_and_is_woken_by_a_commit_of_its_own():
+    world = make_world()
+    world.store = CountingStore(world.store)
+    schedule = await world.store.add_schedule(make_schedule(every_s=86_400.0), uid="s")
+    async with serving_all(world.open_worker()):
+        await asyncio.sleep(3600)
+    assert 0 < len(world.store.looked_at_s) <= 3600 / 5 + 60  # as often as it looks for work
+    assert MAX_TICK_WAIT_S <= 60
+    assert await world.store.ticks(schedule.id, limit=1) == []
+
+
+@virtually
+async def test_a_tick_that_waits_begins_when_the_one_before_it_is_over():
+    world = make_world()
+    schedule = await world.store.add_schedule(
+        make_schedule(every_s=60.0, overlap=Overlap.QUEUE), uid="s"
+    )
+    is_held = asyncio.Event()
+    answer = world.model.complete
+
+    async def complete(prompt, *, role):
+        await is_held.wait()
+        return await answer(prompt, role=role)
+
+    world.model.complete = complete
+    async with serving_all(world.open_worker()):
+        await asyncio.sleep(150)
+        outcomes = [tick.outcome for tick in await world.store.ticks(schedule.id, limit=9)]
+        assert outcomes == [TickOutcome.QUEUED, TickOutcome.FIRED]
+        is_held.set()
+        await asyncio.sleep(20)
+        outcomes = [tick.outcome for tick in await world.store.ticks(schedule.id, limit=9)]
+        assert outcomes == [TickOutcome.FIRED, TickOutcome.FIRED]
+
+
+@virtually
+async def test_a_worker_for_one_objective_fires_nothing():
+    world = make_world()
+    schedule = await world.store.add_schedule(make_schedule(every_s=60.0), uid="s")
+    await asyncio.sleep(90)
+    await world.run()
+    assert await world.store.ticks(schedule.id, limit=9) == []
+
+
+@virtually
+async def test_a_store_that_does_not_answer_delays_a_tick_and_loses_none():
+    world = make_world()
+    schedule = await world.store.add_schedule(make_schedule(every_s=60.0), uid="s")
+    world.store = FlakyStore(
+        world.store, "fire_schedules", StoreUnavailableError("the disk is full"), times=10
+    )
+    async with serving_all(world.open_worker()):
+        await asyncio.sleep(100)
+    (tick,) = await world.store.ticks(schedule.id, limit=9)
+    assert tick.outcome is TickOutcome.FIRED
+
+
+def test_what_became_of_a_tick_is_a_record_of_the_log(caplog):
+    @virtually
+    async def work():
+        world = make_world()
+        await world.store.add_schedule(make_schedule(every_s=60.0), uid="s")
+        async with serving_all(world.open_worker()):
+            await asyncio.sleep(65)
+
+    with caplog.at_level(logging.INFO, logger="babyagi.worker.process"):
+        work()
+    assert "schedule 1: the tick of 2026-01-01 00:01 UTC fired as objective 1" in caplog.text
