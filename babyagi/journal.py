@@ -114,9 +114,27 @@ def _new_secret() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece:
+    """A piece of an answer that a model is writing now: a passing signal, stored nowhere.
+
+    `owner` and `key` are those of the call's step; pieces of one call have both in common.
+    """
+
+    objective_id: int
+    owner: str
+    key: str
+    role: Role
+    text: str
+
+
+OnPiece = Callable[[TextPiece], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
     """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's
-    clock. `new_secret` gives what the marks of prompts are made from where the store has none."""
+    clock. `new_secret` gives what the marks of prompts are made from where the store has none.
+    `on_piece` is told the text of answers as it arrives; without it no model is asked to stream."""
 
     store: TaskStore
     models: Mapping[Role, ChatModel]
@@ -124,6 +142,7 @@ class Backends:
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
     new_secret: Callable[[], str] = _new_secret
+    on_piece: OnPiece | None = None
 
 
 class _Recorded:
@@ -328,7 +347,7 @@ class Journal:
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
-            completion = await self._ask_model(model, prompt, role, timeout_s)
+            completion = await self._ask_model(model, prompt, role, timeout_s, step.key)
         except BabyagiError as error:
             await self._store.abandon_step(
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
@@ -348,13 +367,13 @@ class Journal:
         return Completion.from_json((await self._record(outcome)).output or "")
 
     async def _ask_model(
-        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None
+        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
         """Ask, and note whether the model answers at all; a refusal is an answer."""
         gate, sent_s = self._backends.gate, _now_s()
         try:
             async with asyncio.timeout(timeout_s):
-                completion = await model.complete(prompt, role=role)
+                completion = await self._complete_by(model, prompt, role, key)
         except TimeoutError as error:
             gate.note_silence(model.name, role)
             raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
@@ -366,6 +385,27 @@ class Journal:
             raise
         gate.note_answer(model.name, sent_s=sent_s)
         return completion
+
+    async def _complete_by(
+        self, model: ChatModel, prompt: Prompt, role: Role, key: str
+    ) -> Completion:
+        """Ask the model, and pass each piece of its answer on where somebody listens."""
+        on_piece, fence = self._backends.on_piece, self._fence
+        if on_piece is None:
+            return await model.complete(prompt, role=role)
+
+        def on_text(text: str) -> None:
+            on_piece(
+                TextPiece(
+                    objective_id=fence.objective_id,
+                    owner=fence.owner,
+                    key=key,
+                    role=role,
+                    text=text,
+                )
+            )
+
+        return await model.complete(prompt, role=role, on_text=on_text)
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
         """The prompt with a mark in its fences: the same when the step is replayed, by whomever,

@@ -20,7 +20,7 @@ from babyagi.backends import utc_now
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt
 from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
@@ -107,7 +107,9 @@ class PointedModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return self._model.reserve(prompt)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         self._points.reach("intended")
         completion = await self._model.complete(prompt, role=role)
         self._points.reach("made")

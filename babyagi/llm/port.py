@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Reservation, Role, Usage
+
+OnText = Callable[[str], None]
+"""Is told each piece of an answer's text as it arrives, in order: passing signals, never state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +55,15 @@ class ChatModel(Protocol):
         priced where a price is known."""
         ...
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         """Send the prompt once, retrying only what surely was not billed and is over within
         seconds.
+
+        Args:
+            on_text: is told each piece of the answer's text as it arrives; a model that cannot
+                stream calls it never or once.
 
         Raises:
             ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole
