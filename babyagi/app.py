@@ -48,6 +48,7 @@ from babyagi.journal import Backends, Gate
 from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
+from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
@@ -60,6 +61,7 @@ from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
 from babyagi.settings.fields import (
+    LLAMA_MODEL,
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
     ONNX_EMBEDDING_MODEL,
@@ -161,6 +163,7 @@ class App:
         self._ask_human = ask_human
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
+        self._engine: Engine | None = None
         self._concurrency = settings.concurrency
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
@@ -585,6 +588,8 @@ class App:
             return RehearsalModel()
         if name == "human":
             return self._open_human()
+        if name == LLAMA_MODEL:
+            return LlamaModel(self._open_engine(), temperature=temperature)
         price = self._price(name, self.settings.openai_base_url)
         return OpenAIModel(
             name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price
@@ -600,6 +605,7 @@ class App:
             )
         finally:
             await endpoint.close()
+            await self._close_engine()
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
         """One for each address, so that its circuit breaker is shared by all who ask there."""
@@ -617,6 +623,28 @@ class App:
     async def _close_endpoints(self) -> None:
         while self._endpoint_by_url:
             await self._endpoint_by_url.popitem()[1].close()
+        await self._close_engine()
+
+    def _open_engine(self) -> Engine:
+        """One for this process, whatever asks it; the model is loaded with the first question."""
+        if self._engine is None:
+            settings = self.settings
+            self._engine = Engine(
+                settings.llama_model_path,
+                bounds=EngineBounds(
+                    context_tokens=settings.llama_ctx_max,
+                    n_threads=settings.llama_threads_num,
+                    idle_s=settings.llama_idle_s,
+                    timeout_s=settings.model_timeout_s,
+                ),
+                say=self._tell,
+            )
+        return self._engine
+
+    async def _close_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:
@@ -633,6 +661,8 @@ class App:
             return HashEmbedder()
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
+        if name == LLAMA_MODEL:
+            return LlamaEmbedder(self._open_engine())
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return OpenAIEmbedder(
             name, self._open_endpoint(base_url), price=self._embedding_price(name)

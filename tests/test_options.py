@@ -18,7 +18,7 @@ from babyagi.tools.base import Tool
 OWN = {*OTHER_NAMES, "limits", "new"}
 OF_THE_COMMAND_LINE = (  # a program has no use for them
     "objective cooperative_mode join_existing_objective log_file no_color llama gpt_4 "
-    "enable_command_line_args llama_model_path llama_ctx_max llama_threads_num"
+    "enable_command_line_args"
 ).split()
 NAMES = {
     "AtLimit": AtLimit,

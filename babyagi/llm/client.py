@@ -53,7 +53,7 @@ from babyagi.text import clean
 if TYPE_CHECKING:
     import httpx2
 
-WITHOUT_ENDPOINT = ("human", "rehearsal")
+WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
 
 
 def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:

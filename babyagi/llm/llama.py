@@ -124,16 +124,22 @@ class Engine:
 
     Args:
         say: takes a line before the model is loaded, which says what memory it takes.
+
+    Raises as `require_model_file`.
     """
 
     def __init__(
-        self, path: Path, *, bounds: EngineBounds, say: Callable[[str], None] = lambda _: None
+        self,
+        path: Path | None,
+        *,
+        bounds: EngineBounds,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.file = require_model_file(path)
         trained = self.file.context_tokens or MAX_CONTEXT_TOKENS
         self.context_tokens = min(trained, bounds.context_tokens or MAX_CONTEXT_TOKENS)
         self.timeout_s = bounds.timeout_s
-        self._path = path
+        self._path = path or Path()
         self._bounds = bounds
         self._say = say
         self._turn = asyncio.Lock()

@@ -109,7 +109,9 @@ async def test_nothing_is_loaded_before_the_first_call_and_its_memory_is_said_th
     assert completion.text and completion.model == "llama"
     assert completion.usage.calls == 1 and completion.usage.cost_usd == 0
     assert completion.usage.unconfirmed_tokens == 0
-    assert len(engine.said) == 1 and "MB of memory, with a context of 1,024 tokens" in engine.said[0]
+    assert (
+        len(engine.said) == 1 and "MB of memory, with a context of 1,024 tokens" in engine.said[0]
+    )
 
 
 @needs_model
@@ -166,9 +168,7 @@ async def test_a_prompt_that_does_not_fit_is_refused_before_any_work(engine):
     model, pieces = LlamaModel(engine), []
 
     with pytest.raises(ContextTooLongError) as caught:
-        await model.complete(
-            ask_for("word " * 1500), role=Role.EXECUTION, on_text=pieces.append
-        )
+        await model.complete(ask_for("word " * 1500), role=Role.EXECUTION, on_text=pieces.append)
 
     assert "tokens does not fit the context of 1024" in caught.value.what
     assert not caught.value.may_be_billed and pieces == []
