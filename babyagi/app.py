@@ -515,6 +515,7 @@ class App:
             embedder=embedder,
             gate=gate,
             sleep=asyncio.sleep,
+            max_output_tokens=settings.longest_output_tokens,
         )
         yield Loop(
             backends,

@@ -73,6 +73,8 @@ MAX_REDACTED_CHARS = 4000
 _FOLDERS = re.compile(
     r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
 )  # of this machine; no model needs them
+LATE = "late"  # what is kept below a call for each time that it was cut off at its deadline
+MIN_OUTPUT_TOKENS = 64  # below which no answer is bounded for being late
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
     ContextTooLongError,
@@ -134,7 +136,8 @@ OnPiece = Callable[[TextPiece], None]
 class Backends:
     """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's
     clock. `new_secret` gives what the marks of prompts are made from where the store has none.
-    `on_piece` is told the text of answers as it arrives; without it no model is asked to stream."""
+    `on_piece` is told the text of answers as it arrives; without it no model is asked to stream.
+    `max_output_tokens` bounds every answer; 0: as many as each call asks for."""
 
     store: TaskStore
     models: Mapping[Role, ChatModel]
@@ -143,6 +146,7 @@ class Backends:
     sleep: Callable[[float], Awaitable[None]]
     new_secret: Callable[[], str] = _new_secret
     on_piece: OnPiece | None = None
+    max_output_tokens: int = 0
 
 
 class _Recorded:
@@ -295,6 +299,30 @@ class Journal:
         await self.flush()
         return str(json.loads((await self._record_once(kept)).output or ""))
 
+    async def bound_output(self, path: str, wanted: int) -> int:
+        """See `Calls`. Each time that this call was cut off at its deadline, and each time that one
+        of an earlier try was, halves what is asked for: the same again would be late again."""
+        most = self._backends.max_output_tokens or wanted
+        n_late = len(await self._late_keys(path))
+        return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
+
+    async def _late_keys(self, path: str) -> list[str]:
+        """What is kept of late calls: of this one, and of all in earlier tries."""
+        return [
+            step.key
+            for step in await self._recorded.all()
+            if f"/{LATE}/" in step.key
+            and (
+                step.key.startswith(f"{self._prefix}{path}/{LATE}/")
+                or not step.key.startswith(self._try_prefix)
+            )
+        ]
+
+    async def _note_late(self, path: str) -> None:
+        begins = f"{self._prefix}{path}/{LATE}/"
+        n = sum(key.startswith(begins) for key in await self._late_keys(path))
+        await self.keep(f"{path}/{LATE}/{n + 1}", LATE)
+
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
         Asked for once.
@@ -352,6 +380,8 @@ class Journal:
             await self._store.abandon_step(
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
             )
+            if isinstance(error, OverdueError):
+                await self._note_late(path)
             raise
         self._recorded.asked = (step.key, asked)
         origins = (*prompt.origins, f"model:{completion.model}")

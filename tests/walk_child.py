@@ -95,6 +95,9 @@ class PointedCalls:
     async def keep(self, path: str, word: str) -> str:
         return await self._calls.keep(path, word)
 
+    async def bound_output(self, path: str, wanted: int) -> int:
+        return await self._calls.bound_output(path, wanted)
+
 
 class PointedModel:
     """A model with a point before it is asked and when it has answered."""

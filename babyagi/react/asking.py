@@ -73,6 +73,7 @@ async def ask(
     asker = _Asker(
         calls, path, replace(prompt, schema=None) if prompt.is_schema_late else prompt, role
     )
+    await asker.bound_output()
     fault = ""
     for n in range(MAX_REASKS + 1):
         completion = await asker.complete(n)
@@ -129,6 +130,14 @@ class _Asker:
                 if smaller is None:
                     raise
                 self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
+
+    async def bound_output(self) -> None:
+        """Ask for no longer answer than is allowed; what is bounded so gets no second room."""
+        wanted = self.prompt.max_output_tokens
+        bound = await self._calls.bound_output(self._path, wanted)
+        self.prompt = replace(self.prompt, max_output_tokens=bound)
+        most = await self._calls.bound_output(self._path, 2 * wanted)
+        self._has_more_room = most < 2 * wanted
 
     def feed_back(self, completion: Completion, fault: str) -> None:
         """Add what the model is told. The first time that a reply is cut off it is only given twice

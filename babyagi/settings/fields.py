@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "gpt-6-luna"
 LLAMA_MODEL = "llama"  # runs in this process
+DEFAULT_OUTPUT_TOKENS = 2000
 NO_SECRET = Secret()
 _DIALECTS = ("auto", "chat", "responses")
 _PROTOCOLS = ("auto", "native", "json", "text")
@@ -297,7 +298,7 @@ class ObjectiveFields:
         ),
     )
     max_output_tokens: int = field(
-        default=2000,
+        default=DEFAULT_OUTPUT_TOKENS,
         metadata=declare(
             "BABYAGI_MAX_OUTPUT_TOKENS",
             "The longest answer that is asked for, in tokens.",
@@ -482,6 +483,13 @@ class ObjectiveFields:
             max_cost_usd=self.max_cost_usd,
             max_time_s=self.max_time_s,
         )
+
+    @property
+    def longest_output_tokens(self) -> int:
+        """What no answer is longer than. An answer that was cut off, and a report, may take twice
+        what is asked for; who asks for less than usual gets nothing longer."""
+        is_short = self.max_output_tokens < DEFAULT_OUTPUT_TOKENS
+        return self.max_output_tokens * (1 if is_short else 4)
 
     @property
     def model_by_role(self) -> dict[Role, str]:

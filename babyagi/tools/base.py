@@ -70,6 +70,10 @@ class Calls(Protocol):
         """Keep a word at the path, and return it; the first one that was kept there holds."""
         ...
 
+    async def bound_output(self, path: str, wanted: int) -> int:
+        """Return how many tokens the answer to the call at the path may have, `wanted` at most."""
+        ...
+
 
 Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]
 
