@@ -40,7 +40,7 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.llm.kept import write_prompt
-from babyagi.llm.port import ChatModel, Completion, Embedder
+from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Message, Prompt, seal
 from babyagi.redaction import redact
 from babyagi.tasks import (
@@ -305,6 +305,17 @@ class Journal:
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
+
+    def abilities(self, role: Role) -> Abilities | None:
+        """See `Calls`."""
+        model = self._backends.models[role]
+        return model.abilities if isinstance(model, Adaptive) else None
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        """See `Calls`."""
+        model = self._backends.models[role]
+        if isinstance(model, Adaptive):
+            model.learn(found)
 
     async def _late_keys(self, path: str) -> list[str]:
         """What is kept of late calls: of this one, and of all in earlier tries."""

@@ -20,7 +20,7 @@ from babyagi.backends import utc_now
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.llm.port import Completion, OnText
+from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt
 from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
@@ -97,6 +97,12 @@ class PointedCalls:
 
     async def bound_output(self, path: str, wanted: int) -> int:
         return await self._calls.bound_output(path, wanted)
+
+    def abilities(self, role: Role) -> Abilities | None:
+        return self._calls.abilities(role)
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        self._calls.learn(role, found)
 
 
 class PointedModel:

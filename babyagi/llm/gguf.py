@@ -40,6 +40,7 @@ class ModelFile:
     Attributes:
         name: what its author calls it; the file's name where that is not said.
         n_bytes: of the file. context_tokens: the longest that it was trained for, 0 when unknown.
+        takes_tools: its chat template shows tools to the model.
         n_dimensions: of its vectors, 0 when unknown.
         bytes_per_token: what one token of context takes in memory, 0 when unknown.
     """
@@ -47,6 +48,7 @@ class ModelFile:
     name: str
     n_bytes: int
     context_tokens: int = 0
+    takes_tools: bool = False
     n_dimensions: int = 0
     bytes_per_token: int = 0
 
@@ -86,6 +88,7 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
         name=name if isinstance(name, str) and name else path.stem,
         n_bytes=path.stat().st_size,
         context_tokens=number("context_length"),
+        takes_tools="tools" in str(found.get("tokenizer.chat_template", "")),
         n_dimensions=n_dimensions,
         bytes_per_token=2 * number("block_count") * n_kept_heads * head * BYTES_PER_CELL,
     )

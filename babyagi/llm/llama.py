@@ -34,7 +34,7 @@ from babyagi.llm.client import CHAT
 from babyagi.llm.embeddings import normalize
 from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge
 from babyagi.llm.gguf import ModelFile, read_model_file
-from babyagi.llm.port import Completion, OnText
+from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.llm.reading import RawReply, as_mapping, as_text, build_completion, read_call
 from babyagi.offload import ThreadOffload
@@ -406,6 +406,18 @@ class LlamaModel:
         self.name = NAME
         self._engine = engine
         self._form = Form(temperature=temperature)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            takes_tools=self._engine.file.takes_tools,
+            holds_schema=True,
+            context_tokens=self._engine.context_tokens,
+            counts_tokens=True,
+        )
+
+    def learn(self, found: Abilities) -> None:
+        """Nothing is to be found out."""
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt) + prompt.max_output_tokens

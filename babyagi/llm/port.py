@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Reservation, Role, Usage
@@ -43,6 +43,37 @@ class Completion:
 
 def _fields(noun: Any) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in noun.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a model and the server in front of it are known to do; None and 0 are unknown.
+
+    Attributes:
+        takes_tools: tools in fields of their own reach the model.
+        holds_schema: a reply is held to a JSON Schema.
+        context_tokens: the longest prompt that is read whole.
+        counts_tokens: the server says what a call took.
+        reasons_apart: it reasons in a field of its own, which counts as output.
+    """
+
+    takes_tools: bool | None = None
+    holds_schema: bool | None = None
+    context_tokens: int = 0
+    counts_tokens: bool | None = None
+    reasons_apart: bool | None = None
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """A model whose abilities are found out, not assumed."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def learn(self, found: Abilities) -> None:
+        """Remember what was found out."""
+        ...
 
 
 class ChatModel(Protocol):

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from babyagi.errors import ToolError
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
 from babyagi.tasks import Effect, Fetched, Passage, Role
@@ -72,6 +72,14 @@ class Calls(Protocol):
 
     async def bound_output(self, path: str, wanted: int) -> int:
         """Return how many tokens the answer to the call at the path may have, `wanted` at most."""
+        ...
+
+    def abilities(self, role: Role) -> Abilities | None:
+        """Return what is known of the role's model, None where nothing need be found out."""
+        ...
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        """Remember what was found out about the role's model."""
         ...
 
 
