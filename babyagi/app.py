@@ -33,9 +33,11 @@ from babyagi.home import (
     home_id,
     is_bearer_dead,
     new_worker_id,
+    remember_abilities,
     remember_concurrency,
     remember_folder,
     remember_touch,
+    remembered_abilities,
     remembered_concurrency,
     remembered_folder,
     take_name,
@@ -48,6 +50,12 @@ from babyagi.journal import Backends, Gate
 from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
+from babyagi.llm.learning import (
+    LearningModel,
+    is_known_provider,
+    read_abilities,
+    write_abilities,
+)
 from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
@@ -57,6 +65,7 @@ from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
 from babyagi.react.outputs import OutputType, require_json
+from babyagi.redaction import redact_url
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
@@ -591,9 +600,21 @@ class App:
             return self._open_human()
         if name == LLAMA_MODEL:
             return LlamaModel(self._open_engine(), temperature=temperature)
-        price = self._price(name, self.settings.openai_base_url)
-        return OpenAIModel(
-            name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price
+        base_url = self.settings.openai_base_url
+        model = OpenAIModel(
+            name,
+            endpoint,
+            temperature=temperature,
+            dialect=self.settings.dialect,
+            price=self._price(name, base_url),
+        )
+        if is_known_provider(base_url) or not self.settings.probe:
+            return model
+        home, address = self.settings.home, f"{redact_url(base_url)} {name}"
+        return LearningModel(
+            model,
+            known=read_abilities(remembered_abilities(home, address)),
+            remember=lambda found: remember_abilities(home, address, write_abilities(found)),
         )
 
     @asynccontextmanager

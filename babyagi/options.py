@@ -29,6 +29,7 @@ class SettingOptions(TypedDict, total=False):
     openai_base_url: str
     openai_temperature: float | None
     dialect: Literal["auto", "chat", "responses"]
+    probe: bool
     model_timeout_s: float
     max_output_tokens: int
     price_in: float | None

@@ -288,6 +288,16 @@ class ObjectiveFields:
             untrusted=anything,
         ),
     )
+    probe: bool = field(
+        default=True,
+        metadata=declare(
+            "BABYAGI_PROBE",
+            "Whether a model at an address of your own is first asked two small questions: does it "
+            "take tools, is a reply held to a schema.",
+            parse=parse_switch,
+            untrusted=anything,
+        ),
+    )
     model_timeout_s: float = field(
         default=120.0,
         metadata=declare(
