@@ -52,12 +52,13 @@ from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
 from babyagi.llm.learning import (
     LearningModel,
+    describe,
     is_known_provider,
     read_abilities,
     write_abilities,
 )
 from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
-from babyagi.llm.port import ChatModel, Embedder
+from babyagi.llm.port import Abilities, ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
@@ -65,6 +66,7 @@ from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
 from babyagi.react.outputs import OutputType, require_json
+from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
@@ -108,6 +110,13 @@ if TYPE_CHECKING:
 MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_SHOWN = 8  # results that a further question is sure to be shown
+
+_HOW = {
+    "native": "in fields of their own",
+    HELD: "as JSON that is held to a schema",
+    "json": "as JSON",
+    "text": "in labelled text",
+}
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -610,12 +619,26 @@ class App:
         )
         if is_known_provider(base_url) or not self.settings.probe:
             return model
-        home, address = self.settings.home, f"{redact_url(base_url)} {name}"
-        return LearningModel(
-            model,
-            known=read_abilities(remembered_abilities(home, address)),
-            remember=lambda found: remember_abilities(home, address, write_abilities(found)),
-        )
+        return self._open_learning(model, address_of(name, self.settings))
+
+    def _open_learning(self, model: ChatModel, address: str) -> ChatModel:
+        """The model, with what is remembered of it; the person is told what is known, and what is
+        found out."""
+        home, told = self.settings.home, [""]
+
+        def tell(found: Abilities) -> None:
+            known = describe(found)
+            if known != told[0]:
+                told[0] = known
+                self._tell(f"{address}: {known}; {say_how(found, self.settings)}")
+
+        def remember(found: Abilities) -> None:
+            remember_abilities(home, address, write_abilities(found))
+            tell(found)
+
+        known = read_abilities(remembered_abilities(home, address))
+        tell(known)
+        return LearningModel(model, known=known, remember=remember)
 
     @asynccontextmanager
     async def open_model(self, role: Role) -> AsyncIterator[ChatModel]:
@@ -752,6 +775,17 @@ class App:
                 guide="objectives",
             )
         return Folder(folder)
+
+
+def address_of(model: str, settings: Settings) -> str:
+    """Return what names a model and its server in what is remembered of them."""
+    return f"{model} at {redact_url(settings.openai_base_url)}"
+
+
+def say_how(known: Abilities, settings: Settings) -> str:
+    """Return in words how the model is asked to call tools, by what is known of it."""
+    name = choose_protocol(known) if settings.protocol == AUTO else settings.protocol
+    return f"tools are called {_HOW[name]}"
 
 
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:

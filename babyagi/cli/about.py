@@ -37,6 +37,7 @@ from babyagi.cli.text import (
     safe_line,
 )
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
+from babyagi.home import remembered_abilities
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
@@ -203,7 +204,7 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
-        checks.append(_check_address(settings))
+        checks += [_check_address(settings), *_check_abilities(settings)]
     return [
         *checks,
         *_check_network(settings),
@@ -431,6 +432,21 @@ def _check_address(settings: Settings) -> Check:
             found=f"nobody listens at {host}:{port} ({error.strerror or error})",
             fix=fix,
         )
+
+
+def _check_abilities(settings: Settings) -> list[Check]:
+    """What was found out about the model at an address of one's own, and how `auto` speaks with
+    it."""
+    from babyagi.app import address_of, say_how
+    from babyagi.llm.learning import describe, is_known_provider, read_abilities
+
+    if is_known_provider(settings.openai_base_url):
+        return []
+    address = address_of(settings.llm_model, settings)
+    found = read_abilities(remembered_abilities(settings.home, address))
+    known = describe(found)
+    said = f"{known}; {say_how(found, settings)}" if known else "not asked yet what it can do"
+    return [Check(name="abilities", state=OK, found=said)]
 
 
 def _check_network(settings: Settings) -> list[Check]:

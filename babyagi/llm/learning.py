@@ -66,6 +66,19 @@ def read_abilities(text: str) -> Abilities:
         return Abilities()
 
 
+def describe(found: Abilities) -> str:
+    """Return in words what is known of a model and its server; empty where nothing is."""
+    if found.takes_tools is None:
+        return ""
+    said = ["it takes tools" if found.takes_tools else "it takes no tools"]
+    if found.holds_schema is not None:
+        said.append("holds to a schema" if found.holds_schema else "holds to no schema")
+    said += ["counts no tokens"] if found.counts_tokens is False else []
+    said += ["reasons apart"] if found.reasons_apart else []
+    said += [f"reads {found.context_tokens:,} tokens of a prompt"] if found.context_tokens else []
+    return ", ".join(said)
+
+
 class LearningModel:
     """A `ChatModel` that learns from each reply of another one.
 
