@@ -54,7 +54,7 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
 not_before
 
 # Settings that are read by the names of their fields
-extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_num
+extra_env_files, trust_env_file
 
 # For programs that embed this one
 (

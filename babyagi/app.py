@@ -35,9 +35,11 @@ from babyagi.home import (
     home_id,
     is_bearer_dead,
     new_worker_id,
+    remember_abilities,
     remember_concurrency,
     remember_folder,
     remember_touch,
+    remembered_abilities,
     remembered_concurrency,
     remembered_folder,
     take_name,
@@ -50,7 +52,15 @@ from babyagi.journal import Backends, Gate
 from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
-from babyagi.llm.port import ChatModel, Embedder
+from babyagi.llm.learning import (
+    LearningModel,
+    describe,
+    is_known_provider,
+    read_abilities,
+    write_abilities,
+)
+from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
+from babyagi.llm.port import Abilities, ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Enrich, Loop
@@ -58,6 +68,8 @@ from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
 from babyagi.react.outputs import OutputType, require_json
+from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
+from babyagi.redaction import redact_url
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
@@ -74,6 +86,7 @@ from babyagi.schedules import (
     schedule_uid,
 )
 from babyagi.settings.fields import (
+    LLAMA_MODEL,
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
     ONNX_EMBEDDING_MODEL,
@@ -120,6 +133,13 @@ if TYPE_CHECKING:
 MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_SHOWN = 8  # results that a further question is sure to be shown
+
+_HOW = {
+    "native": "in fields of their own",
+    HELD: "as JSON that is held to a schema",
+    "json": "as JSON",
+    "text": "in labelled text",
+}
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -204,6 +224,7 @@ class App:
         self._ask_human = ask_human
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
+        self._engine: Engine | None = None
         self._concurrency = settings.concurrency
 
     def beside(self, settings: Settings | None = None) -> App:
@@ -615,6 +636,7 @@ class App:
             embedder=embedder,
             gate=gate,
             sleep=asyncio.sleep,
+            max_output_tokens=settings.longest_output_tokens,
         )
         yield Loop(
             backends,
@@ -689,10 +711,38 @@ class App:
             return RehearsalModel()
         if name == "human":
             return self._open_human()
-        price = self._price(name, self.settings.openai_base_url)
-        return OpenAIModel(
-            name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price
+        if name == LLAMA_MODEL:
+            return LlamaModel(self._open_engine(), temperature=temperature)
+        base_url = self.settings.openai_base_url
+        model = OpenAIModel(
+            name,
+            endpoint,
+            temperature=temperature,
+            dialect=self.settings.dialect,
+            price=self._price(name, base_url),
         )
+        if is_known_provider(base_url) or not self.settings.probe:
+            return model
+        return self._open_learning(model, address_of(name, self.settings))
+
+    def _open_learning(self, model: ChatModel, address: str) -> ChatModel:
+        """The model, with what is remembered of it; the person is told what is known, and what is
+        found out."""
+        home, told = self.settings.home, [""]
+
+        def tell(found: Abilities) -> None:
+            known = describe(found)
+            if known != told[0]:
+                told[0] = known
+                self._tell(f"{address}: {known}; {say_how(found, self.settings)}")
+
+        def remember(found: Abilities) -> None:
+            remember_abilities(home, address, write_abilities(found))
+            tell(found)
+
+        known = read_abilities(remembered_abilities(home, address))
+        tell(known)
+        return LearningModel(model, known=known, remember=remember)
 
     @asynccontextmanager
     async def open_model(self, role: Role) -> AsyncIterator[ChatModel]:
@@ -704,6 +754,7 @@ class App:
             )
         finally:
             await endpoint.close()
+            await self._close_engine()
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
         """One for each address, so that its circuit breaker is shared by all who ask there."""
@@ -721,6 +772,28 @@ class App:
     async def _close_endpoints(self) -> None:
         while self._endpoint_by_url:
             await self._endpoint_by_url.popitem()[1].close()
+        await self._close_engine()
+
+    def _open_engine(self) -> Engine:
+        """One for this process, whatever asks it; the model is loaded with the first question."""
+        if self._engine is None:
+            settings = self.settings
+            self._engine = Engine(
+                settings.llama_model_path,
+                bounds=EngineBounds(
+                    context_tokens=settings.llama_ctx_max,
+                    n_threads=settings.llama_threads_num,
+                    idle_s=settings.llama_idle_s,
+                    timeout_s=settings.model_timeout_s,
+                ),
+                say=self._tell,
+            )
+        return self._engine
+
+    async def _close_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:
@@ -737,6 +810,8 @@ class App:
             return HashEmbedder()
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
+        if name == LLAMA_MODEL:
+            return LlamaEmbedder(self._open_engine())
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return OpenAIEmbedder(
             name, self._open_endpoint(base_url), price=self._embedding_price(name)
@@ -819,6 +894,17 @@ class App:
                 guide="objectives",
             )
         return Folder(folder)
+
+
+def address_of(model: str, settings: Settings) -> str:
+    """Return what names a model and its server in what is remembered of them."""
+    return f"{model} at {redact_url(settings.openai_base_url)}"
+
+
+def say_how(known: Abilities, settings: Settings) -> str:
+    """Return in words how the model is asked to call tools, by what is known of it."""
+    name = choose_protocol(known) if settings.protocol == AUTO else settings.protocol
+    return f"tools are called {_HOW[name]}"
 
 
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:

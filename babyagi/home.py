@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import secrets
 import shutil
@@ -166,6 +167,25 @@ def forget(home: Path, uid: str) -> None:
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):
         _write_touched(home, kept)
+
+
+def remember_abilities(home: Path, address: str, text: str) -> None:
+    """Keep what was found out about a model; `address` names its server and the model."""
+    path = _abilities_path(home, address)
+    private.make_folder(path.parent)
+    private.write_file(path, text)
+
+
+def remembered_abilities(home: Path, address: str) -> str:
+    """What was kept, empty where nothing was."""
+    try:
+        return _abilities_path(home, address).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _abilities_path(home: Path, address: str) -> Path:
+    return home / "abilities" / hashlib.sha256(address.encode()).hexdigest()[:24]
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:

@@ -40,7 +40,7 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.llm.kept import write_prompt
-from babyagi.llm.port import ChatModel, Completion, Embedder
+from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Message, Prompt, seal
 from babyagi.redaction import redact
 from babyagi.tasks import (
@@ -83,6 +83,8 @@ MAX_REDACTED_CHARS = 4000
 _FOLDERS = re.compile(
     r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
 )  # of this machine; no model needs them
+LATE = "late"  # what is kept below a call for each time that it was cut off at its deadline
+MIN_OUTPUT_TOKENS = 64  # below which no answer is bounded for being late
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
     ContextTooLongError,
@@ -124,9 +126,28 @@ def _new_secret() -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece:
+    """A piece of an answer that a model is writing now: a passing signal, stored nowhere.
+
+    `owner` and `key` are those of the call's step; pieces of one call have both in common.
+    """
+
+    objective_id: int
+    owner: str
+    key: str
+    role: Role
+    text: str
+
+
+OnPiece = Callable[[TextPiece], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
     """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's
-    clock. `new_secret` gives what the marks of prompts are made from where the store has none."""
+    clock. `new_secret` gives what the marks of prompts are made from where the store has none.
+    `on_piece` is told the text of answers as it arrives; without it no model is asked to stream.
+    `max_output_tokens` bounds every answer; 0: as many as each call asks for."""
 
     store: TaskStore
     models: Mapping[Role, ChatModel]
@@ -134,6 +155,8 @@ class Backends:
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
     new_secret: Callable[[], str] = _new_secret
+    on_piece: OnPiece | None = None
+    max_output_tokens: int = 0
 
 
 class _Recorded:
@@ -286,6 +309,41 @@ class Journal:
         await self.flush()
         return str(json.loads((await self._record_once(kept)).output or ""))
 
+    async def bound_output(self, path: str, wanted: int) -> int:
+        """See `Calls`. Each time that this call was cut off at its deadline, and each time that one
+        of an earlier try was, halves what is asked for: the same again would be late again."""
+        most = self._backends.max_output_tokens or wanted
+        n_late = len(await self._late_keys(path))
+        return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
+
+    def abilities(self, role: Role) -> Abilities | None:
+        """See `Calls`."""
+        model = self._backends.models[role]
+        return model.abilities if isinstance(model, Adaptive) else None
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        """See `Calls`."""
+        model = self._backends.models[role]
+        if isinstance(model, Adaptive):
+            model.learn(found)
+
+    async def _late_keys(self, path: str) -> list[str]:
+        """What is kept of late calls: of this one, and of all in earlier tries."""
+        return [
+            step.key
+            for step in await self._recorded.all()
+            if f"/{LATE}/" in step.key
+            and (
+                step.key.startswith(f"{self._prefix}{path}/{LATE}/")
+                or not step.key.startswith(self._try_prefix)
+            )
+        ]
+
+    async def _note_late(self, path: str) -> None:
+        begins = f"{self._prefix}{path}/{LATE}/"
+        n = sum(key.startswith(begins) for key in await self._late_keys(path))
+        await self.keep(f"{path}/{LATE}/{n + 1}", LATE)
+
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
         Asked for once.
@@ -338,11 +396,13 @@ class Journal:
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
-            completion = await self._ask_model(model, prompt, role, timeout_s)
+            completion = await self._ask_model(model, prompt, role, timeout_s, step.key)
         except BabyagiError as error:
             await self._store.abandon_step(
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
             )
+            if isinstance(error, OverdueError):
+                await self._note_late(path)
             raise
         self._recorded.asked = (step.key, asked)
         origins = (*prompt.origins, f"model:{completion.model}")
@@ -358,13 +418,13 @@ class Journal:
         return Completion.from_json((await self._record(outcome)).output or "")
 
     async def _ask_model(
-        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None
+        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
         """Ask, and note whether the model answers at all; a refusal is an answer."""
         gate, sent_s = self._backends.gate, _now_s()
         try:
             async with asyncio.timeout(timeout_s):
-                completion = await model.complete(prompt, role=role)
+                completion = await self._complete_by(model, prompt, role, key)
         except TimeoutError as error:
             gate.note_silence(model.name, role)
             raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
@@ -376,6 +436,27 @@ class Journal:
             raise
         gate.note_answer(model.name, sent_s=sent_s)
         return completion
+
+    async def _complete_by(
+        self, model: ChatModel, prompt: Prompt, role: Role, key: str
+    ) -> Completion:
+        """Ask the model, and pass each piece of its answer on where somebody listens."""
+        on_piece, fence = self._backends.on_piece, self._fence
+        if on_piece is None:
+            return await model.complete(prompt, role=role)
+
+        def on_text(text: str) -> None:
+            on_piece(
+                TextPiece(
+                    objective_id=fence.objective_id,
+                    owner=fence.owner,
+                    key=key,
+                    role=role,
+                    text=text,
+                )
+            )
+
+        return await model.complete(prompt, role=role, on_text=on_text)
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
         """The prompt with a mark in its fences: the same when the step is replayed, by whomever,

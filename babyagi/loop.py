@@ -866,12 +866,11 @@ class Loop:
         )
         try:
             if excerpts:
-                max_output_tokens = 2 * self._bounds.max_output_tokens
                 answer = await write_answer(
                     objective,
                     excerpts=excerpts,
                     journal=journal,
-                    max_output_tokens=max_output_tokens,
+                    max_output_tokens=2 * self._bounds.max_output_tokens,
                 )
             else:
                 why = "no task was finished"

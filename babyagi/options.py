@@ -30,10 +30,15 @@ class SettingOptions(TypedDict, total=False):
     openai_base_url: str
     openai_temperature: float | None
     dialect: Literal["auto", "chat", "responses"]
+    probe: bool
     model_timeout_s: float
     max_output_tokens: int
     price_in: float | None
     price_out: float | None
+    llama_model_path: str | Path | None
+    llama_ctx_max: int
+    llama_threads_num: int
+    llama_idle_s: float
     max_calls: int
     max_tokens: int
     max_cost_usd: float

@@ -607,6 +607,59 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+CHARS_PER_TOKEN = 3  # of JSON, in the tokenizers that take most
+MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # where a schema sets no bound
+MIN_TEXT_CHARS = 24
+N_FITTINGS = 30
+
+
+def fit_schema(schema: Mapping[str, Any], *, max_tokens: int) -> dict[str, Any]:
+    """Return the schema with bounds on every text and list, so narrow that its longest value is no
+    longer than `max_tokens`, as far as that can be: one item and a few words are always left."""
+    fitted = _bound(schema, 1.0)
+    for n in range(1, N_FITTINGS):
+        if _longest_chars(fitted) <= max_tokens * CHARS_PER_TOKEN:
+            break
+        fitted = _bound(schema, 0.8**n)
+    return fitted
+
+
+def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
+    bounded = dict(schema)
+    kind = schema.get("type")
+    if kind == "string" and "enum" not in schema:
+        most = schema.get("maxLength", MAX_TEXT_CHARS)
+        bounded["maxLength"] = max(min(most, MIN_TEXT_CHARS), int(most * share))
+    if kind == "array":
+        bounded["maxItems"] = max(1, int(schema.get("maxItems", MAX_LIST_ITEMS) * share))
+    if isinstance(schema.get("items"), Mapping):
+        bounded["items"] = _bound(schema["items"], share)
+    if isinstance(schema.get("properties"), Mapping):
+        bounded["properties"] = {
+            name: _bound(one, share) for name, one in schema["properties"].items()
+        }
+    if "anyOf" in schema:
+        bounded["anyOf"] = [_bound(one, share) for one in schema["anyOf"]]
+    return bounded
+
+
+def _longest_chars(schema: Mapping[str, Any]) -> int:
+    """How long the longest value is as JSON, with the blanks that small models put in."""
+    if "enum" in schema or "const" in schema:
+        return max(len(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
+    if "anyOf" in schema:
+        return max(map(_longest_chars, schema["anyOf"]))
+    match schema.get("type"):
+        case "object":
+            fields = schema.get("properties", {}).items()
+            return 4 + sum(len(name) + 12 + _longest_chars(one) for name, one in fields)
+        case "array":
+            return 4 + int(schema["maxItems"]) * (4 + _longest_chars(schema.get("items", {})))
+        case "string":
+            return 2 + int(schema["maxLength"])
+    return 12
+
+
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
     if takes_null(schema):
         return schema

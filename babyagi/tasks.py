@@ -406,8 +406,13 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Whether no language model is asked, but the rehearsal or a person."""
-        return self.spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
+        """Whether no call costs money: the rehearsal is asked, a person, or a model in this
+        process."""
+        return self.spec.model_by_role.get(Role.EXECUTION) in (
+            "rehearsal",
+            "human",
+            "llama",
+        )
 
     @property
     def is_set_aside(self) -> bool:

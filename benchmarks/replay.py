@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from babyagi.errors import ModelUnavailableError
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt
 from babyagi.tasks import Limits, Role
 from support.scripted import ScriptedModel
@@ -33,13 +33,15 @@ class MoodyModel(ScriptedModel):
         super().__init__(self._reply)
         self._chance = chance
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         await asyncio.sleep(self._chance.choice((0.0, 0.1, 0.5, 0.5, 2.0, 40.0)))
         if self._chance.random() < 0.05:
             raise ModelUnavailableError(
                 "away for a moment", may_be_billed=self._chance.random() < 0.5
             )
-        return await super().complete(prompt, role=role)
+        return await super().complete(prompt, role=role, on_text=on_text)
 
     def _reply(self, prompt: Prompt, role: Role) -> str:
         match role:

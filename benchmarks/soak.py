@@ -29,7 +29,7 @@ from itertools import count
 from pathlib import Path
 
 from babyagi.index.hashing import HashEmbedder
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usage
@@ -84,7 +84,9 @@ class EndlessModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         match role:
             case Role.EXECUTION:
                 task = re.findall(r"^\d+: (.*)$", prompt.messages[-1].text, re.MULTILINE)[-1]

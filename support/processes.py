@@ -42,7 +42,7 @@ class Ended:
 def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
     """The whole environment of a process: its home, its server, the program that these tests belong
     to, and nothing of ours."""
-    server = {"OPENAI_BASE_URL": base_url} if base_url else {}
+    server = {"OPENAI_BASE_URL": base_url, "BABYAGI_PROBE": "false"} if base_url else {}
     return {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),

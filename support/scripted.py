@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable
 
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
 from babyagi.loop import PROBE
 from babyagi.tasks import Reservation, Role, Usage
@@ -40,7 +40,9 @@ class ScriptedModel:
             calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens, cost_usd=self._cost_usd
         )
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         self.calls.append((role, prompt))
         answer: object
         if is_probe(prompt) and not self._answers_probes:

@@ -1,5 +1,6 @@
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -16,7 +17,7 @@ from babyagi.errors import (
 )
 from babyagi.inbox import Decision, decide, write_decision
 from babyagi.index.hashing import HashEmbedder
-from babyagi.journal import Backends, Gate, Journal
+from babyagi.journal import Backends, Gate, Journal, TextPiece
 from babyagi.llm.kept import read_prompt
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
@@ -156,9 +157,9 @@ async def test_a_call_is_intended_before_it_is_made():
         states.extend((step.state, step.reservation.calls) for step in steps)
 
     class Looking(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             await look()
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     desk.model = Looking(lambda prompt, role: "x")
     await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
@@ -237,6 +238,33 @@ async def test_the_origins_of_a_step_are_those_of_its_prompt_and_its_model():
     assert step.origins == ("person", "model:scripted")
 
 
+async def test_each_piece_of_an_answer_is_passed_on_with_its_call_and_stored_nowhere():
+    class Streaming(ScriptedModel):
+        async def complete(self, prompt, *, role, on_text=None):
+            for piece in ("an ", "answer"):
+                on_text(piece)
+            return await super().complete(prompt, role=role)
+
+    desk = await open_desk()
+    desk.model = Streaming(lambda prompt, role: "an answer")
+    heard: list[TextPiece] = []
+    journal = desk.open_journal()
+    journal._backends = replace(
+        journal._backends, models={Role.EXECUTION: desk.model}, on_piece=heard.append
+    )
+    n_events = await desk.world.store.last_event_id(desk.claim.task.objective_id)
+
+    await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert [piece.text for piece in heard] == ["an ", "answer"]
+    assert {(piece.owner, piece.key) for piece in heard} == {
+        (desk.claim.fence.owner, "1/execute/1/model")
+    }
+    objective_id = desk.claim.task.objective_id
+    added = await desk.world.store.events(objective_id, after_id=n_events)
+    assert {event.kind for event in added} <= {"step.intended", "step.recorded"}
+
+
 class Watched(ScriptedModel):
     """A model that looks, before it answers, at what of the claim is in the store."""
 
@@ -244,9 +272,9 @@ class Watched(ScriptedModel):
         super().__init__(lambda prompt, role: next(answers))
         self._desk, self.seen = desk, []
 
-    async def complete(self, prompt, *, role):
+    async def complete(self, prompt, *, role, on_text=None):
         self.seen.append(await self._desk.outputs())
-        return await super().complete(prompt, role=role)
+        return await super().complete(prompt, role=role, on_text=on_text)
 
 
 async def ask_twice(journal, desk):
@@ -290,11 +318,11 @@ async def ask_side_by_side(journal, desk):
     release = asyncio.Event()
 
     class Late(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             if len(self.calls) == 0:
                 self.calls.append((role, prompt))
                 await release.wait()
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     desk.model = Late(lambda prompt, role: "an answer")
     journal._backends.models[Role.EXECUTION] = desk.model

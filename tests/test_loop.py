@@ -186,7 +186,7 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
     class Together(ScriptedModel):
         """Two, Three and Four end while the planning from One is under way."""
 
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             if role is Role.EXECUTION and task_of(prompt) not in ("1: Begin", "2: One"):
                 await asyncio.wait_for(is_planning.wait(), 10)
             if system_of(prompt) == "Role: creation agent" and "One" in [
@@ -195,7 +195,7 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
                 is_planning.set()
                 while (await world.store.counts(1))[TaskStatus.RECORDED] < 4:
                     await asyncio.sleep(0)
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     is_planning = asyncio.Event()
     world = World(model=Together(Script(plans)))
@@ -363,12 +363,12 @@ async def test_a_claim_that_the_objective_is_met_is_checked_while_other_tasks_ru
     is_checked = asyncio.Event()
 
     class Checking(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             if system_of(prompt) == "Role: check agent":
                 is_checked.set()
             if role is Role.EXECUTION and task_of(prompt) == "2: Slow":
                 await asyncio.wait_for(is_checked.wait(), 10)
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     world = World(
         model=Checking(Script({"Begin": propose("Slow", "Quick"), "Quick": propose(is_met=True)}))

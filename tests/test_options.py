@@ -19,8 +19,7 @@ from babyagi.tools.base import Tool
 OWN = {*OTHER_NAMES, "limits", "new", "enrich"}
 OF_THE_COMMAND_LINE = (  # a program has no use for them
     "objective cooperative_mode join_existing_objective log_file log_format no_color llama gpt_4 "
-    "enable_command_line_args llama_model_path llama_ctx_max llama_threads_num "
-    "serve_host serve_port serve_names serve_token"
+    "enable_command_line_args serve_host serve_port serve_names serve_token"
 ).split()
 NAMES = {
     "AtLimit": AtLimit,

@@ -20,7 +20,7 @@ from babyagi.backends import utc_now
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt
 from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
@@ -95,6 +95,15 @@ class PointedCalls:
     async def keep(self, path: str, word: str) -> str:
         return await self._calls.keep(path, word)
 
+    async def bound_output(self, path: str, wanted: int) -> int:
+        return await self._calls.bound_output(path, wanted)
+
+    def abilities(self, role: Role) -> Abilities | None:
+        return self._calls.abilities(role)
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        self._calls.learn(role, found)
+
 
 class PointedModel:
     """A model with a point before it is asked and when it has answered."""
@@ -107,7 +116,9 @@ class PointedModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return self._model.reserve(prompt)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         self._points.reach("intended")
         completion = await self._model.complete(prompt, role=role)
         self._points.reach("made")

@@ -34,6 +34,7 @@ from babyagi.tasks import (
 from babyagi.text import disarm, rearm, shorten
 
 MAX_NAME_CHARS = 200
+MAX_ID_CHARS = 20
 MAX_OUTPUT_TOKENS = 2000  # models that reason spend most of it before the first word of the reply
 MAX_REPLY_TASKS = 30  # of a schema, whatever is allowed: a small model fills what it is given
 MAX_LISTED_TOKENS = 800  # of names that share rare words with what is planned
@@ -89,9 +90,10 @@ class Finished:
 def creation_schema(max_tasks: int) -> Mapping[str, Any]:
     """The JSON Schema of a reply, bounded; ids are text in it, because a reference is a number or a
     letter."""
-    text = {"type": "string"}
-    after = {"type": "array", "items": text, "maxItems": 20}
-    task = _object(id=text, name=text, after=after, **{"from": {"type": "integer"}})
+    id_ = {"type": "string", "maxLength": MAX_ID_CHARS}
+    text = {"type": "string", "maxLength": MAX_NAME_CHARS}
+    after = {"type": "array", "items": id_, "maxItems": 20}
+    task = _object(id=id_, name=text, after=after, **{"from": {"type": "integer"}})
     unanswered = _object(task={"type": "integer"}, lacks=text, after=after)
     return _object(
         tasks={"type": "array", "items": task, "maxItems": max_tasks},

@@ -16,9 +16,10 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi.agents import phrases
-from babyagi.text import clean, shorten
+from babyagi.text import clean, rearm, shorten
 
 N_SHINGLE = 5
+MAX_LOOPED_WORDS = 120  # that come again and again
 MIN_ECHOED_WORDS = 12
 
 EMPTY = "The reply is empty: it holds no words that answer the task."
@@ -210,6 +211,12 @@ _FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) fr
 _FENCE_LINE = re.compile(
     r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE
 )
+# what only the program writes: a reply that holds such a line has copied its prompt
+_OWN_FENCE = re.compile(
+    r"<<(?:objective|task|last try|not there|listed tasks|queued tasks|missing parts)"
+    r" [0-9a-f]{8,64} from [\w:]"
+)
+_TOOL_NAMES = ("final_answer", "fail_task")  # of the JSON protocol, in place of what they take
 _QUOTABLE = ("result", "tool", "file", "web", "document")
 _AROUND_TASK = frozenset(
     "task the is to my your number current i was asked will now name a an of ok "
@@ -228,9 +235,22 @@ def _is_loop(text: str) -> bool:
     packed = len(zlib.compress(text.encode("utf-8", "replace"), 6))
     if len(text) >= 400 and packed < 0.05 * len(text.encode("utf-8", "replace")):
         return True
+    if _repeats_its_end(words):
+        return True
     tail = words[len(words) // 4 :]
     shingles = {tuple(tail[at : at + N_SHINGLE]) for at in range(len(tail) - N_SHINGLE + 1)}
     return len(tail) >= 60 and len(shingles) <= len(tail) // 8
+
+
+def _repeats_its_end(words: Sequence[str]) -> bool:
+    """Whether most of the words are the last few of them, three times or more."""
+    for n in range(MIN_ECHOED_WORDS, min(len(words) // 3, MAX_LOOPED_WORDS) + 1):
+        last, n_times = words[-n:], 1
+        while words[-n * (n_times + 1) : -n * n_times] == last:
+            n_times += 1
+        if n_times >= 3 and 2 * n * n_times > len(words):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,6 +299,8 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
 def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
     """Whether the text is nothing but what the model was told: its task, the objective, its
     instructions."""
+    if _OWN_FENCE.search(rearm(text)) or text.strip("`\"' .\n") in _TOOL_NAMES:
+        return True
     own_blocks, own_words = _split_fences(text)
     if own_blocks and not _SYMBOL.search(own_words):
         return not any(block.is_quotable for block in own_blocks)

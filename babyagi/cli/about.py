@@ -37,8 +37,9 @@ from babyagi.cli.text import (
     safe_line,
 )
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
+from babyagi.home import remembered_abilities
 from babyagi.redaction import redact_url
-from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
+from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
 from babyagi.settings.values import Declared, parse_url
 
@@ -204,7 +205,7 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
-        checks.append(_check_address(settings))
+        checks += [_check_address(settings), *_check_abilities(settings)]
     return [
         *checks,
         *_check_network(settings),
@@ -353,6 +354,8 @@ def _check_model(settings: Settings) -> Check:
     name = settings.llm_model
     if name == "rehearsal":
         return Check(name="model", state=OK, found="rehearsal: no language model will be asked")
+    if name == LLAMA_MODEL:
+        return _check_llama(settings)
     if settings.openai_base_url or name == "human":
         return Check(name="model", state=OK, found=name)
     try:
@@ -365,6 +368,30 @@ def _check_model(settings: Settings) -> Check:
             fix="pip install 'httpx2>=2.12'",
         )
     return Check(name="model", state=OK, found=f"{name} at OpenAI")
+
+
+def _check_llama(settings: Settings) -> Check:
+    """Whether the model's file can be loaded into this process, and whether there is room."""
+    from babyagi.llm.llama import Engine, EngineBounds, free_memory_bytes
+
+    bounds = EngineBounds(context_tokens=settings.llama_ctx_max)
+    try:
+        engine = Engine(settings.llama_model_path, bounds=bounds)
+    except SettingsError as error:
+        why = f" ({error.why})" if error.why else ""
+        return Check(name="model", state=FAIL, found=f"{error.what}{why}", fix=error.fix)
+    needed = engine.file.memory_bytes(engine.context_tokens)
+    free = free_memory_bytes()
+    found = (
+        f"{engine.file.name} in this process; it takes about {needed / 1e9:.1f} GB of memory with "
+        f"a context of {engine.context_tokens:,} tokens"
+    )
+    if free is not None and needed > free:
+        fix = "LLAMA_CTX_MAX=N with fewer tokens, or a smaller model"
+        return Check(
+            name="model", state=FAIL, found=f"{found}, and {free / 1e9:.1f} GB are free", fix=fix
+        )
+    return Check(name="model", state=OK, found=found)
 
 
 def _check_key(settings: Settings) -> Check:
@@ -406,6 +433,21 @@ def _check_address(settings: Settings) -> Check:
             found=f"nobody listens at {host}:{port} ({error.strerror or error})",
             fix=fix,
         )
+
+
+def _check_abilities(settings: Settings) -> list[Check]:
+    """What was found out about the model at an address of one's own, and how `auto` speaks with
+    it."""
+    from babyagi.app import address_of, say_how
+    from babyagi.llm.learning import describe, is_known_provider, read_abilities
+
+    if is_known_provider(settings.openai_base_url):
+        return []
+    address = address_of(settings.llm_model, settings)
+    found = read_abilities(remembered_abilities(settings.home, address))
+    known = describe(found)
+    said = f"{known}; {say_how(found, settings)}" if known else "not asked yet what it can do"
+    return [Check(name="abilities", state=OK, found=said)]
 
 
 def _check_network(settings: Settings) -> list[Check]:

@@ -10,7 +10,12 @@ from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError, SettingsError
 from babyagi.net.addresses import is_loopback
 from babyagi.redaction import redact_url
-from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL, Settings
+from babyagi.settings.fields import (
+    LLAMA_MODEL,
+    MODELS_WITHOUT_ENDPOINT,
+    ONNX_EMBEDDING_MODEL,
+    Settings,
+)
 
 OPENAI_HOSTS = ("", "api.openai.com")
 CONNECT_TIMEOUT_S = 2.0
@@ -18,7 +23,7 @@ CONNECT_TIMEOUT_S = 2.0
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
     """Raise `CredentialsError` when a model needs a key and there is none, or needs a person and
-    nobody is there.
+    nobody is there; `SettingsError` when one shall run in this process and cannot.
 
     Args:
         models: the models that will be asked; those of the settings when not given.
@@ -26,6 +31,10 @@ def require_credentials(settings: Settings, models: Iterable[str] | None = None)
     missing = missing_credentials(settings, models)
     if missing is not None:
         raise missing
+    if LLAMA_MODEL in (settings.model_by_role.values() if models is None else models):
+        from babyagi.llm.llama import require_model_file
+
+        require_model_file(settings.llama_model_path)
 
 
 def missing_credentials(

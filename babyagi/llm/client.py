@@ -31,7 +31,7 @@ from babyagi.llm.errors import (
     read_refusal,
     translate,
 )
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, bound_tokens
 from babyagi.llm.reading import (
@@ -53,7 +53,7 @@ from babyagi.text import clean
 if TYPE_CHECKING:
     import httpx2
 
-WITHOUT_ENDPOINT = ("human", "rehearsal")
+WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
 
 
 def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:
@@ -395,7 +395,9 @@ class OpenAIModel:
         cost_usd = self._price.cost_usd(bound, prompt.max_output_tokens) if self._price else 0.0
         return Reservation(calls=1, tokens=bound + prompt.max_output_tokens, cost_usd=cost_usd)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:

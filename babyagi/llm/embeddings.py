@@ -153,7 +153,7 @@ class OpenAIEmbedder:
             raise MalformedReplyError(
                 f"{n_texts} texts were sent, {len(rows)} rows came, or their numbers do not fit"
             )
-        vectors = [_normalize(by_index[str(place)]) for place in range(n_texts)]
+        vectors = [normalize(by_index[str(place)]) for place in range(n_texts)]
         self.dimension = self.dimension or len(vectors[0]) // 4
         if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:
             raise MalformedReplyError(
@@ -201,7 +201,7 @@ def _bound_tokens(batch: Sequence[str]) -> int:
     return sum(bound_text_tokens(text) + 8 for text in batch)
 
 
-def _normalize(vector: Any) -> bytes:
+def normalize(vector: Any) -> bytes:
     """Return the vector at length 1 as little-endian float32."""
     if (
         not isinstance(vector, list)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
@@ -29,7 +29,9 @@ class HumanModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         async with self._turn:
             typed = await self._ask("\n\n".join(message.text for message in prompt.messages))
         text = clean(typed).strip()

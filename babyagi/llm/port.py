@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Reservation, Role, Usage
+
+OnText = Callable[[str], None]
+"""Is told each piece of an answer's text as it arrives, in order: passing signals, never state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,37 @@ def _fields(noun: Any) -> dict[str, Any]:
     return {name: getattr(noun, name) for name in noun.__slots__}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a model and the server in front of it are known to do; None and 0 are unknown.
+
+    Attributes:
+        takes_tools: tools in fields of their own reach the model.
+        holds_schema: a reply is held to a JSON Schema.
+        context_tokens: the longest prompt that is read whole.
+        counts_tokens: the server says what a call took.
+        reasons_apart: it reasons in a field of its own, which counts as output.
+    """
+
+    takes_tools: bool | None = None
+    holds_schema: bool | None = None
+    context_tokens: int = 0
+    counts_tokens: bool | None = None
+    reasons_apart: bool | None = None
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """A model whose abilities are found out, not assumed."""
+
+    @property
+    def abilities(self) -> Abilities: ...
+
+    def learn(self, found: Abilities) -> None:
+        """Remember what was found out."""
+        ...
+
+
 class ChatModel(Protocol):
     """A model that answers. Stateless between calls; safe to call many times at once."""
 
@@ -52,9 +86,15 @@ class ChatModel(Protocol):
         priced where a price is known."""
         ...
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         """Send the prompt once, retrying only what surely was not billed and is over within
         seconds.
+
+        Args:
+            on_text: is told each piece of the answer's text as it arrives; a model that cannot
+                stream calls it never or once.
 
         Raises:
             ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby
 
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import (
     Prompt,
     Speaker,
@@ -92,8 +92,12 @@ class RehearsalModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         text, calls = _respond(prompt)
+        if on_text is not None and text:
+            on_text(text)
         usage = Usage(
             calls=1,
             prompt_tokens=-(-prompt_text_bytes(prompt) // 4),

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 from babyagi.errors import ContextTooLongError, MalformedReplyError, RequestRefusedError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, shrink
+from babyagi.shapes import fit_schema
 from babyagi.tasks import Role, Usage
 from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls
@@ -61,7 +62,8 @@ async def ask(
             model is told.
         takes_cut: whether a text that is cut off every time is better than none. Half a tool call
             or half a JSON never is.
-        prompt: with `is_schema_late` its schema is sent only after a reply that could not be read.
+        prompt: with `is_schema_late` its schema is sent only after a reply that could not be read,
+            unless the model is known to hold to it.
 
     Raises:
         MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice,
@@ -69,10 +71,12 @@ async def ask(
         ContextTooLongError: what may be cut is cut, and the prompt still does not fit.
         Whatever else `Calls.complete` raises.
     """
-    schema = prompt.schema
-    asker = _Asker(
-        calls, path, replace(prompt, schema=None) if prompt.is_schema_late else prompt, role
-    )
+    asker = _Asker(calls, path, prompt, role)
+    await asker.bound_output()
+    schema = asker.prompt.schema
+    known = calls.abilities(role)
+    if prompt.is_schema_late and not (known is not None and known.holds_schema):
+        asker.prompt = replace(asker.prompt, schema=None)
     fault = ""
     for n in range(MAX_REASKS + 1):
         completion = await asker.complete(n)
@@ -130,6 +134,22 @@ class _Asker:
                     raise
                 self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
 
+    async def bound_output(self) -> None:
+        """Ask for no longer answer than is allowed, and of a JSON for none that is cut off by
+        that; what is bounded so gets no second room."""
+        wanted = self.prompt.max_output_tokens
+        bound = await self._calls.bound_output(self._path, wanted)
+        self.prompt = replace(self.prompt, max_output_tokens=bound)
+        most = await self._calls.bound_output(self._path, 2 * wanted)
+        self._has_more_room = most < 2 * wanted
+        if self._has_more_room:
+            self._fit_schema()
+
+    def _fit_schema(self) -> None:
+        if self.prompt.schema is not None:
+            fitting = fit_schema(self.prompt.schema, max_tokens=self.prompt.max_output_tokens)
+            self.prompt = replace(self.prompt, schema=fitting)
+
     def feed_back(self, completion: Completion, fault: str) -> None:
         """Add what the model is told. The first time that a reply is cut off it is only given twice
         the room."""
@@ -137,6 +157,8 @@ class _Asker:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
+        if fault == BE_SHORTER:
+            self._fit_schema()
         said = Message(
             speaker=Speaker.ASSISTANT,
             text=completion.text[:MAX_FED_BACK_CHARS],

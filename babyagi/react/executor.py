@@ -29,8 +29,9 @@ from babyagi.react.calling import (
     outcome_of,
 )
 from babyagi.react.outputs import OutputType
+from babyagi.react.probing import find_abilities
 from babyagi.react.protocols.base import AgentProtocol, Conversation, fill, label_of
-from babyagi.react.protocols.choice import find_protocol
+from babyagi.react.protocols.choice import AUTO, choose_protocol, find_protocol
 from babyagi.react.protocols.json import read_object
 from babyagi.react.steps import (
     Act,
@@ -169,8 +170,9 @@ class Executor:
         tools: what it may use, each with a name of its own that a model can call; with `reflect`,
             wrapped.
         calls: the way to the model and the tools.
-        protocol: one of them, or a name. With `auto` it begins with native tool calling, and goes
-            over to text when the endpoint says that it takes no tools.
+        protocol: one of them, or a name. With `auto` it speaks what works with the model, as far
+            as that is to be found out; else it begins with native tool calling. From that it goes
+            over to text when the endpoint says, or shows, that it takes no tools.
         path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from
             1; `PATH/N/last` for the last question.
         output: what an answer must be; one that is not is asked for again, with what is wrong.
@@ -194,7 +196,8 @@ class Executor:
         self._caller = Caller(
             [with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel
         )
-        self._fallback = find_protocol("text") if protocol == "auto" and tools else None
+        self._fallback = find_protocol("text") if protocol == AUTO and tools else None
+        self._is_open = protocol == AUTO and bool(tools)  # which protocol is spoken
         self._first_of_fallback = 0  # the step from which the fallback is spoken, 0: none
         self._n_shrunk = 0
 
@@ -281,6 +284,7 @@ class Executor:
             MalformedReplyError: no reply could be read, `max_errors` times. Whatever else `ask`
             raises.
         """
+        await self._choose_protocol()
         await self._recall_fallback()
         n = len(steps) + 1
         conversation = self._converse(messages, steps, is_last=is_last)
@@ -326,6 +330,21 @@ class Executor:
     def has_fallen_back(self) -> bool:
         """Whether the endpoint was found to take no tools."""
         return self._first_of_fallback > 0
+
+    async def _choose_protocol(self) -> None:
+        """With `auto`, speak what works with the model, as far as that is to be found out; what was
+        chosen in an earlier claim of the try holds for this one."""
+        known = self._calls.abilities(Role.EXECUTION) if self._is_open else None
+        self._is_open = False
+        if known is None:
+            return
+        path = f"{self._path}/protocol"
+        name = await self._calls.recall(path)
+        if name is None:
+            if known.takes_tools is None:
+                known = await find_abilities(self._calls, f"{self._path}/probe", known)
+            name = await self._calls.keep(path, choose_protocol(known))
+        self.protocol = find_protocol(name)
 
     async def _recall_fallback(self) -> None:
         """What an earlier claim of the try found out holds for this one, so that its replies are

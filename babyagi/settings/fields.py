@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MODEL = "gpt-6-luna"
+LLAMA_MODEL = "llama"  # runs in this process
+DEFAULT_OUTPUT_TOKENS = 2000
 NO_SECRET = Secret()
 _DIALECTS = ("auto", "chat", "responses")
 _PROTOCOLS = ("auto", "native", "json", "text")
@@ -221,7 +223,8 @@ class ObjectiveFields:
         default=DEFAULT_MODEL,
         metadata=declare(
             "LLM_MODEL OPENAI_API_MODEL --model",
-            "The model that is asked; `human` asks you, `rehearsal` needs no key and no network.",
+            "The model that is asked; `human` asks you, `rehearsal` needs no key and no network, "
+            "`llama` runs in this process.",
             metavar="MODEL",
             section="The model",
             untrusted=anything,
@@ -292,6 +295,16 @@ class ObjectiveFields:
             untrusted=anything,
         ),
     )
+    probe: bool = field(
+        default=True,
+        metadata=declare(
+            "BABYAGI_PROBE",
+            "Whether a model at an address of your own is first asked two small questions: does it "
+            "take tools, is a reply held to a schema.",
+            parse=parse_switch,
+            untrusted=anything,
+        ),
+    )
     model_timeout_s: float = field(
         default=120.0,
         metadata=declare(
@@ -302,7 +315,7 @@ class ObjectiveFields:
         ),
     )
     max_output_tokens: int = field(
-        default=2000,
+        default=DEFAULT_OUTPUT_TOKENS,
         metadata=declare(
             "BABYAGI_MAX_OUTPUT_TOKENS",
             "The longest answer that is asked for, in tokens.",
@@ -317,6 +330,53 @@ class ObjectiveFields:
     price_out: float | None = field(
         default=None,
         metadata=_declare_price("BABYAGI_PRICE_OUT", "completion"),
+    )
+    llama_model_path: Path | None = field(
+        default=None,
+        metadata=declare(
+            "LLAMA_MODEL_PATH",
+            f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process.",
+            parse=parse_path,
+            metavar="FILE",
+            section="A model in this process",
+        ),
+    )
+    llama_ctx_max: int = field(
+        default=0,
+        metadata=declare(
+            "LLAMA_CTX_MAX",
+            "Its longest context in tokens; memory is taken for all of it.",
+            parse=whole(0, 10_000_000),
+            default_text="what the model was trained for, 8192 at most",
+            untrusted=anything,
+        ),
+    )
+    llama_threads_num: int = field(
+        default=0,
+        metadata=declare(
+            "LLAMA_THREADS_NUM",
+            "Its threads.",
+            parse=whole(0, 1024),
+            default_text="one for every processor but one",
+            untrusted=anything,
+        ),
+    )
+    llama_idle_s: float = field(
+        default=600.0,
+        metadata=declare(
+            "BABYAGI_LLAMA_IDLE_S",
+            "Seconds without a question after which it is unloaded.",
+            parse=seconds(1, 86_400),
+            untrusted=anything,
+        ),
+    )
+    llama: bool = field(
+        default=False,
+        metadata=declare(
+            "-l --llama",
+            f"A model in this process, as LLM_MODEL={LLAMA_MODEL}.",
+            parse=parse_switch,
+        ),
     )
 
     max_tasks: int = field(
@@ -442,6 +502,13 @@ class ObjectiveFields:
         )
 
     @property
+    def longest_output_tokens(self) -> int:
+        """What no answer is longer than. An answer that was cut off, and a report, may take twice
+        what is asked for; who asks for less than usual gets nothing longer."""
+        is_short = self.max_output_tokens < DEFAULT_OUTPUT_TOKENS
+        return self.max_output_tokens * (1 if is_short else 4)
+
+    @property
     def model_by_role(self) -> dict[Role, str]:
         """The model of every role that asks one; vectors have `effective_embedding_model`."""
         from babyagi.tasks import Role
@@ -456,8 +523,9 @@ class ObjectiveFields:
 
 __all__ = [
     "DEFAULT_MODEL",
+    "LLAMA_MODEL",
     "MODELS_WITHOUT_ENDPOINT",
-    "USE_LLAMA_SERVER",
+    "USE_LLAMA",
     "Settings",
     "declared_fields",
 ]
@@ -465,12 +533,11 @@ __all__ = [
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
 ONNX_EMBEDDING_MODEL = "chroma-onnx"  # fetched, when a person names it
-MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal")
-USE_LLAMA_SERVER = (
-    "models are not loaded into this program; start a llama.cpp server and set "
-    "OPENAI_BASE_URL=http://127.0.0.1:8080/v1"
+MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal", LLAMA_MODEL)
+USE_LLAMA = (
+    "a model of this name is asked at a server, which OPENAI_BASE_URL=http://127.0.0.1:8080/v1 "
+    f"names; one in this process is LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
 )
-_NOT_BUILT = "From the original, not built"
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
 _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
@@ -741,7 +808,8 @@ class Settings(ObjectiveFields):
             "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
             f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and "
             "needs no key and no download, "
-            f"`{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB).",
+            f"`{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
+            f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
             metavar="MODEL",
             default_text=(
                 f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else {LOCAL_EMBEDDING_MODEL}"
@@ -964,37 +1032,6 @@ class Settings(ObjectiveFields):
         ),
     )
 
-    llama_model_path: str = field(
-        default="",
-        metadata=declare(
-            "LLAMA_MODEL_PATH",
-            "A Llama model file.",
-            arrives_later=USE_LLAMA_SERVER,
-            section=_NOT_BUILT,
-            untrusted=anything,
-        ),
-    )
-    llama_ctx_max: str = field(
-        default="",
-        metadata=declare(
-            "LLAMA_CTX_MAX",
-            "Its context length.",
-            arrives_later=USE_LLAMA_SERVER,
-            untrusted=anything,
-        ),
-    )
-    llama_threads_num: str = field(
-        default="",
-        metadata=declare(
-            "LLAMA_THREADS_NUM", "Its threads.", arrives_later=USE_LLAMA_SERVER, untrusted=anything
-        ),
-    )
-    llama: bool = field(
-        default=False,
-        metadata=declare(
-            "-l --llama", "Refused: says how to use a llama.cpp server.", parse=parse_switch
-        ),
-    )
     gpt_4: bool = field(
         default=False,
         metadata=declare(

@@ -21,10 +21,11 @@ from babyagi.net.addresses import host_of, is_here, is_in_clear
 from babyagi.redaction import redact, redact_url
 from babyagi.settings.fields import (
     DEFAULT_MODEL,
+    LLAMA_MODEL,
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
     ONNX_EMBEDDING_MODEL,
-    USE_LLAMA_SERVER,
+    USE_LLAMA,
     Settings,
     declared_fields,
 )
@@ -284,6 +285,8 @@ def load_settings(
     """
     reading = _Reading(flags, environ, cwd)
     values = reading.read(reads_files=reads_files)
+    if values.get("llama"):  # as the original's -l, whatever LLM_MODEL says
+        values = {**values, "llm_model": LLAMA_MODEL}
     sources = {
         name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE
         for name in declared_fields()
@@ -293,7 +296,9 @@ def load_settings(
         cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE
         or reading.must_hold_money(),
         concurrency_is_explicit=sources["concurrency"] != DEFAULT_SOURCE,
-        model_is_explicit=any(sources[name] != DEFAULT_SOURCE for name in _MODEL_FIELDS),
+        model_is_explicit=any(
+            sources[name] != DEFAULT_SOURCE for name in (*_MODEL_FIELDS, "llama")
+        ),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
     if not any(found.is_waiting for found in reading.untrusted):  # what waits may be what is missed
@@ -303,7 +308,7 @@ def load_settings(
     return Loaded(
         settings=settings,
         sources=MappingProxyType(sources),
-        notices=(*_find_notices(settings, reading.given), *reading.ineffective_variables()),
+        notices=(*find_keys_in_clear(settings), *reading.ineffective_variables()),
         untrusted=tuple(reading.untrusted),
         trust_home=reading.trust_home,
     )
@@ -605,28 +610,10 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
             f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: "
             f"--model {DEFAULT_MODEL}"
         )
-    if settings.llama:
-        yield f"-l: {USE_LLAMA_SERVER}"
     for name in _MODEL_FIELDS:
-        if getattr(settings, name).startswith("llama") and not settings.openai_base_url:
-            yield f"{given[name].label}={getattr(settings, name)}: {USE_LLAMA_SERVER}"
-
-
-def _find_notices(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """One line for each thing that is not there yet, with all the settings that ask for it."""
-    names_by_notice: dict[str, list[str]] = {}
-    for name, declared in declared_fields().items():
-        value = getattr(settings, name)
-        if declared.arrives_later and name in given and value != _default_of(name):
-            shown = (
-                f"{declared.label} is set"
-                if declared.is_secret
-                else f"{declared.label}={render_value(value)}"
-            )
-            names_by_notice.setdefault(declared.arrives_later, []).append(shown)
-    for notice, names in names_by_notice.items():
-        yield f"{', '.join(names)}: {notice}"
-    yield from find_keys_in_clear(settings)
+        model = getattr(settings, name)
+        if model.startswith("llama") and model != LLAMA_MODEL and not settings.openai_base_url:
+            yield f"{given[name].label}={model}: {USE_LLAMA}"
 
 
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
@@ -635,6 +622,7 @@ def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     asks_for_vectors = settings.effective_embedding_model not in (
         LOCAL_EMBEDDING_MODEL,
         ONNX_EMBEDDING_MODEL,
+        LLAMA_MODEL,
     )
     asks_the_endpoint = asks_a_model or (asks_for_vectors and not settings.embedding_base_url)
     key, weaviate_key = settings.openai_api_key, settings.weaviate_api_key
@@ -699,11 +687,10 @@ def render_value(value: object) -> str:
 
 
 def _explain(name: str, declared: Declared) -> str:
-    """Help, choices, default and what is not there yet, as one paragraph."""
+    """Help, choices and default, as one paragraph."""
     default = declared.default_text or render_value(_default_of(name)) or "none"
     choices = f" One of {', '.join(declared.choices)}." if declared.choices else ""
-    later = f" Not yet: {declared.arrives_later}." if declared.arrives_later else ""
-    return f"{declared.help}{choices} Default: {default}.{later}"
+    return f"{declared.help}{choices} Default: {default}."
 
 
 def render_env_example() -> str:

@@ -357,7 +357,6 @@ class Declared:
         key_for: of a key: the settings with the addresses that it is sent to, none when that is its
             provider's own. From such a file it is taken when they are the provider's own, on this
             machine, or stand in the same file.
-        arrives_later: what is not built yet, and what happens instead; empty when it all works.
         section: begins a new section of the example file; empty: as the field before.
     """
 
@@ -368,7 +367,6 @@ class Declared:
     metavar: str = "TEXT"
     choices: tuple[str, ...] = ()
     default_text: str = ""
-    arrives_later: str = ""
     section: str = ""
     takes_empty: bool = False
     takes_many: bool = False

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from babyagi.errors import ToolError
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
@@ -82,6 +82,18 @@ class Calls(Protocol):
 
     async def keep(self, path: str, word: str) -> str:
         """Keep a word at the path, and return it; the first one that was kept there holds."""
+        ...
+
+    async def bound_output(self, path: str, wanted: int) -> int:
+        """Return how many tokens the answer to the call at the path may have, `wanted` at most."""
+        ...
+
+    def abilities(self, role: Role) -> Abilities | None:
+        """Return what is known of the role's model, None where nothing need be found out."""
+        ...
+
+    def learn(self, role: Role, found: Abilities) -> None:
+        """Remember what was found out about the role's model."""
         ...
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from babyagi.journal import Gate
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Message, Prompt, bound_tokens
 from babyagi.loop import Bounds, Loop
 from babyagi.settings.fields import Settings
@@ -87,7 +87,9 @@ class CountedModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         reply, usage = self._tally.answer(prompt)
         await asyncio.sleep(self._latency_s)
         reason = "tool_calls" if reply.tool_calls else "stop"

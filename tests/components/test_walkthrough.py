@@ -145,6 +145,9 @@ def mortal(compose, mortal_calls, made):
         def __init__(self, calls):
             self._calls = calls
 
+        def __getattr__(self, name):
+            return getattr(self._calls, name)
+
         async def complete(self, path, prompt, *, role):
             mortal_calls._live()
             return await self._calls.complete(path, prompt, role=role)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 from babyagi.errors import MalformedReplyError, ModelUnavailableError
 from babyagi.index.hashing import HashEmbedder
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Effect, Passage, Reservation, Role, Usage
 from babyagi.taskstore.sql import database as sql_pieces
@@ -168,7 +168,9 @@ class CountingModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return RESERVED
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         text = "\n".join(message.text for message in prompt.messages)
         digest = digest_request(repr(prompt))
         reach(f"before request {role}")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.errors import ModelUnavailableError, StoreUnavailableError
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt
 from babyagi.offload import run_inline
 from babyagi.tasks import Limits, Objective, Reservation, Role, TaskStatus, Usage
@@ -89,7 +89,9 @@ class LateModel:
     def reserve(self, prompt: Prompt) -> Reservation:
         return CALL
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         self.n_asked += 1
         await asyncio.sleep(self._chance.choice((0.1, 0.5, 2.0)))
         if self._chance.random() < self._rate:

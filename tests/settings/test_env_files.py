@@ -23,8 +23,8 @@ from babyagi.settings.values import (
 
 ANY_VALUE = set(
     """objective initial_task instance_name planning llm_model model_execution model_creation model_prioritization model_report
-    openai_temperature dialect protocol concurrency worker_name results_store_name no_color log_format enable_command_line_args
-    llama_model_path llama_ctx_max llama_threads_num""".split()
+    openai_temperature dialect protocol probe concurrency worker_name results_store_name no_color log_format
+    enable_command_line_args llama_ctx_max llama_threads_num llama_idle_s""".split()
 )
 LOWER_LIMITS = set(
     """max_tasks max_calls max_tokens max_cost_usd max_time_s max_failures max_new_tasks max_depth context_tokens max_output_tokens
@@ -47,7 +47,7 @@ WAITS = set(
     files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level extra_env_files trust_env_file
-    llama gpt_4 search_engine search_url searxng_url web_allow mcp tools_from
+    llama llama_model_path gpt_4 search_engine search_url searxng_url web_allow mcp tools_from
     pipeline deepset_cloud_url github_repository github_url
     serve_host serve_port serve_names serve_token""".split()
 )
@@ -133,6 +133,7 @@ HARMFUL = {
     "search_engine": "searxng",
     "search_url": "http://127.0.0.1:9",
     "searxng_url": "http://127.0.0.1:9",
+    "llama_model_path": "m.gguf",
     "web_allow": "10.0.0.0/8",
     "serve_host": "0.0.0.0",
     "serve_port": "80",

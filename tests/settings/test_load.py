@@ -302,15 +302,30 @@ def test_gpt_4_is_refused_with_its_successor(load):
     assert "gpt-6-luna" in fault_of(load, {"gpt_4": True})
 
 
-def test_llama_needs_a_server_and_a_model_of_that_name_on_a_server_is_fine(load):
+def test_llama_is_a_model_in_this_process_and_others_of_that_name_need_a_server(load, tmp_path):
     server = "http://127.0.0.1:8080/v1"
+    file = tmp_path / "m.gguf"
 
-    assert f"OPENAI_BASE_URL={server}" in fault_of(load, {"llama": True})
-    assert f"OPENAI_BASE_URL={server}" in fault_of(load, LLM_MODEL="llama")
+    settings = load({"llama": True}, LLM_MODEL="human", LLAMA_MODEL_PATH=str(file)).settings
+    assert settings.llm_model == "llama" and settings.llama_model_path == file
+    assert settings.model_is_explicit
+    assert load(LLM_MODEL="llama").settings.llm_model == "llama"
+    assert f"OPENAI_BASE_URL={server}" in fault_of(load, LLM_MODEL="llama3.2")
     assert "BABYAGI_MODEL_REPORT=llama3.2" in fault_of(load, BABYAGI_MODEL_REPORT="llama3.2")
     assert (
         load(LLM_MODEL="llama3.2", OPENAI_BASE_URL=server + "/").settings.openai_base_url == server
     )
+
+
+def test_what_a_model_in_this_process_may_take_is_said_in_numbers(load):
+    settings = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8", BABYAGI_LLAMA_IDLE_S="60").settings
+
+    assert (settings.llama_ctx_max, settings.llama_threads_num, settings.llama_idle_s) == (
+        4096,
+        8,
+        60.0,
+    )
+    assert "LLAMA_CTX_MAX" in fault_of(load, LLAMA_CTX_MAX="long")
 
 
 def test_flags_are_refused_where_the_file_forbids_them_and_the_objective_is_not_a_flag(
@@ -329,15 +344,6 @@ def test_settings_that_need_each_other_are_asked_for_together(load):
     )
     assert "BABYAGI_PRICE_OUT" in fault_of(load, BABYAGI_PRICE_IN="0.5")
     assert load(BABYAGI_PRICE_IN="0", BABYAGI_PRICE_OUT="2").settings.price_out == 2.0
-
-
-def test_what_is_not_built_says_so_once(load):
-    loaded = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8")
-
-    assert len(loaded.notices) == 1
-    assert loaded.notices[0].startswith(
-        "LLAMA_CTX_MAX=4096, LLAMA_THREADS_NUM=8: models are not loaded into this program"
-    )
 
 
 @pytest.mark.parametrize(

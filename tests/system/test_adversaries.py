@@ -121,9 +121,9 @@ def test_a_model_that_takes_its_time_ends_at_the_limit_of_time():
     numbers = count(1)
 
     class Slow(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             await world.sleep(90)
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     model = Slow(
         lambda prompt, role: answer_by_role(

@@ -133,10 +133,10 @@ async def test_a_prioritizer_that_takes_for_ever_holds_up_no_task():
     script = make_model("")
 
     class Slow(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             if role is Role.PRIORITIZATION:
                 await gate.wait()
-            completion = await super().complete(prompt, role=role)
+            completion = await super().complete(prompt, role=role, on_text=on_text)
             if role is Role.EXECUTION and len(self.asked(Role.EXECUTION)) == 7:
                 gate.set()  # every task is carried out
             return completion

@@ -54,9 +54,9 @@ class RememberingModel(RehearsalModel):
         super().__init__()
         self.asked: list[Role] = []
 
-    async def complete(self, prompt, *, role):
+    async def complete(self, prompt, *, role, on_text=None):
         self.asked.append(role)
-        return await super().complete(prompt, role=role)
+        return await super().complete(prompt, role=role, on_text=on_text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.app import grant_given
-from babyagi.cli.inbox import gather_request, render_request
+from babyagi.verbs import gather_request, render_request
 from babyagi.inbox import CHANGED, Decision, decide, take_words
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.fields import Settings

@@ -43,8 +43,8 @@ class DeadSilence(CountedModel):
         super().__init__(tally, latency_s=LATENCY_S)
         self._mortal = mortal
 
-    async def complete(self, prompt, *, role):
-        completion = await super().complete(prompt, role=role)
+    async def complete(self, prompt, *, role, on_text=None):
+        completion = await super().complete(prompt, role=role, on_text=on_text)
         if self._mortal.is_dead:
             await asyncio.Event().wait()
         return completion

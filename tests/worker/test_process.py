@@ -24,13 +24,13 @@ class SlowModel(ScriptedModel):
         self._during = during
         self.n_in_flight = self.most_in_flight = 0
 
-    async def complete(self, prompt, *, role):
+    async def complete(self, prompt, *, role, on_text=None):
         self.n_in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.n_in_flight)
         try:
             if role is Role.EXECUTION:
                 await self._during()
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
         finally:
             self.n_in_flight -= 1
 

@@ -155,9 +155,9 @@ def test_two_objectives_share_one_slot_in_turn():
     plans = {"Begin": propose(*NAMES)}
 
     class Slow(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             await asyncio.sleep(1)
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     async def live():
         world = Crew(model=Slow(Script(plans)))
@@ -227,10 +227,10 @@ class SlowModel(ScriptedModel):
     """The execution of `Slow` takes 100 s; the first call for anything that is not `Begin` finds
     the endpoint away."""
 
-    async def complete(self, prompt, *, role):
+    async def complete(self, prompt, *, role, on_text=None):
         if role is Role.EXECUTION and not is_probe(prompt) and task_of(prompt).endswith(": Slow"):
             await asyncio.sleep(100)
-        return await super().complete(prompt, role=role)
+        return await super().complete(prompt, role=role, on_text=on_text)
 
 
 def test_after_an_outage_work_goes_on_beside_a_call_that_hangs_since_before_it():
@@ -338,7 +338,7 @@ def test_an_answer_that_never_ends_is_an_outage_where_nobody_answers_a_small_que
 
 def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work():
     class Hanging(Faulty):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             is_struck = is_probe(prompt) or (
                 role is Role.EXECUTION and not task_of(prompt).endswith(": Begin")
             )
@@ -347,7 +347,7 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
                 raise OverdueError("no answer in 120 s")
             if is_struck and asyncio.get_running_loop().time() < 10:
                 await asyncio.sleep(10)
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     model = Hanging(None, probed="ok")
 
@@ -403,14 +403,14 @@ def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_the_limit_of_time_ends_an_objective_whose_calls_all_hang(concurrency):
     class Stuck(ScriptedModel):
-        async def complete(self, prompt, *, role):
+        async def complete(self, prompt, *, role, on_text=None):
             if (
                 role is Role.EXECUTION
                 and not is_probe(prompt)
                 and not task_of(prompt).endswith(": Begin")
             ):
                 await asyncio.sleep(3000)
-            return await super().complete(prompt, role=role)
+            return await super().complete(prompt, role=role, on_text=on_text)
 
     async def live():
         world = VirtualWorld(

@@ -57,9 +57,9 @@ class AwayIndex(BuiltinIndex):
 class SlowModel(ScriptedModel):
     """Takes 20 s for each call."""
 
-    async def complete(self, prompt, *, role):
+    async def complete(self, prompt, *, role, on_text=None):
         await asyncio.sleep(20.0)
-        return await super().complete(prompt, role=role)
+        return await super().complete(prompt, role=role, on_text=on_text)
 
 
 async def said_of(world, objective):

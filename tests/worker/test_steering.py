@@ -12,8 +12,8 @@ def make_world(on_first, **fields):
     world = World(concurrency=1, **fields)
 
     class Interrupted(ScriptedModel):
-        async def complete(self, prompt, *, role):
-            completion = await super().complete(prompt, role=role)
+        async def complete(self, prompt, *, role, on_text=None):
+            completion = await super().complete(prompt, role=role, on_text=on_text)
             if role is Role.EXECUTION and len(self.asked(Role.EXECUTION)) == 1:
                 await on_first()
             return completion

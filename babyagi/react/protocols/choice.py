@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from babyagi.llm.port import Abilities
 from babyagi.react.protocols.base import AgentProtocol
-from babyagi.react.protocols.json import JSON
+from babyagi.react.protocols.json import HELD_JSON, JSON
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import text_protocol
 
 AUTO = "auto"
 PROTOCOL_NAMES = (AUTO, "native", "json", "text")
+HELD = "json with a schema"  # what `auto` may choose beside the named ones
+
+
+def choose_protocol(known: Abilities) -> str:
+    """Return the protocol that works with what is known of a model: tools in fields of their own,
+    else JSON that is held to a schema, else labelled text."""
+    if known.takes_tools:
+        return "native"
+    return HELD if known.holds_schema else "text"
 
 
 def find_protocol(name: str) -> AgentProtocol:
@@ -22,6 +32,8 @@ def find_protocol(name: str) -> AgentProtocol:
             return NATIVE
         case "json":
             return JSON
+        case "json with a schema":
+            return HELD_JSON
         case "text":
             return text_protocol()
     raise ValueError(f"there is no protocol {name!r}; there are: {', '.join(PROTOCOL_NAMES)}")

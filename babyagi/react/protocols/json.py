@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
@@ -30,6 +31,7 @@ from babyagi.react.protocols.base import (
     origins_of,
 )
 from babyagi.react.steps import Act, AgentDecision, Fail, Finish
+from babyagi.shapes import MAX_TEXT_CHARS, fit_schema
 from babyagi.tools.base import DECODER, Tool
 
 FINAL_ANSWER = "final_answer"
@@ -39,6 +41,8 @@ EXPECTED = (
     'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
 )
 
+MAX_THOUGHT_CHARS = 200
+MAX_STEP_TOKENS = 2000
 _WRAPPERS = frozenset(  # names that say nothing of what they hold
     "answer final_answer output result response text content message value input tool_input "
     "reason".split()
@@ -220,4 +224,32 @@ def _read_begun_answer(text: str) -> str:
     return as_text(found.get("tool_input")).strip() if is_answer else ""
 
 
+def _render_held(conversation: Conversation) -> Prompt:
+    """The same request, with the schema of a reply for an endpoint that holds a model to one."""
+    return replace(
+        render(conversation), schema_name="step", schema=_step_schema(conversation.tools)
+    )
+
+
+def _step_schema(tools: Sequence[Tool]) -> dict[str, Any]:
+    """The JSON Schema of one step: a call of one of the tools, or one of the two ends."""
+    text = {"type": "string", "maxLength": MAX_TEXT_CHARS}
+    inputs = {tool.name: dict(tool.parameters) for tool in tools}
+    steps = [
+        {
+            "type": "object",
+            "properties": {
+                "thought": {"type": "string", "maxLength": MAX_THOUGHT_CHARS},
+                "tool": {"const": name},
+                "tool_input": given,
+            },
+            "required": ["thought", "tool", "tool_input"],
+            "additionalProperties": False,
+        }
+        for name, given in {**inputs, FINAL_ANSWER: text, FAIL_TASK: text}.items()
+    ]
+    return fit_schema({"anyOf": steps}, max_tokens=MAX_STEP_TOKENS)
+
+
 JSON = AgentProtocol(name="json", render=render, parse=parse)
+HELD_JSON = AgentProtocol(name="json", render=_render_held, parse=parse)

@@ -1,0 +1,196 @@
+"""A model at an address that is no known provider's: what it can do is learnt from its replies, and
+remembered by address and model.
+
+How many tokens the server counts tells most: tools that it drops count nothing, and of a prompt
+that it cuts only the rest counts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from babyagi.errors import ContextTooLongError, ToolsUnsupportedError
+from babyagi.llm.port import Abilities, ChatModel, Completion, OnText
+from babyagi.llm.prompt import TEMPLATE_TOKENS, Prompt, prompt_text_bytes
+from babyagi.tasks import Reservation, Role
+
+KNOWN_PROVIDERS = (
+    "openai.com",
+    "azure.com",
+    "anthropic.com",
+    "googleapis.com",
+    "mistral.ai",
+    "groq.com",
+    "together.xyz",
+    "together.ai",
+    "openrouter.ai",
+    "deepseek.com",
+    "x.ai",
+    "fireworks.ai",
+    "perplexity.ai",
+    "cerebras.ai",
+    "cohere.com",
+    "nvidia.com",
+)
+MIN_MEASURED_BYTES = 500  # of a prompt, from which on its tokens tell how dense they are
+MAX_BYTES_PER_TOKEN = 8  # no tokenizer takes fewer tokens of a text of many words
+SURELY_LESS = 0.7  # of the tokens that a prompt must have, below which some of it was not read
+MIN_TOOL_SHARE = 0.4  # of a prompt, below which missing tools do not show
+MIN_HIDDEN_TOKENS = 32
+
+
+def is_known_provider(base_url: str) -> bool:
+    """Whether the address is one of those that take tools; an empty one is OpenAI's."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:
+        return False
+    return not base_url or any(
+        host == known or host.endswith(f".{known}") for known in KNOWN_PROVIDERS
+    )
+
+
+def write_abilities(found: Abilities) -> str:
+    return json.dumps(asdict(found))
+
+
+def read_abilities(text: str) -> Abilities:
+    """Return what was written; nothing is known where that cannot be read."""
+    try:
+        return Abilities(**json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        return Abilities()
+
+
+def describe(found: Abilities) -> str:
+    """Return in words what is known of a model and its server; empty where nothing is."""
+    if found.takes_tools is None:
+        return ""
+    said = ["it takes tools" if found.takes_tools else "it takes no tools"]
+    if found.holds_schema is not None:
+        said.append("holds to a schema" if found.holds_schema else "holds to no schema")
+    said += ["counts no tokens"] if found.counts_tokens is False else []
+    said += ["reasons apart"] if found.reasons_apart else []
+    said += [f"reads {found.context_tokens:,} tokens of a prompt"] if found.context_tokens else []
+    return ", ".join(said)
+
+
+class LearningModel:
+    """A `ChatModel` that learns from each reply of another one.
+
+    Args:
+        known: what was remembered. remember: keeps what has been learnt.
+    """
+
+    def __init__(
+        self, inner: ChatModel, *, known: Abilities, remember: Callable[[Abilities], Any]
+    ) -> None:
+        self.name = inner.name
+        self._inner = inner
+        self._known = known
+        self._remember = remember
+        self._density: float | None = None  # the least tokens per byte that were counted
+
+    @property
+    def abilities(self) -> Abilities:
+        return self._known
+
+    def learn(self, found: Abilities) -> None:
+        if found != self._known:
+            self._known = found
+            self._remember(found)
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        return self._inner.reserve(prompt)
+
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
+        self._check_context(prompt)
+        try:
+            completion = await self._inner.complete(prompt, role=role, on_text=on_text)
+        except ToolsUnsupportedError:
+            self.learn(replace(self._known, takes_tools=False))
+            raise
+        self._look_at(prompt, completion)
+        return completion
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    # -- details
+    # ----------------------------------------------------------------------------------------------
+
+    def _check_context(self, prompt: Prompt) -> None:
+        """Raises `ContextTooLongError` for a prompt that the server would cut."""
+        density = self._density or 1 / MAX_BYTES_PER_TOKEN
+        n_tokens = int(prompt_text_bytes(prompt) * density)
+        if 0 < self._known.context_tokens < n_tokens:
+            raise self._too_long(n_tokens, may_be_billed=False)
+
+    def _look_at(self, prompt: Prompt, completion: Completion) -> None:
+        """Learn from a reply.
+
+        Raises:
+            ToolsUnsupportedError: the tools did not reach the model. ContextTooLongError: the
+            server has cut the prompt. What came counts as spent.
+        """
+        usage = completion.usage
+        counts = not usage.unconfirmed_tokens
+        self.learn(
+            replace(
+                self._known,
+                counts_tokens=counts,
+                reasons_apart=self._known.reasons_apart or _has_hidden(completion),
+            )
+        )
+        if not counts:
+            return
+        if prompt.tools and self._known.takes_tools and self._lacks_tools(prompt, completion):
+            self.learn(replace(self._known, takes_tools=False))
+            raise ToolsUnsupportedError(
+                f"{self.name} is not shown its tools any more",
+                why="the server counts fewer tokens than they are",
+                fix="start the server with tool calling on",
+                guide="models",
+                may_be_billed=True,
+            )
+        n_bytes = prompt_text_bytes(prompt)
+        least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
+        # tools that nobody takes are no part of the prompt
+        if usage.prompt_tokens < least and not (prompt.tools and not self._known.takes_tools):
+            self.learn(replace(self._known, context_tokens=usage.prompt_tokens))
+            raise self._too_long(int(least), may_be_billed=True)
+        if n_bytes >= MIN_MEASURED_BYTES and (not prompt.tools or self._known.takes_tools):
+            found = max(usage.prompt_tokens - TEMPLATE_TOKENS, 1) / n_bytes
+            self._density = min(self._density or found, found)
+
+    def _lacks_tools(self, prompt: Prompt, completion: Completion) -> bool:
+        if self._density is None or completion.tool_calls:
+            return False
+        n_bytes = prompt_text_bytes(prompt)
+        tool_bytes = n_bytes - prompt_text_bytes(replace(prompt, tools=()))
+        least = self._density * (n_bytes - SURELY_LESS * tool_bytes)
+        return tool_bytes >= MIN_TOOL_SHARE * n_bytes and completion.usage.prompt_tokens < least
+
+    def _too_long(self, n_tokens: int, *, may_be_billed: bool) -> ContextTooLongError:
+        return ContextTooLongError(
+            f"a prompt of at least {n_tokens} tokens does not fit the context of {self.name}",
+            why=f"the server reads {self._known.context_tokens} tokens of a prompt",
+            fix="start the server with a longer context, or lower BABYAGI_CONTEXT_TOKENS",
+            guide="models",
+            may_be_billed=may_be_billed,
+        )
+
+
+def _has_hidden(completion: Completion) -> bool | None:
+    """Whether the model wrote more than can be seen, None where that is not clear."""
+    seen = len(completion.text.encode()) + sum(
+        len(call.name + call.arguments) for call in completion.tool_calls
+    )
+    is_more = completion.usage.completion_tokens > seen + MIN_HIDDEN_TOKENS
+    return True if is_more and not completion.usage.unconfirmed_tokens else None

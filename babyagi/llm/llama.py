@@ -1,0 +1,526 @@
+"""A model in this process: llama.cpp's engine on a GGUF file, one for all who ask it.
+
+It is loaded with the first call and unloaded when nothing was asked for a while. Tokens are counted
+by the model's own tokenizer before any work. A call that is cancelled stops with the next token, or
+with the next `BATCH_TOKENS` of its prompt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    IndexUnavailableError,
+    ModelUnavailableError,
+    OverdueError,
+    SettingsError,
+    ToolsUnsupportedError,
+)
+from babyagi.llm.client import CHAT
+from babyagi.llm.embeddings import normalize
+from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge
+from babyagi.llm.gguf import ModelFile, read_model_file
+from babyagi.llm.port import Abilities, Completion, OnText
+from babyagi.llm.prompt import Prompt, bound_tokens
+from babyagi.llm.reading import RawReply, as_mapping, as_text, build_completion, read_call
+from babyagi.offload import ThreadOffload
+from babyagi.tasks import Reservation, Role, Usage
+from babyagi.text import clean
+
+NAME = "llama"
+MAX_CONTEXT_TOKENS = 8192  # where nobody says how long; a longer one takes memory from the start
+BATCH_TOKENS = 256  # of a prompt that are worked on at once
+MAX_EMBEDDED_CHARS = 2000  # of a text; its first tokens up to `BATCH_TOKENS` count
+MIN_ROOM_TOKENS = 64  # for an answer, below which a prompt is called too long
+MEMINFO = Path("/proc/meminfo")
+CGROUP = Path("/sys/fs/cgroup")
+CALL_TIMEOUT_S = 60.0  # of a tokenizer's answer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineBounds:
+    """What an engine may take.
+
+    Attributes:
+        context_tokens: at most; 0: as many as the model was trained for, `MAX_CONTEXT_TOKENS` at
+            most.
+        n_threads: 0: one for every processor but one.
+        idle_s: after how many seconds without a question it is unloaded.
+        timeout_s: of one answer, counted from when its turn has come.
+    """
+
+    context_tokens: int = 0
+    n_threads: int = 0
+    idle_s: float = 600.0
+    timeout_s: float = 120.0
+
+
+def require_model_file(path: Path | None) -> ModelFile:
+    """Return what the model's file says of itself.
+
+    Raises:
+        SettingsError: the engine is not installed, or there is no such file, or it is no model.
+    """
+    if find_spec("xllamacpp") is None:
+        raise SettingsError(
+            "LLM_MODEL=llama needs llama.cpp's engine, and xllamacpp is missing",
+            fix="pip install 'babyagi-daemon[llama]'",
+            guide="models",
+        )
+    if path is None:
+        raise SettingsError(
+            "LLM_MODEL=llama needs the file of a model",
+            why="LLAMA_MODEL_PATH is not set",
+            fix="LLAMA_MODEL_PATH=FILE.gguf",
+            guide="models",
+        )
+    try:
+        return read_model_file(path)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SettingsError(
+            f"LLAMA_MODEL_PATH={path} is no model that can be loaded",
+            why=why,
+            fix="LLAMA_MODEL_PATH=FILE.gguf, with the file of a model",
+            guide="models",
+        ) from error
+
+
+def free_memory_bytes() -> int | None:
+    """Return how much memory this process may still take, None where the system does not say."""
+    free = []
+    with suppress(OSError, ValueError, IndexError):
+        lines = MEMINFO.read_text(encoding="ascii").splitlines()
+        said = next(line for line in [*lines, ""] if line.startswith("MemAvailable:") or not line)
+        free.append(int(said.split()[1]) * 1024)
+    with suppress(OSError, ValueError):  # "max" is no number: no limit
+        most = int((CGROUP / "memory.max").read_text(encoding="ascii"))
+        free.append(most - int((CGROUP / "memory.current").read_text(encoding="ascii")))
+    return min(free, default=None)
+
+
+# -- the engine
+# --------------------------------------------------------------------------------------------------
+
+
+class Engine:
+    """llama.cpp on one file; those who ask take turns.
+
+    Args:
+        say: takes a line before the model is loaded, which says what memory it takes.
+
+    Raises as `require_model_file`.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        bounds: EngineBounds,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.file = require_model_file(path)
+        trained = self.file.context_tokens or MAX_CONTEXT_TOKENS
+        self.context_tokens = min(trained, bounds.context_tokens or MAX_CONTEXT_TOKENS)
+        self.timeout_s = bounds.timeout_s
+        self._path = path or Path()
+        self._bounds = bounds
+        self._say = say
+        self._turn = asyncio.Lock()
+        self._offload: ThreadOffload | None = None
+        self._server: _Server | None = None
+        self._unloading: asyncio.TimerHandle | None = None
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._server is not None
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Turn]:
+        """Wait until nobody else asks, load the model if it is not, and unload it when nobody asks
+        again within `idle_s`.
+
+        Raises:
+            ModelUnavailableError: the memory is not there, or it cannot be loaded.
+        """
+        async with self._turn:
+            if self._unloading is not None:
+                self._unloading.cancel()
+            if self._offload is None:
+                self._offload = ThreadOffload(name=NAME)
+            try:
+                if self._server is None:
+                    self._check_memory()
+                    self._server = await _finish(self._offload(self._load), lambda: None)
+                yield Turn(server=self._server, offload=self._offload)
+            finally:
+                loop = asyncio.get_running_loop()
+                self._unloading = loop.call_later(self._bounds.idle_s, self._unload)
+
+    async def close(self) -> None:
+        """Unload it; another turn loads it again."""
+        async with self._turn:
+            if self._unloading is not None:
+                self._unloading.cancel()
+            self._unload()
+            if self._offload is not None:
+                self._offload.close()
+                self._offload = None
+
+    def _unload(self) -> None:
+        self._server = None
+
+    def _check_memory(self) -> None:
+        needed, free = self.file.memory_bytes(self.context_tokens), free_memory_bytes()
+        said = f"{self.file.name} takes about {_say_bytes(needed)} of memory"
+        if free is not None and needed > free:
+            raise ModelUnavailableError(
+                f"{said}, and {_say_bytes(free)} are free",
+                why=f"with a context of {self.context_tokens} tokens",
+                fix="LLAMA_CTX_MAX=N with fewer tokens, a smaller model, or more memory",
+            )
+        self._say(
+            f"{said}, with a context of {self.context_tokens:,} tokens; it is loaded now"
+            + (f", {_say_bytes(free)} are free" if free is not None else "")
+        )
+
+    def _load(self) -> _Server:
+        n_threads = self._bounds.n_threads or max(1, (os.cpu_count() or 2) - 1)
+        return _Server(self._path, context_tokens=self.context_tokens, n_threads=n_threads)
+
+
+def _say_bytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """The engine, as long as nobody else asks it."""
+
+    server: _Server
+    offload: ThreadOffload
+
+    async def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
+        """Return how many tokens the request is, and whether the model is shown the tools."""
+        return await _finish(
+            self.offload(partial(self.server.measure, messages, tools)), lambda: None
+        )
+
+    async def chat(
+        self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        """Give each chunk of the answer to `on_chunk`, in this loop. Cancelled, it comes back when
+        the engine has stopped."""
+        loop, stopped = asyncio.get_running_loop(), threading.Event()
+
+        def take(chunk: Mapping[str, Any]) -> bool:
+            if not stopped.is_set():
+                loop.call_soon_threadsafe(on_chunk, chunk)
+            return stopped.is_set()
+
+        await _finish(self.offload(partial(self.server.chat, request, take)), stopped.set)
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return await _finish(self.offload(partial(self.server.embed, texts)), lambda: None)
+
+
+async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
+    """Return what the work returns. Cancelled, it is told to stop, and waited for: a thread cannot
+    be left behind with the engine."""
+    running = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        stop()
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        if not running.cancelled():
+            running.exception()  # nobody asks for it any more
+        raise
+
+
+class _Server:
+    """The loaded engine, for one thread.
+
+    It listens on a port of this machine, which only who knows a key of this process can use: the
+    tokenizer is asked there.
+    """
+
+    def __init__(self, path: Path, *, context_tokens: int, n_threads: int) -> None:
+        import xllamacpp
+
+        self._key = os.urandom(16).hex()
+        given = xllamacpp.CommonParams()
+        given.model.path = str(path)
+        given.api_keys = [self._key]
+        given.ui = given.endpoint_slots = given.fit_params = False
+        given.verbosity = -1
+        given.n_ctx, given.n_parallel = context_tokens, 1
+        given.n_batch = given.n_ubatch = BATCH_TOKENS
+        given.cpuparams.n_threads = given.cpuparams_batch.n_threads = n_threads
+        given.cache_ram_mib = 0  # else it keeps gigabytes of what was asked before
+        given.embedding = True
+        given.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        try:
+            self._engine = xllamacpp.Server(given)
+        except RuntimeError as error:
+            raise ModelUnavailableError(
+                f"{path} could not be loaded",
+                why=str(error),
+                fix="LLAMA_MODEL_PATH=FILE.gguf with a whole model that llama.cpp knows",
+            ) from error
+        self._address = urlsplit(self._engine.listening_address).netloc
+
+    def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
+        self._engine.handle_chat_completions(dict(request), take)
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        cut = [self._cut(text) for text in texts]
+        found = as_mapping(self._engine.handle_embeddings({"input": cut}))
+        rows = found.get("data")
+        if not isinstance(rows, list) or len(rows) != len(texts):
+            raise IndexUnavailableError(f"the model gave no vectors: {str(found)[:200]}")
+        return [row["embedding"] for row in sorted(rows, key=lambda row: row["index"])]
+
+    def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
+        plain = self._post("/apply-template", {"messages": messages})["prompt"]
+        shown = plain
+        if tools:
+            shown = self._post("/apply-template", {"messages": messages, "tools": tools})["prompt"]
+        return len(self._tokens(shown)), shown != plain
+
+    def _tokens(self, text: str) -> list[int]:
+        asked = {"content": text, "add_special": True, "parse_special": True}
+        found: list[int] = self._post("/tokenize", asked)["tokens"]
+        return found
+
+    def _cut(self, text: str) -> str | list[int]:
+        text = clean(text[:MAX_EMBEDDED_CHARS]).strip() or "(empty)"
+        tokens: list[int] = self._post("/tokenize", {"content": text, "add_special": True})[
+            "tokens"
+        ]
+        return tokens[:BATCH_TOKENS]
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        connection = http.client.HTTPConnection(self._address, timeout=CALL_TIMEOUT_S)
+        try:
+            headers = {"authorization": f"Bearer {self._key}", "content-type": "application/json"}
+            connection.request("POST", path, json.dumps(body).encode(), headers)
+            response = connection.getresponse()
+            found = as_mapping(json.loads(response.read()))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise ModelUnavailableError(f"the engine gave no answer to {path}") from error
+        finally:
+            connection.close()
+        if response.status != 200:
+            raise judge(build_refusal(response.status, found), _ADDRESS)
+        return found
+
+
+_ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
+
+
+# -- the model
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What has come of an answer."""
+
+    on_text: OnText | None
+    text: list[str] = field(default_factory=list)
+    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    finish_reason: Any = None
+    usage: Any = None
+    error: BabyagiError | None = None
+
+    def take(self, chunk: Mapping[str, Any]) -> None:
+        if chunk.get("error"):
+            status = as_mapping(chunk["error"]).get("code")
+            self.error = judge(
+                build_refusal(status if isinstance(status, int) else 500, chunk), _ADDRESS
+            )
+            return
+        self.usage = chunk.get("usage") or self.usage
+        choices = chunk.get("choices")
+        choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        self.finish_reason = choice.get("finish_reason") or self.finish_reason
+        delta = as_mapping(choice.get("delta"))
+        if piece := as_text(delta.get("content")):
+            self.text.append(piece)
+            if self.on_text is not None:
+                self.on_text(piece)
+        for call in delta.get("tool_calls") or ():
+            self._take_call(as_mapping(call))
+
+    def _take_call(self, piece: Mapping[str, Any]) -> None:
+        at, said = int(piece.get("index") or 0), as_mapping(piece.get("function"))
+        call = self.calls.setdefault(at, {"id": "", "name": "", "arguments": ""})
+        call["id"] += as_text(piece.get("id"))
+        call["name"] += as_text(said.get("name"))
+        call["arguments"] += as_text(said.get("arguments"))
+
+    def to_reply(self) -> RawReply:
+        calls = [
+            read_call(id_=call["id"], name=call["name"], arguments=call["arguments"])
+            for _, call in sorted(self.calls.items())
+        ]
+        return RawReply(
+            text="".join(self.text),
+            calls=calls,
+            finish_reason=self.finish_reason,
+            refusal="",
+            model=NAME,
+            usage=self.usage,
+        )
+
+
+class LlamaModel:
+    """A `ChatModel` on an engine, which costs nothing. One question at a time; the others wait for
+    their turn.
+
+    Args:
+        engine: shared; whoever opened it closes it.
+        temperature: None leaves it to the model.
+    """
+
+    def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
+        self.name = NAME
+        self._engine = engine
+        self._form = Form(temperature=temperature)
+
+    @property
+    def abilities(self) -> Abilities:
+        return Abilities(
+            takes_tools=self._engine.file.takes_tools,
+            holds_schema=True,
+            context_tokens=self._engine.context_tokens,
+            counts_tokens=True,
+        )
+
+    def learn(self, found: Abilities) -> None:
+        """Nothing is to be found out."""
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        bound = bound_tokens(prompt) + prompt.max_output_tokens
+        return Reservation(calls=1, tokens=min(bound, self._engine.context_tokens))
+
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
+        async with self._engine.turn() as turn:
+            request = CHAT.render(prompt, self.name, self._form)
+            n_tokens, takes_tools = await turn.measure(
+                request["messages"], request.get("tools", ())
+            )
+            if prompt.tools and not takes_tools:
+                raise ToolsUnsupportedError(
+                    f"{self._engine.file.name} takes no tools",
+                    why="its chat template leaves them out",
+                    fix="BABYAGI_PROTOCOL=auto, json or text",
+                    guide="models",
+                )
+            max_tokens = self._find_room(prompt, n_tokens)
+            heard = _Heard(on_text)
+            asked = request | _STREAMED | {self._form.output_limit: max_tokens}
+            try:
+                async with asyncio.timeout(self._engine.timeout_s):
+                    await turn.chat(asked, heard.take)
+            except TimeoutError as error:
+                raise self._overdue(heard) from error
+        if heard.error is not None:
+            raise heard.error
+        completion = build_completion(heard.to_reply(), prompt, name=self.name, price=None)
+        said = as_mapping(heard.usage).get("completion_tokens")
+        n_said = said if isinstance(said, int) else max_tokens
+        usage = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=n_said)
+        return replace(completion, usage=usage)
+
+    def _find_room(self, prompt: Prompt, n_tokens: int) -> int:
+        """How many tokens the answer may have.
+
+        Raises:
+            ContextTooLongError: too little is left.
+        """
+        room = self._engine.context_tokens - n_tokens
+        if room < min(MIN_ROOM_TOKENS, prompt.max_output_tokens):
+            raise ContextTooLongError(
+                f"the prompt of {n_tokens} tokens does not fit the context of "
+                f"{self._engine.context_tokens}",
+                fix="raise LLAMA_CTX_MAX, or lower BABYAGI_CONTEXT_TOKENS",
+                guide="models",
+            )
+        return min(room, prompt.max_output_tokens)
+
+    def _overdue(self, heard: _Heard) -> OverdueError:
+        return OverdueError(
+            f"{self._engine.file.name} gave no whole answer in {self._engine.timeout_s:g} s",
+            fix="BABYAGI_MODEL_TIMEOUT_S allows more, BABYAGI_MAX_OUTPUT_TOKENS asks for less",
+            has_begun=bool(heard.text or heard.calls),
+        )
+
+    async def close(self) -> None:
+        await self._engine.close()
+
+
+_STREAMED = {
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "return_progress": True,  # so that a call can be stopped while its prompt is read
+}
+
+
+# -- vectors
+# --------------------------------------------------------------------------------------------------
+
+
+class LlamaEmbedder:
+    """An `Embedder` on an engine: the mean of what the model makes of a text's first tokens.
+
+    Args:
+        engine: shared; whoever opened it closes it.
+    """
+
+    is_local = True
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.dimension = engine.file.n_dimensions
+        self.space = f"llama:{engine.file.name}:{engine.file.n_bytes}:{self.dimension}:v1"
+
+    def reserve(self, texts: Sequence[str]) -> Reservation:
+        return Reservation()
+
+    async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
+        vectors: list[bytes] = []
+        for (
+            text
+        ) in texts:  # one at a time: beside others a text gets another vector in its last bit
+            try:
+                async with self._engine.turn() as turn:
+                    (found,) = await turn.embed([text])
+            except ModelUnavailableError as error:
+                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix) from error
+            vectors.append(normalize(found))
+        return vectors, Usage()
+
+    async def close(self) -> None:
+        return None

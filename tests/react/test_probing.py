@@ -1,0 +1,307 @@
+"""What a server can do is found out: six servers that differ as real ones do, over real sockets."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from babyagi.errors import ContextTooLongError
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.learning import (
+    LearningModel,
+    is_known_provider,
+    read_abilities,
+    write_abilities,
+)
+from babyagi.llm.port import Abilities
+from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.react.executor import Executor
+from babyagi.react.protocols.choice import choose_protocol
+from babyagi.react.steps import Act, AgentBounds, Stopped
+from babyagi.tasks import Effect, Passage, Role
+from babyagi.tools.base import Tool
+from tests.test_journal import open_desk
+
+CONTEXT = 2048
+LONG = "What the file says about tools. " * 12
+
+
+class Server:
+    """One of the six. A model behind it calls a tool where it is shown one in fields of its own,
+    writes an object where it is held to one, and else follows the labels."""
+
+    def __init__(self, kind):
+        self.kind = kind
+        self.requests = []
+
+    async def __aenter__(self):
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        self.base_url = f"http://127.0.0.1:{port}/v1"
+        return self
+
+    async def __aexit__(self, *_):
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _serve(self, reader, writer):
+        try:
+            while head := await reader.readuntil(b"\r\n\r\n"):
+                size = next(
+                    int(line.split(b":")[1])
+                    for line in head.split(b"\r\n")
+                    if line.lower().startswith(b"content-length")
+                )
+                request = json.loads(await reader.readexactly(size))
+                self.requests.append(request)
+                status, body = self.answer(request)
+                content = json.dumps(body).encode()
+                writer.write(
+                    f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n"
+                    f"content-length: {len(content)}\r\n\r\n".encode()
+                    + content
+                )
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def answer(self, request):
+        tools, held = request.get("tools"), request.get("response_format")
+        if tools and self.kind == "refuses tools":
+            return 400, {"error": {"message": "this model does not support tools"}}
+        if held and self.kind == "refuses schemas":
+            return 400, {"error": {"message": "response_format json_schema is not supported"}}
+        if self.kind == "drops tools":
+            tools = None
+        message, n_output = self.say(request, tools, held)
+        usage = self.count(request["messages"], tools, n_output)
+        return 200, {
+            "model": "m",
+            "choices": [{"message": message, "finish_reason": "stop"}],
+            **({} if self.kind == "counts nothing" else {"usage": usage}),
+        }
+
+    def count(self, messages, tools, n_output):
+        n = len(json.dumps(messages)) // 4 + (len(json.dumps(tools)) // 4 if tools else 0) + 10
+        if self.kind == "cuts at 2,048":
+            n = min(n, CONTEXT)
+        return {"prompt_tokens": n, "completion_tokens": n_output, "total_tokens": n + n_output}
+
+    def say(self, request, tools, held):
+        if self.kind == "reasons apart" and request["max_tokens"] < 100:
+            # all of the room went into what it thought
+            return {"content": "", "reasoning_content": "Let me see."}, request["max_tokens"]
+        asked = json.dumps(request["messages"])
+        if "note_colour" in asked:
+            if tools:
+                return self._call("note_colour", {"name": "blue"})
+            if held:
+                return {"content": '{"colours": ["blue"], "is_sure": true}'}, 15
+            return {"content": "I will note the colour blue for you."}, 10
+        has_looked = "nine at night" in asked
+        if tools:
+            return (
+                ({"content": "Backups are made at nine at night."}, 12)
+                if has_looked
+                else self._call("look", {"word": "backups"})
+            )
+        name, given = (
+            ("final_answer", "Backups are made at nine at night.")
+            if has_looked
+            else ("look", {"word": "backups"})
+        )
+        if held:
+            step = {"thought": "I see.", "tool": name, "tool_input": given}
+            return {"content": json.dumps(step)}, 30
+        if has_looked:
+            return {"content": f"Thought: I know it.\nFinal Answer: {given}"}, 20
+        return {"content": "Thought: look\nAction: look\nAction Input: backups"}, 15
+
+    def _call(self, name, arguments):
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        return {
+            "content": "",
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        }, 15
+
+
+def look(made):
+    async def run(arguments):
+        made.append(arguments)
+        return Passage(text="Backups are made at nine at night.", origin="tool:look")
+
+    return Tool(
+        name="look",
+        description=f"Looks a word up in the handbook. {LONG}",
+        parameters={
+            "type": "object",
+            "properties": {"word": {"type": "string"}},
+            "required": ["word"],
+        },
+        effect=Effect.READ,
+        run=run,
+    )
+
+
+ASK = (Message(speaker=Speaker.USER, text="When are backups made?", origins=("person",)),)
+
+
+async def no_wait(_):
+    await asyncio.sleep(0)
+
+
+class Place:
+    """A model at a server, with what is remembered of it."""
+
+    def __init__(self, server):
+        self.server, self.kept = server, ""
+
+    async def run(self, *, ask=ASK):
+        endpoint = Endpoint(base_url=self.server.base_url, sleep=no_wait, random=lambda: 0.5)
+        model = LearningModel(
+            OpenAIModel("m", endpoint),
+            known=read_abilities(self.kept),
+            remember=lambda found: setattr(self, "kept", write_abilities(found)),
+        )
+        desk, made = await open_desk(), []
+        desk.model = model
+        executor = Executor(
+            tools=[look(made)],
+            calls=desk.open_journal(),
+            bounds=AgentBounds(max_output_tokens=300),
+        )
+        try:
+            run = await executor.run(ask)
+        finally:
+            await endpoint.close()
+        assert (run.stopped, run.text) == (Stopped.FINISH, "Backups are made at nine at night.")
+        assert [isinstance(step.decision, Act) for step in run.steps] == [True, False]
+        assert made == [{"word": "backups"}]
+        return executor, desk
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        ("drops tools", "json"),
+        ("refuses tools", "json"),
+        ("refuses schemas", "native"),
+        ("counts nothing", "native"),
+        ("reasons apart", "native"),
+        ("cuts at 2,048", "native"),
+    ],
+)
+async def test_auto_finds_what_works_with_two_questions_at_most_and_asks_them_once(kind, protocol):
+    async with Server(kind) as server:
+        place = Place(server)
+
+        executor, desk = await place.run()
+
+        assert executor.protocol.name == protocol
+        n_probes = sum("note_colour" in json.dumps(one) for one in server.requests)
+        assert n_probes <= 2 and len(server.requests) == n_probes + 2
+        probes = [key for key in await desk.outputs() if "/probe/" in key]
+        assert len(probes) <= 2  # what was refused is no step
+
+        server.requests.clear()
+        executor, _ = await place.run()
+
+        assert executor.protocol.name == protocol and len(server.requests) == 2
+
+
+async def test_what_was_learnt_from_replies_is_remembered():
+    async with Server("reasons apart") as server:
+        place = Place(server)
+        await place.run()
+        assert read_abilities(place.kept).reasons_apart
+
+    async with Server("counts nothing") as server:
+        place = Place(server)
+        await place.run()
+        assert read_abilities(place.kept).counts_tokens is False
+
+
+async def test_a_server_that_drops_tools_later_is_noticed_by_what_it_counts():
+    async with Server("refuses schemas") as server:
+        place = Place(server)
+        await place.run()
+        server.kind = "drops tools"
+        server.requests.clear()
+        place.kept = write_abilities(replace(read_abilities(place.kept), takes_tools=True))
+        endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
+        model = LearningModel(
+            OpenAIModel("m", endpoint),
+            known=read_abilities(place.kept),
+            remember=lambda found: setattr(place, "kept", write_abilities(found)),
+        )
+        desk, made = await open_desk(), []
+        desk.model = model
+        model._density = 0.24  # as it counted while it took them
+        executor = Executor(
+            tools=[look(made)], calls=desk.open_journal(), bounds=AgentBounds(max_output_tokens=300)
+        )
+
+        run = await executor.run(ASK)
+        await endpoint.close()
+
+        assert run.text == "Backups are made at nine at night." and made == [{"word": "backups"}]
+        assert executor.has_fallen_back
+        assert read_abilities(place.kept).takes_tools is False
+
+
+async def test_a_prompt_that_the_server_cuts_is_noticed_and_the_next_is_not_sent():
+    async with Server("cuts at 2,048") as server:
+        kept = []
+        endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
+        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
+
+        def ask_for(n):
+            message = Message(speaker=Speaker.USER, text="nine at night " * n, origins=("person",))
+            return Prompt(messages=(message,), max_output_tokens=200)
+
+        await model.complete(ask_for(100), role=Role.EXECUTION)
+        with pytest.raises(ContextTooLongError) as caught:
+            await model.complete(ask_for(1000), role=Role.EXECUTION)
+        assert caught.value.may_be_billed and kept[-1].context_tokens == CONTEXT
+
+        n_sent = len(server.requests)
+        with pytest.raises(ContextTooLongError) as caught:
+            await model.complete(ask_for(1000), role=Role.EXECUTION)
+        assert not caught.value.may_be_billed and len(server.requests) == n_sent
+
+        assert (await model.complete(ask_for(400), role=Role.EXECUTION)).text
+        await endpoint.close()
+
+
+def test_what_works_is_chosen_by_what_is_known():
+    assert choose_protocol(Abilities(takes_tools=True)) == "native"
+    assert choose_protocol(Abilities(takes_tools=False, holds_schema=True)) == "json with a schema"
+    assert choose_protocol(Abilities(takes_tools=False, holds_schema=False)) == "text"
+
+
+@pytest.mark.parametrize(
+    ("address", "is_known"),
+    [
+        ("", True),
+        ("https://api.openai.com/v1", True),
+        ("https://my.openai.azure.com/openai", True),
+        ("https://openrouter.ai/api/v1", True),
+        ("http://127.0.0.1:11434/v1", False),
+        ("https://notopenai.com/v1", False),
+        ("https://models.example/openai.com", False),
+    ],
+)
+def test_only_an_address_of_a_known_provider_is_not_probed(address, is_known):
+    assert is_known_provider(address) is is_known
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "[]", '{"a": 1}', '"x"', "[" * 100_000],
+    ids=["empty", "no JSON", "a list", "another object", "a text", "a list without end"],
+)
+def test_what_cannot_be_read_is_not_known(text):
+    assert read_abilities(text) == Abilities()
