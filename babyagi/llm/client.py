@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -44,10 +53,20 @@ from babyagi.llm.reading import (
     as_text,
     build_completion,
     count,
+    count_stopped,
     read_call,
 )
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
-from babyagi.llm.streaming import StreamError
+from babyagi.llm.streaming import (
+    Aloud,
+    ChatGathering,
+    Gathering,
+    Heard,
+    ResponseGathering,
+    StreamError,
+    StreamWatch,
+    gather,
+)
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact_url
 from babyagi.tasks import Reservation, Role
@@ -308,10 +327,10 @@ class Endpoint:
             response = await self._send(path, request, address)
             try:
                 self._in_flight_by_call[asyncio.current_task()].has_begun = True
-                chunks = _read_chunks(response, address)
-                if gather is not None and _may_be_stream(response):
-                    return await gather(chunks)
-                return self._read(b"".join([chunk async for chunk in chunks]), address)
+                async with aclosing(_read_chunks(response, address)) as chunks:
+                    if gather is not None and _may_be_stream(response):
+                        return await gather(chunks)
+                    return self._read(b"".join([chunk async for chunk in chunks]), address)
             finally:
                 await response.aclose()
         except openai.APIStatusError as error:
@@ -351,7 +370,9 @@ class Endpoint:
     def _judge_stream(self, error: StreamError, address: ModelAddress) -> BabyagiError:
         """Our error for a stream that is no answer, or that the server broke off with one."""
         if error.said is None:
-            unreadable = _unreadable(address, error.what)
+            unreadable = (
+                _cut(address, error.what) if error.is_cut else _unreadable(address, error.what)
+            )
             unreadable.said_usage = error.usage
             return unreadable
         found = self._judge_error_body(error.said, address)
@@ -439,13 +460,20 @@ def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
     )
 
 
+def _cut(address: ModelAddress, why: str) -> ModelUnavailableError:
+    what = f"the connection to {address.url} broke"
+    return ModelUnavailableError(what, why=why, may_be_billed=True)
+
+
 def _describe(body: bytes) -> str:
     if not body.strip():
         return "an empty body"
     return "a web page" if body.lstrip()[:1] == b"<" else "a body that is no JSON"
 
 
-async def _read_chunks(response: httpx2.Response, address: ModelAddress) -> AsyncIterator[bytes]:
+async def _read_chunks(
+    response: httpx2.Response, address: ModelAddress
+) -> AsyncGenerator[bytes, None]:
     """The body as it comes: never more than `MAX_BODY_BYTES`, and never `IDLE_S` without a byte."""
     _require_plain(response)
     n_bytes, chunks = 0, aiter(response.aiter_raw())
@@ -564,13 +592,15 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
+        """With `on_text` the answer is asked for as a stream, from a server that streams."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
             raise copy(self._tools_refused)
+        aloud = None if on_text is None else Aloud(on_text)
         try:
-            return build_completion(
-                await self._ask(prompt), prompt, name=self.name, price=self._price
+            completion = build_completion(
+                await self._ask(prompt, aloud), prompt, name=self.name, price=self._price
             )
         except ToolsUnsupportedError as error:
             self._tools_refused = error
@@ -579,16 +609,26 @@ class OpenAIModel:
             if error.said_usage is not None:
                 error.billed = count(error.said_usage, prompt, said="", price=self._price)
             raise
+        if on_text is not None and aloud is not None and not aloud.has_told and completion.text:
+            on_text(completion.text)  # the server does not stream
+        return completion
 
-    async def _ask(self, prompt: Prompt) -> RawReply:
+    async def _ask(self, prompt: Prompt, aloud: Aloud | None) -> RawReply:
         """Post the prompt, leaving out what is refused; every round leaves out one thing more, so
         there is an end."""
         while True:
-            form = self._form
+            form, take = self._form, None
             sent = self._dialect.render(prompt, self.name, form)
+            if aloud is not None and form.streams:
+                sent |= self._dialect.ask_for_stream(form)
+                take = partial(self._gather, prompt, aloud)
             try:
                 return await self._endpoint.post(
-                    self._dialect.path, sent, model=self.name, parse=self._dialect.parse
+                    self._dialect.path,
+                    sent,
+                    model=self.name,
+                    parse=self._dialect.parse,
+                    gather=take,
                 )
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -596,6 +636,28 @@ class OpenAIModel:
                     raise error.error from error
                 if self._form is form:  # else another call has learnt it meanwhile
                     self._form = smaller
+
+    async def _gather(
+        self, prompt: Prompt, aloud: Aloud, chunks: AsyncIterator[bytes]
+    ) -> Mapping[str, Any]:
+        """Read a stream, telling its text on, and end it where it is clearly no answer."""
+        watch = StreamWatch(prompt)
+
+        def heard(piece: str) -> None:
+            watch.take(piece)
+            if watch.fault:
+                raise self._stopped(prompt, watch)
+            aloud.tell(piece)
+
+        return await gather(chunks, self._dialect.gathering(heard))
+
+    def _stopped(self, prompt: Prompt, watch: StreamWatch) -> EndlessAnswerError:
+        """Of what was reserved, what came is spent, and the rest perhaps."""
+        error = EndlessAnswerError(
+            f"{self.name} was stopped: {watch.fault}", guide="models", may_be_billed=True
+        )
+        error.billed = count_stopped(prompt, watch.text, price=self._price)
+        return error
 
     async def close(self) -> None:
         await self._endpoint.close()
@@ -612,6 +674,8 @@ class Dialect:
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
     parse: Callable[[Mapping[str, Any]], RawReply]
+    ask_for_stream: Callable[[Form], dict[str, Any]]
+    gathering: Callable[[Heard], Gathering]
 
 
 def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
@@ -802,6 +866,27 @@ def _parse_call(item: Mapping[str, Any]) -> ToolCall:
     return read_call(id_=item.get("call_id"), name=item.get("name"), arguments=arguments)
 
 
-CHAT = Dialect(path="/chat/completions", render=_render_chat, parse=_parse_chat)
+def _ask_for_chunks(form: Form) -> dict[str, Any]:
+    usage = {"stream_options": {"include_usage": True}} if form.says_usage else {}
+    return {"stream": True, **usage}
+
+
+def _ask_for_events(form: Form) -> dict[str, Any]:
+    return {"stream": True}
+
+
+CHAT = Dialect(
+    path="/chat/completions",
+    render=_render_chat,
+    parse=_parse_chat,
+    ask_for_stream=_ask_for_chunks,
+    gathering=ChatGathering,
+)
 # nothing is kept at the endpoint
-RESPONSES = Dialect(path="/responses", render=_render_response_request, parse=_parse_response)
+RESPONSES = Dialect(
+    path="/responses",
+    render=_render_response_request,
+    parse=_parse_response,
+    ask_for_stream=_ask_for_events,
+    gathering=ResponseGathering,
+)
