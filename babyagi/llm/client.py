@@ -75,6 +75,7 @@ from babyagi.text import clean
 if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
+    from typing_extensions import TypeIs
 
 _HTTP_ROOMS = frozenset({"httpx2", "httpcore2", "httpx", "httpcore", "anyio", "ssl"})
 WITHOUT_ENDPOINT = ("human", "rehearsal")
@@ -130,6 +131,18 @@ class _InFlight:
 
     sent_s: float
     has_begun: bool = False  # its answer has begun to come
+
+
+def is_client(given: object) -> TypeIs[AsyncOpenAI]:
+    """Whether this is a client of the `openai` package; nothing is imported to find out.
+
+    Raises:
+        TypeError: it is one that cannot be awaited.
+    """
+    kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(given).__mro__}
+    if "openai.OpenAI" in kinds:
+        raise TypeError("give an AsyncOpenAI, not an OpenAI")
+    return "openai.AsyncOpenAI" in kinds
 
 
 class Endpoint:
@@ -321,8 +334,6 @@ class Endpoint:
         address: ModelAddress,
         gather: Gather | None,
     ) -> Mapping[str, Any]:
-        import openai
-
         try:
             response = await self._send(path, request, address)
             try:
@@ -333,20 +344,30 @@ class Endpoint:
                     return self._read(b"".join([chunk async for chunk in chunks]), address)
             finally:
                 await response.aclose()
-        except openai.APIStatusError as error:
-            given = error.response
-            refusal = read_refusal(given.status_code, given.headers, given.content)
-            if given.status_code in (400, 422):
-                raise RefusedParameterError(refusal, judge(refusal, address)) from error
-            raise judge(refusal, address) from error
-        except StreamError as error:
-            raise self._judge_stream(error, address) from error
-        except openai.APIConnectionError as error:
-            raise translate(_cause_of(error), address) from error
         except Exception as error:
-            if not _is_of_http(error):
+            meaning = self._meaning(error, address)
+            if meaning is None:
                 raise
-            raise translate(error, address) from error
+            raise meaning from error
+
+    def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
+        """What it means here that asking or reading raised this; None for what is none of HTTP."""
+        import openai
+
+        match error:
+            case openai.APIStatusError():
+                given = error.response
+                refusal = read_refusal(given.status_code, given.headers, given.content)
+                meant = judge(refusal, address)
+                may_be_form = given.status_code in (400, 422)
+                return RefusedParameterError(refusal, meant) if may_be_form else meant
+            case openai.APIConnectionError():
+                return translate(_cause_of(error), address)
+            case StreamError():
+                return self._judge_stream(error, address)
+            case RuntimeError() if self._is_given and "Event loop is closed" in str(error):
+                return _bound_to_another_loop(address)
+        return translate(error, address) if _is_of_http(error) else None
 
     async def _send(
         self, path: str, request: Mapping[str, Any], address: ModelAddress
@@ -543,6 +564,15 @@ def _is_of_http(error: Exception) -> bool:
     """Whether the HTTP client raised it, or what it stands on."""
     room = type(error).__module__.partition(".")[0]
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
+
+
+def _bound_to_another_loop(address: ModelAddress) -> ModelRejectedError:
+    return ModelRejectedError(
+        f"{address.url} cannot be asked through the client that was handed in",
+        why="its connections belong to an event loop that has ended",
+        fix="await run_async in one event loop, or hand in a new client for each run",
+        guide="models",
+    )
 
 
 def _cause_of(error: Exception) -> Exception:

@@ -255,3 +255,16 @@ async def test_a_key_that_is_renewed_is_asked_for_before_each_call(server):
 
     sent = [record.headers["authorization"] for record in server.requests]
     assert sent == ["Bearer first", "Bearer second"]
+
+
+async def test_a_client_whose_event_loop_has_ended_is_refused_with_what_to_do():
+    class OfAnotherLoop(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            raise RuntimeError("Event loop is closed")
+
+    http = httpx2.AsyncClient(transport=OfAnotherLoop())
+    async with openai.AsyncOpenAI(api_key="sk-mine", http_client=http) as client:
+        with pytest.raises(ModelRejectedError) as caught:
+            await ask(over(client))
+
+    assert "run_async" in caught.value.fix
