@@ -10,7 +10,7 @@ from datetime import datetime
 
 from babyagi.cli import render
 from babyagi.cli.json_shapes import is_rehearsal, model_of
-from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, safe
+from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, fit_end, safe
 from babyagi.cli.views import count_serving
 from babyagi.inbox import asking_task, describe
 from babyagi.tasks import Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
@@ -225,12 +225,7 @@ def _tail(board: Board, width: int, height: int) -> list[Row]:
 def _tail_of(writing: Writing, width: int) -> str:
     """Who writes, and the last words, as one line."""
     head = f"{writing.owner.replace(':', ' ')} writes: "
-    said = " ".join(safe(writing.text).split())
-    room = width - cell_width(head)
-    n_cut = 0
-    while n_cut < len(said) and cell_width(said[n_cut:]) > room:
-        n_cut += max(1, (cell_width(said[n_cut:]) - room) // 2)
-    return head + said[n_cut:]
+    return head + fit_end(writing.text, width - cell_width(head))
 
 
 def _used(state: LiveState) -> str:
