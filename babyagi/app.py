@@ -45,7 +45,7 @@ from babyagi.index.indexer import Indexer
 from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate, OnPiece
-from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
+from babyagi.llm.client import Account, Endpoint, OpenAIModel, missing_key
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
 from babyagi.llm.port import ChatModel, Embedder
@@ -624,10 +624,15 @@ class App:
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
         """One for each address, so that its circuit breaker is shared by all who ask there."""
+        settings, is_models = self.settings, base_url == self.settings.openai_base_url
         if base_url not in self._endpoint_by_url:
             self._endpoint_by_url[base_url] = Endpoint(
                 base_url=base_url,
-                api_key=self.settings.openai_api_key.reveal(),
+                api_key=Account(
+                    key=settings.openai_api_key.reveal(),
+                    organization=settings.openai_organization if is_models else "",
+                    azure_api_version=settings.azure_api_version if is_models else "",
+                ),
                 timeout_s=self.settings.model_timeout_s,
                 proxies=self.settings.proxies,
                 sleep=asyncio.sleep,
