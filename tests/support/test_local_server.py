@@ -52,6 +52,7 @@ async def client(server):
     async with openai.AsyncOpenAI(
         api_key="key", base_url=server.base_url, max_retries=0, timeout=10
     ) as client:
+        client._platform = "Unknown"  # else it starts a process to find out
         yield client
 
 
