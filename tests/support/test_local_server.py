@@ -47,12 +47,17 @@ async def server():
         yield server
 
 
+@pytest.fixture(autouse=True)
+def platform(monkeypatch):
+    """The client starts processes to find out on which machine it is."""
+    monkeypatch.setattr("openai._base_client.get_platform", lambda: "Unknown")
+
+
 @pytest.fixture
 async def client(server):
     async with openai.AsyncOpenAI(
         api_key="key", base_url=server.base_url, max_retries=0, timeout=10
     ) as client:
-        client._platform = "Unknown"  # else it starts a process to find out
         yield client
 
 
