@@ -32,7 +32,7 @@ def test_every_file_has_a_room():
         "agents cli components guide index llm net pages react retrieval sandbox serve settings taskstore tools worker".split()
     )
     halls = set(
-        """__init__ __main__ agent api app artifacts backends chroma_import errors events files home inbox journal
+        """__init__ __main__ agent api app artifacts backends errors events files heavy_imports home inbox journal
         json_shapes loop metrics names next_command notify offload options private redaction reporting results
         schedules shapes sources tasks text transcript verbs why""".split()
     )

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from babyagi.app import grant_given
-from babyagi.verbs import gather_request, render_request
+from babyagi.cli.inbox import render_request
 from babyagi.inbox import CHANGED, Decision, decide, take_words
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Approval, Effect, Role, StopReason, TaskStatus
 from babyagi.tools.mcp import McpServer, open_servers
+from babyagi.verbs import gather_request
 from support.scripted import ScriptedModel
 from support.world import World, make_spec
 
