@@ -8,10 +8,11 @@ import sys
 import pytest
 
 import babyagi
-from babyagi.artifacts import Made, artifacts_shape, render_artifacts
+from babyagi.artifacts import MAKER, Made, artifacts_shape, render_artifacts
 from babyagi.cli import main
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.tasks import Artifact
+from babyagi.tools.catalog import RUN_PYTHON
 from support.scripted import ScriptedModel
 
 CODE = """
@@ -100,6 +101,10 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
 
     type_in("delete", "--objective", "1", "--yes")
     assert [*(home / "scratch").iterdir()] == []
+
+
+def test_the_tool_whose_files_are_looked_for_is_the_one_that_ships():
+    assert f"tool:{RUN_PYTHON}" == MAKER
 
 
 def made(name):
