@@ -401,6 +401,8 @@ class Journal:
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
             return Observation.from_json(step.output or "")
+        if tool.for_call is not None:
+            tool = tool.for_call(self._fence.owner, self._prefix + path)
         if tool.asks_person:
             answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
             return await (

@@ -83,7 +83,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     assert "* `plot.svg` (task 1; image/svg+xml, " in outcome.report
     assert "used the tool run\\_python (task 1)" in outcome.report
     scratch = next((home / "scratch").iterdir()) / "1"
-    assert sorted(path.name for path in scratch.iterdir()) == ["plot.svg", "totals.csv"]
+    assert sorted(path.name for path in scratch.glob("[!.]*")) == ["plot.svg", "totals.csv"]
 
     page = type_in("report", "--format", "html")
     assert "<td>&lt;b&gt;all&lt;/b&gt;</td><td>7</td>" in page
