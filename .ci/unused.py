@@ -1,7 +1,7 @@
 """Names that vulture takes for unused, and who uses them. Whatever else it finds is dead."""
 
 # Python, a library or a protocol calls them by name
-__getattr__, __getitem__, __call__, list_commands, writable
+__getattr__, __getitem__, __call__, list_commands, writable, seekable, readinto
 _selector, _process_events, event_list, _write_to_self  # an event loop's
 do_GET, do_POST, do_DELETE, log_message, protocol_version, daemon_threads, BatchObjects
 trace, exc  # what `with` hands over

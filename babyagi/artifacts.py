@@ -9,10 +9,10 @@ from babyagi.tasks import Artifact, Result
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import clean, harmless, one_line
 from babyagi.tools.base import read_observations
-from babyagi.tools.catalog import RUN_PYTHON
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
 SHOWN_DIGEST_CHARS = 16
+MAKER = "tool:run_python"  # what it gives has files with it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Ma
     """Return the files of these results, in the order of the tasks; of several files of a task with
     one name the last."""
     made: list[Made] = []
-    asked = [result for result in results if f"tool:{RUN_PYTHON}" in result.origins]
+    asked = [result for result in results if MAKER in result.origins]
     for result in asked[:MAX_TASKS_READ]:
         steps = await store.steps(result.objective_id, owner=f"task:{result.task_id}")
         by_name = {

@@ -499,6 +499,8 @@ class Journal:
             except ToolError as error:
                 return await self._put_observation(path, _refused(tool, error), request)
             tool, request = now, inbox.write_request(tool.name, arguments)
+        if tool.for_call is not None:
+            tool = tool.for_call(self._fence.owner, self._prefix + path)
         if tool.asks_person:
             answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
             return await (

@@ -337,10 +337,7 @@ class Loop:
         answer = await execute_task(
             task,
             context=context,
-            tools=[
-                *(one.for_task(task.id) if one.for_task else one for one in self._tools),
-                *recall,
-            ],
+            tools=[*self._tools, *recall],
             journal=journal,
             bounds=AgentBounds(max_output_tokens=self._bounds.max_output_tokens),
             protocol=inputs["protocol"],

@@ -15,7 +15,6 @@ from babyagi.tasks import Fetched, Result, Step
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
 from babyagi.tools.base import read_observations
-from babyagi.tools.catalog import ASK_USER, READING, WEB
 
 MAX_TASKS_READ = 60  # whose steps are looked through for what is known of pages
 MAX_TITLE_CHARS = 120
@@ -45,7 +44,10 @@ _KIND_BY_ORIGIN = {
 _PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # after all others
 # their files, pages, engines, results and persons are named themselves
 _SAID_OTHERWISE = frozenset(
-    f"tool:{name}" for name in (*READING, "write_file", *WEB, ASK_USER, "recall")
+    f"tool:{name}"
+    for name in (
+        "list_files read_file search_files write_file web_search open_page ask_user recall"
+    ).split()
 )
 
 

@@ -8,10 +8,11 @@ import sys
 import pytest
 
 import babyagi
-from babyagi.artifacts import Made, artifacts_shape, render_artifacts
+from babyagi.artifacts import MAKER, Made, artifacts_shape, render_artifacts
 from babyagi.cli import main
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.tasks import Artifact
+from babyagi.tools.catalog import RUN_PYTHON
 from support.scripted import ScriptedModel
 
 CODE = """
@@ -82,7 +83,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     assert "* `plot.svg` (task 1; image/svg+xml, " in outcome.report
     assert "used the tool run\\_python (task 1)" in outcome.report
     scratch = next((home / "scratch").iterdir()) / "1"
-    assert sorted(path.name for path in scratch.iterdir()) == ["plot.svg", "totals.csv"]
+    assert sorted(path.name for path in scratch.glob("[!.]*")) == ["plot.svg", "totals.csv"]
 
     page = type_in("report", "--format", "html")
     assert "<td>&lt;b&gt;all&lt;/b&gt;</td><td>7</td>" in page
@@ -100,6 +101,10 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
 
     type_in("delete", "--objective", "1", "--yes")
     assert [*(home / "scratch").iterdir()] == []
+
+
+def test_the_tool_whose_files_are_looked_for_is_the_one_that_ships():
+    assert f"tool:{RUN_PYTHON}" == MAKER
 
 
 def made(name):

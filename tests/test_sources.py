@@ -18,6 +18,8 @@ from babyagi.sources import (
 )
 from babyagi.tasks import Effect, Fetched, Passage, Role
 from babyagi.tools.base import Observation, Tool, takes
+from babyagi.tools.catalog import TOOL_NAMES
+from babyagi.tools.recall import RECALL
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, virtually
 
@@ -126,6 +128,17 @@ async def test_every_task_that_read_a_file_itself_is_named_though_it_was_given_a
     assert {"result:1", "file:notes.md"} <= set(second.origins)
     found = await trace_sources(world.store, [first, second])
     assert [(one.name, one.task_ids) for one in found.named] == [("notes.md", (1, 2))]
+
+
+@virtually
+async def test_of_the_tools_that_ship_those_that_compute_are_sources_themselves():
+    store, objective = await run_once()
+    (made,) = await store.results(objective.id)
+    origins = tuple(f"tool:{name}" for name in (*TOOL_NAMES, RECALL))
+
+    found = await trace_sources(store, [replace(made, origins=origins)])
+
+    assert [one.name for one in found.named] == ["calculator", "run_python"]
 
 
 @virtually

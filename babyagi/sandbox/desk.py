@@ -103,18 +103,18 @@ class Desk:
     # -- what the program calls
     # ----------------------------------------------------------------------------------------------
 
-    def open(  # noqa: PLR0913, PLR0917 - as the built-in takes them
+    def open(
         self,
         file: Any,
         mode: str = "r",
-        buffering: int = -1,
+        _buffering: int = -1,
         encoding: str | None = None,
         errors: str | None = None,
         newline: str | None = None,
-        closefd: bool = True,
-        opener: Any = None,
+        *_more: Any,
+        **_named: Any,
     ) -> Any:
-        """As the built-in."""
+        """As the built-in; how it is buffered, and by whom it is opened, makes no difference."""
         self._flush()
         letters = set(mode)
         if len(letters & set("rwax")) != 1 or letters - set("rwaxbt+") or len(letters) < len(mode):

@@ -409,7 +409,7 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | 
             before = output.read_text(MAX_FAULT_CHARS)
             return (
                 FAULT
-                + describe(error, memory_bytes)
+                + describe(error, memory_bytes, has_files=desk is not None)
                 + (f"; it had printed: {before}" if before.strip() else "")
             )
         except BaseException:
@@ -524,7 +524,7 @@ def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
     return text[:kept] + mark + (text[-kept:] if kept else "")
 
 
-def describe(error: BaseException, memory_bytes: int) -> str:
+def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
     """What went wrong, in one line, with the line of the code."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -536,17 +536,22 @@ def describe(error: BaseException, memory_bytes: int) -> str:
     error.__traceback__ = None
     if isinstance(error, SyntaxError):
         line = error.lineno or 0
-    said = explain(error, memory_bytes)
+    said = explain(error, memory_bytes, has_files=has_files)
     said = said if len(said) <= 2 * MAX_FAULT_CHARS else said[:MAX_FAULT_CHARS] + " …"
     return f"{said} (line {line})" if line else said
 
 
-def explain(error: BaseException, memory_bytes: int) -> str:
+def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
     text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
     if isinstance(error, NotHereError):
         return text
     if type(error).__name__ == "MissingFileError" and isinstance(error, OSError):
         return f"{error.filename!r}: {error.strerror}"
+    if wants_outside(error, text) and has_files:
+        return (
+            "the code may only compute and use its files by open, pathlib or os.listdir: no "
+            "network, no other programs, no database on a file"
+        )
     if wants_outside(error, text):
         return (
             "the code may only compute: no files, no network, no other programs; put what it "

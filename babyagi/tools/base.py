@@ -135,10 +135,10 @@ class Tool:
 
     `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
     output does not fit may be put differently and made again. `preview`: what a call with these
-    arguments would change, found out without changing it. `for_task` gives the tool as the task of
-    that number has it, where each task has a place of its own. `offered`: the tool as whoever
-    offers it describes it now; where that is another `form`, no call is made before a person allows
-    it.
+    arguments would change, found out without changing it. `for_call` gives the tool for the call of
+    an owner (`task:3`) under a key, where each task has a place of its own; a call that is made
+    again after a crash has the same key. `offered`: the tool as whoever offers it describes it now;
+    where that is another `form`, no call is made before a person allows it.
     """
 
     name: str
@@ -154,7 +154,7 @@ class Tool:
     compose: Compose | None = None
     preview: Callable[[Mapping[str, Any]], Awaitable[Preview]] | None = None
     check: Callable[[Mapping[str, Any]], object] | None = None
-    for_task: Callable[[int], Tool] | None = None
+    for_call: Callable[[str, str], Tool] | None = None
     asks_approval: bool = True
     offered: Callable[[], Awaitable[Tool]] | None = None
 

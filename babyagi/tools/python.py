@@ -3,9 +3,11 @@ handed in and out where there is a bench for it."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from textwrap import dedent
@@ -94,6 +96,7 @@ MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files, in one call
 MAX_SHOWN_CHARS = 300_000  # of a file that is shown with a result
 MAX_ALL_SHOWN_CHARS = 1_000_000  # of those of one call
 MAX_NAMED = 20
+UNDO = ".undo"  # no program can name it
 _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
@@ -124,13 +127,14 @@ def build_python_with_files(bench: Bench, *, name: str, description: str) -> Too
     """Return the tool of the loop: what a program writes stays for the later calls of its task, and
     tables, plots and texts among it come with the answer as artifacts.
 
-    A call whose outcome was lost in a crash is made again, and finds what its first run wrote.
+    A call that is made again, because its outcome was lost in a crash, finds the files as they were
+    before it.
 
     Raises:
         ValueError: no tool can have that name.
     """
 
-    def make_run(scratch: Path | None) -> Callable[[Mapping[str, Any]], Any]:
+    def make_run(scratch: Scratch | None) -> Callable[[Mapping[str, Any]], Any]:
         async def run(arguments: Mapping[str, Any]) -> Passage:
             code = _code_of(arguments)
             files = await bench.offload(lambda: _hand_in(code, bench.folder, scratch))
@@ -139,9 +143,12 @@ def build_python_with_files(bench: Bench, *, name: str, description: str) -> Too
 
         return run
 
-    def for_task(task_id: int) -> Tool:
-        place = bench.scratch / str(task_id) if bench.scratch is not None else None
-        return replace(tool, run=make_run(place), for_task=None)
+    def for_call(owner: str, key: str) -> Tool:
+        kind, _, number = owner.partition(":")
+        if bench.scratch is None or kind != "task" or not number.isdecimal():
+            return replace(tool, for_call=None)
+        scratch = Scratch(bench.scratch / number, key=key)
+        return replace(tool, run=make_run(scratch), for_call=None)
 
     tool = Tool(
         name=name,
@@ -150,15 +157,15 @@ def build_python_with_files(bench: Bench, *, name: str, description: str) -> Too
         effect=Effect.READ,
         run=make_run(None),
         timeout_s=TOOL_TIMEOUT_S,
-        for_task=for_task,
+        for_call=for_call,
     )
     return tool
 
 
-def _hand_in(code: str, folder: Folder | None, scratch: Path | None) -> Files:
+def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files:
     """The files that the code names; where it looks around, or opens files and names none, all that
     fit. So what was handed in is what the answer may have been made from."""
-    kept = dict(_read_scratch(scratch)) if scratch is not None else {}
+    kept = scratch.read() if scratch is not None else {}
     sizes = {}
     if folder is not None:
         listing = folder.list()
@@ -185,19 +192,72 @@ def _is_named(path: str, code: str) -> bool:
     return PurePosixPath(path).name in code
 
 
-def _read_scratch(scratch: Path) -> Iterator[tuple[str, bytes]]:
-    """The files that earlier calls of the task left."""
-    for path in sorted(scratch.rglob("*")):
-        name = path.relative_to(scratch).as_posix()
-        if is_plain_path(name) and path.is_file() and not path.is_symlink():
-            yield name, path.read_bytes()
+class Scratch:
+    """The folder of a task, as the call under this key has it. Calls block.
+
+    Before a call changes a file, what the file was stands in a hidden one beside it; so the same
+    call can be made again as if it had not been made.
+    """
+
+    def __init__(self, folder: Path, *, key: str) -> None:
+        self._folder = folder
+        turn = _digest(key.rpartition("/")[0])  # the calls of a turn may run side by side
+        self._undo = folder / UNDO / f"{turn}-{_digest(key)}.json"
+        self._others = f"{turn}-"
+
+    def read(self) -> dict[str, bytes]:
+        """The files that earlier calls of the task left."""
+        self._take_back()
+        found = {}
+        for path in sorted(self._folder.rglob("*")):
+            name = path.relative_to(self._folder).as_posix()
+            if is_plain_path(name) and path.is_file() and not path.is_symlink():
+                found[name] = path.read_bytes()
+        return found
+
+    def keep(self, ran: Ran) -> None:
+        """Raises OSError."""
+        make_folder(self._undo.parent)
+        for path in self._undo.parent.iterdir():
+            if not path.name.startswith(self._others):  # of a turn whose outcome is recorded
+                path.unlink(missing_ok=True)
+        before = {name: self._look(name) for name in (*ran.removed, *ran.written)}
+        write_bytes(self._undo, json.dumps(before).encode("ascii"))
+        for name in ran.removed:
+            self._folder.joinpath(name).unlink(missing_ok=True)
+        for name, data in ran.written.items():
+            self._put(name, data)
+
+    def _take_back(self) -> None:
+        if not self._undo.is_file():
+            return
+        before: Mapping[str, str | None] = json.loads(self._undo.read_bytes())
+        for name, data in before.items():
+            if data is None:
+                self._folder.joinpath(name).unlink(missing_ok=True)
+            else:
+                self._put(name, base64.b64decode(data))
+        self._undo.unlink()
+
+    def _look(self, name: str) -> str | None:
+        path = self._folder / name
+        return base64.b64encode(path.read_bytes()).decode() if path.is_file() else None
+
+    def _put(self, name: str, data: bytes) -> None:
+        path = self._folder / name
+        make_folder(path.parent)
+        write_bytes(path, data)
 
 
-def _hand_out(ran: Ran, files: Files, scratch: Path | None, origin: str) -> Passage:
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> Passage:
     """Keep what was written, and say what it was."""
     if scratch is not None and (ran.written or ran.removed):
         try:
-            _keep(ran, scratch)
+            scratch.keep(ran)
         except OSError as error:
             raise ToolError(f"the files cannot be kept: {error.strerror}") from None
     artifacts, faults = _find_artifacts(ran.written)
@@ -213,16 +273,6 @@ def _hand_out(ran: Ran, files: Files, scratch: Path | None, origin: str) -> Pass
         ),
         artifacts=tuple(artifacts),
     )
-
-
-def _keep(ran: Ran, scratch: Path) -> None:
-    make_folder(scratch)
-    for name in ran.removed:
-        scratch.joinpath(name).unlink(missing_ok=True)
-    for name, data in ran.written.items():
-        path = scratch / name
-        make_folder(path.parent)
-        write_bytes(path, data)
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:

@@ -81,7 +81,11 @@ async def test_what_a_program_removes_or_renames_is_said():
         ("open('notes.csv/x', 'w')", "Not a directory"),
         ("open('sub', 'w')", "Is a directory"),
         ("open('a.txt', 'w').write('1')\n1 / 0", "division by zero"),
-        ("open(0)", "no files"),
+        ("open(0)", "may only compute and use its files by open"),
+        (
+            "import sqlite3\nsqlite3.connect('a.db').execute('create table a (b)')",
+            "no database on a file",
+        ),
         ("open('x', 'q')", "invalid mode"),
         ("x = 1", "the code gave nothing"),
     ],

@@ -1,5 +1,6 @@
 """Python that a model wrote, as a tool."""
 
+import asyncio
 from hashlib import sha256
 
 import pytest
@@ -67,10 +68,10 @@ def bench_of(tmp_path):
     )
 
 
-def tool_of(tmp_path, task_id=1):
+def tool_of(tmp_path):
     tool = build_python_with_files(bench_of(tmp_path), name="run_python", description="computes")
-    assert tool.for_task is not None
-    return tool.for_task(task_id)
+    assert tool.for_call is not None
+    return tool.for_call("task:1", "1/execute/1/tool/1")
 
 
 async def run(tool, code):
@@ -97,19 +98,51 @@ async def test_a_program_reads_the_files_of_the_objective_and_the_answer_names_t
 async def test_what_a_program_writes_stays_with_its_task(tmp_path):
     bench = bench_of(tmp_path)
     first, second = (
-        build_python_with_files(bench, name="run_python", description="computes").for_task
+        build_python_with_files(bench, name="run_python", description="computes").for_call
         for _ in range(2)  # as two workers have it, or one before and after a kill
     )
     assert first is not None
     assert second is not None
-    await run(first(1), "open('sub2/a.txt', 'w').write('kept')\nprint(1)")
+    await run(
+        first("task:1", "1/execute/1/tool/1"), "open('sub2/a.txt', 'w').write('kept')\nprint(1)"
+    )
 
-    later = await run(second(1), "print(open('sub2/a.txt').read())")
+    later = await run(second("task:1", "2/execute/1/tool/1"), "print(open('sub2/a.txt').read())")
 
     assert (later.text, later.origins) == ("kept", ("tool:run_python", "scratch:sub2/a.txt"))
     assert find_sources(later.origins) == later.origins
     with pytest.raises(ToolError, match="no file of that name"):
-        await run(second(2), "open('sub2/a.txt')")
+        await run(second("task:2", "1/execute/1/tool/1"), "open('sub2/a.txt')")
+
+
+@pytest.mark.system
+async def test_a_call_whose_outcome_was_lost_finds_the_files_as_they_were_before_it(tmp_path):
+    tool = build_python_with_files(bench_of(tmp_path), name="run_python", description="computes")
+    add = "open('log.txt', 'a').write('x')\nopen('n.txt', 'w').write('1')\nprint(open('log.txt').read())"
+    assert tool.for_call is not None
+    first, second = (tool.for_call("task:1", f"1/execute/{n}/tool/1") for n in (1, 2))
+
+    said = [(await run(one, add)).text.split("\n")[0] for one in (first, first, second, second)]
+    assert said == ["x", "x", "xx", "xx"]
+
+    await run(second, "import os\nos.remove('log.txt')\nprint(os.path.exists('n.txt'))")
+    again = await run(second, "import os\nprint(sorted(os.listdir('.')), open('log.txt').read())")
+    assert again.text == "['log.txt', 'n.txt', 'sales.csv', 'sub'] x"
+
+
+@pytest.mark.system
+async def test_calls_side_by_side_each_undo_only_themselves(tmp_path):
+    tool = build_python_with_files(bench_of(tmp_path), name="run_python", description="computes")
+    assert tool.for_call is not None
+    one, other = (tool.for_call("task:1", f"1/execute/1/tool/{n}") for n in (1, 2))
+    await asyncio.gather(
+        run(one, "open('a.txt', 'a').write('a')"), run(other, "open('b.txt', 'a').write('b')")
+    )
+
+    await run(one, "open('a.txt', 'a').write('a')")
+
+    folder = tmp_path / "home" / "scratch" / "1"
+    assert [(folder / name).read_text() for name in ("a.txt", "b.txt")] == ["a", "b"]
 
 
 @pytest.mark.system
