@@ -136,7 +136,7 @@ def build_pipeline_search(
         return Passage(
             text=render_found(found, top_k=top_k) or NOTHING_INDEXED,
             origin=f"tool:{name}",
-            sources=(f"search:{one_line(pipeline.name)[:MAX_NAME_CHARS]}",),
+            sources=(f"search:pipeline:{one_line(pipeline.name)[:MAX_NAME_CHARS]}",),
         )
 
     return Tool(
@@ -188,7 +188,7 @@ def _where(entry: Mapping[str, Any]) -> str:
     fields = meta if isinstance(meta, dict) else {}
     said = [fields.get(name) for name in ("title", "name", "file_name", "url", "source")]
     score = entry.get("score")
-    if isinstance(score, int | float) and not isinstance(score, bool):
+    if isinstance(score, float):
         said.append(f"score {score:.2f}")
     words = dict.fromkeys(
         one_line(clean(one))[:MAX_NAME_CHARS] for one in said if isinstance(one, str) and one

@@ -65,7 +65,7 @@ async def test_deepset_cloud_is_asked_in_its_own_form_and_answers_come_before_do
         "2. Document (a.md, https://a.example)\nA node\ufffd is a step.\n\n"
         "3. Document (score 0.50)\nAnother."
     )
-    assert given.passage.origins == ("tool:docs", "search:my space/docs")
+    assert given.passage.origins == ("tool:docs", "search:pipeline:my space/docs")
 
 
 async def test_a_haystack_server_is_asked_in_its_own_form_and_gets_no_key():
