@@ -182,11 +182,14 @@ def _text(value: object) -> str:
     return shorten(clean(value).strip(), MAX_PART_CHARS) if isinstance(value, str) else ""
 
 
+_PLACES = ("meta", "file")
+
+
 def _where(entry: Mapping[str, Any]) -> str:
     """Where a part comes from, as far as its own fields say it."""
-    meta = entry.get("meta")
-    fields = meta if isinstance(meta, dict) else {}
-    said = [fields.get(name) for name in ("title", "name", "file_name", "url", "source")]
+    meta, file = (found if isinstance(found := entry.get(name), dict) else {} for name in _PLACES)
+    said = [meta.get(name) for name in ("title", "name", "file_name", "url", "source")]
+    said.append(file.get("name"))
     score = entry.get("score")
     if isinstance(score, float):
         said.append(f"score {score:.2f}")
