@@ -268,6 +268,8 @@ def test_the_pipeline_that_is_named_is_asked_in_the_form_of_its_service(settings
         open_pipeline(settings(BABYAGI_PIPELINE="my/docs"))
     with pytest.raises(SettingsError, match="needs BABYAGI_PIPELINE"):
         settings(BABYAGI_TOOLS="ask_pipeline")
+    with pytest.raises(SettingsError, match="deepset Cloud, which needs DEEPSET_CLOUD_API_KEY"):
+        settings(BABYAGI_TOOLS="ask_pipeline", BABYAGI_PIPELINE="my/docs")
     for bad in ("docs", "a/b/c", "ftp://a"):
         with pytest.raises(SettingsError, match="BABYAGI_PIPELINE must be"):
             settings(BABYAGI_PIPELINE=bad)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from babyagi.tools.mcp import McpServer
 
 SETTINGS = ("files", "tools")
+NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}  # of the tools that do not open without
 
 
 @click.group(invoke_without_command=True)
@@ -53,10 +54,12 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
             Style.BOLD if is_granted else Style.PLAIN,
         )
         echo(f"    {tool.description}")
+    for name in NEEDS.keys() - {tool.name for tool, _ in found}:
+        echo(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
     echo(
         "To grant: --files FOLDER for those that read files, --tools web,python,… for the others "
         "(web is web_search and open_page, python is run_python, github is search_issues and "
-        "issue_link), BABYAGI_PIPELINE for ask_pipeline, BABYAGI_ASK=true for asking you."
+        "issue_link), BABYAGI_ASK=true for asking you."
     )
 
 
@@ -134,7 +137,10 @@ def _find(name: str, settings: Settings) -> Tool:
             fix=f"babyagi tools test {name} '{{…}}' --files FOLDER",
             guide="tools",
         )
-    tool = _open(settings, (name,))[0]
+    opened = _open(settings, (name,))
+    if not opened:
+        raise SettingsError(f"{name} needs {NEEDS[name]}", fix=f"set {NEEDS[name]}", guide="tools")
+    tool = opened[0]
     if tool.asks_person:
         raise SettingsError(
             f"{name} asks you, and you are here already",

@@ -39,6 +39,7 @@ REACT_TEMPLATE = "zero-shot-react"  # the one for agents: the text protocol itse
 TEMPLATE_NAMES = (
     "question-answering",
     "question-answering-with-references",
+    "question-answering-with-document-scores",
     "question-answering-check",
     "question-generation",
     "conditioned-question-generation",

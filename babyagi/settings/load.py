@@ -573,11 +573,7 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to ask for there"
     if ("price_in" in given) != ("price_out" in given):
         yield "BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT go together; one of them is missing"
-    if "ask_pipeline" in settings.tools and not settings.pipeline:
-        yield (
-            f"{given['tools'].label} names ask_pipeline, which needs BABYAGI_PIPELINE: the "
-            "pipeline to ask"
-        )
+    yield from _find_missing_pipeline(settings, given)
     yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
     if flags and not settings.enable_command_line_args:
@@ -585,6 +581,18 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
             f"{given['enable_command_line_args'].label} is false, which refuses "
             f"{', '.join(flags)}; set it to true to use flags"
         )
+
+
+def _find_missing_pipeline(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
+    """Faults where the tool that asks a pipeline has none to ask, or no key for it."""
+    if "ask_pipeline" not in settings.tools:
+        return
+    if not settings.pipeline:
+        label = given["tools"].label
+        yield f"{label} names ask_pipeline, which needs BABYAGI_PIPELINE: the pipeline to ask"
+    elif "://" not in settings.pipeline and not settings.deepset_cloud_api_key:
+        label = given["pipeline"].label
+        yield f"{label} is on deepset Cloud, which needs DEEPSET_CLOUD_API_KEY"
 
 
 def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:

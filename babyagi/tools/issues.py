@@ -116,7 +116,7 @@ def build_search_issues(
         return Passage(
             text=text or NO_ISSUES,
             origin=f"tool:{name}",
-            sources=(f"search:issues of {repository}",),
+            sources=(f"search:github:{repository}",),
         )
 
     return Tool(

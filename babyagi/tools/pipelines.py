@@ -136,7 +136,7 @@ def build_pipeline_search(
         return Passage(
             text=render_found(found, top_k=top_k) or NOTHING_INDEXED,
             origin=f"tool:{name}",
-            sources=(f"search:{one_line(pipeline.name)[:MAX_NAME_CHARS]}",),
+            sources=(f"search:pipeline:{one_line(pipeline.name)[:MAX_NAME_CHARS]}",),
         )
 
     return Tool(
@@ -182,13 +182,16 @@ def _text(value: object) -> str:
     return shorten(clean(value).strip(), MAX_PART_CHARS) if isinstance(value, str) else ""
 
 
+_PLACES = ("meta", "file")
+
+
 def _where(entry: Mapping[str, Any]) -> str:
     """Where a part comes from, as far as its own fields say it."""
-    meta = entry.get("meta")
-    fields = meta if isinstance(meta, dict) else {}
-    said = [fields.get(name) for name in ("title", "name", "file_name", "url", "source")]
+    meta, file = (found if isinstance(found := entry.get(name), dict) else {} for name in _PLACES)
+    said = [meta.get(name) for name in ("title", "name", "file_name", "url", "source")]
+    said.append(file.get("name"))
     score = entry.get("score")
-    if isinstance(score, int | float) and not isinstance(score, bool):
+    if isinstance(score, float):
         said.append(f"score {score:.2f}")
     words = dict.fromkeys(
         one_line(clean(one))[:MAX_NAME_CHARS] for one in said if isinstance(one, str) and one

@@ -70,6 +70,14 @@ def test_a_tool_that_cannot_be_tried_is_refused_with_the_reason(folder, args):
         run_command_line(["tools", "test", *args])
 
 
+def test_a_tool_that_lacks_its_setting_says_which(folder, capsys):
+    assert not run_command_line(["tools"])
+    assert "ask_pipeline   needs BABYAGI_PIPELINE\n" in capsys.readouterr().out
+
+    with pytest.raises(SettingsError, match="ask_pipeline needs BABYAGI_PIPELINE"):
+        run_command_line(["tools", "test", "ask_pipeline", "x"])
+
+
 @pytest.mark.parametrize("args", [["--tools", "rm"], ["--tools", "write_file"]])
 def test_a_grant_that_cannot_be_is_refused(folder, args):
     with pytest.raises(SettingsError):

@@ -338,7 +338,7 @@ async def test_a_pipeline_on_another_machine_is_a_node_and_a_built_in_template_r
     assert shown.text.startswith("Answer the question from the text below")
     assert "<<documents " in shown.text and "A retry waits 2 s." in shown.text
     assert shown.text.endswith("Question: how long?\nAnswer:")
-    assert shown.origins == ("tool:Try", "tool:search", "search:w/p")
+    assert shown.origins == ("tool:Try", "tool:search", "search:pipeline:w/p")
     assert server.asked[0].headers["authorization"] == "Bearer of-DEEPSET_CLOUD_API_KEY"
     # the strictest effect of a part is that of the whole
     assert agent.tools[0].effect == "once"

@@ -547,14 +547,22 @@ async def test_a_call_whose_text_was_cut_off_is_never_run():
     assert (seen, run.stopped) == ([], Stopped.MAX_ERRORS)
 
 
-async def test_a_task_that_the_model_gives_up_says_why():
-    desk = await open_desk(
-        answering('{"thought": "", "tool": "fail_task", "tool_input": "no network"}')
-    )
+@pytest.mark.parametrize(
+    ("protocol", "reply"),
+    [
+        ("json", '{"thought": "", "tool": "fail_task", "tool_input": "no network"}'),
+        ("text", "Thought: it is off\nAction: fail_task\nAction Input: no network"),
+        ("native", (ToolCall(id="c", name="fail_task", arguments='{"reason": "no network"}'),)),
+        ("native", '{"tool": "fail_task", "tool_input": "no network"}'),
+    ],
+)
+async def test_a_task_that_the_model_gives_up_says_why(protocol, reply):
+    desk = await open_desk(answering(reply))
 
-    run = await open_executor(desk, [echo_tool([])], protocol="json").run(ASK)
+    run = await open_executor(desk, [echo_tool([])], protocol=protocol).run(ASK)
 
     assert (run.stopped, run.detail, run.output) == (Stopped.FAIL, "no network", "")
+    assert len(desk.model.calls) == 1
 
 
 @pytest.mark.parametrize("protocol", ["text", "json", "native"])

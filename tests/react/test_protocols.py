@@ -379,6 +379,10 @@ CALLED = {"act": ["search", "tea"]}
         ("Thought: look Action: search Action Input: tea", CALLED),
         ("I must look. Action: search, Action Input: tea", CALLED),
         ("Action: search\nAction Input: tea\nObs", CALLED),
+        (
+            'Action: final_answer\nAction Input: {"total": 42}',
+            {"finish": '{"total": 42}'},
+        ),
         ("Action: search\nAction Input: tea\nObservation", CALLED),
         ("Action: search[tea\nand more]", {"act": ["search", "tea\nand more"]}),
         ("Final Answer: 42\nThought: more\nAction: search\nAction Input: tea", {"finish": "42"}),
@@ -525,6 +529,10 @@ GIVEN_UP = {
     "json, as an object": (JSON, wrote("fail_task", {"reason": "no network"})),
     "text": (text_protocol(), reply("Action: fail_task\nAction Input: no network")),
     "text, in brackets": (text_protocol(), reply("Action: fail_task[no network]")),
+    "text, as an object": (
+        text_protocol(),
+        reply('Action: fail_task\nAction Input: {"reason": "no network"}'),
+    ),
     "text, called": (text_protocol(), called("fail_task", {"reason": "no network"})),
     "json, called": (JSON, called("fail_task", {"reason": "no network"})),
     "text in Japanese": (text_protocol(JAPANESE), reply("行動: fail_task\n行動の入力: no network")),
@@ -536,6 +544,12 @@ FINISHED = {
     "json, indented": (JSON, reply("    " + wrote("final_answer", {"answer": "2022"}).text)),
     "text": (text_protocol(), reply("Final Answer: 2022")),
     "text, in brackets": (text_protocol(), reply("Thought: I know\nAction: Finish[2022]")),
+    "text, as an action": (
+        text_protocol(),
+        reply('Action: final_answer\nAction Input: {"answer": "2022"}'),
+    ),
+    "native, indented": (NATIVE, reply("    " + wrote("final_answer", {"answer": "2022"}).text)),
+    "text, indented": (text_protocol(), reply("    Thought: I know\n    Final Answer: 2022")),
     "text, called": (text_protocol(), called("final_answer", {"answer": "2022"})),
     "text in Japanese": (text_protocol(JAPANESE), reply("思考: 分かった\n行動: 完了[2022]")),
 }

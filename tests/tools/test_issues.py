@@ -66,7 +66,7 @@ async def test_github_is_asked_in_its_own_form_within_one_repository():
     ]
     assert len(lines[3]) <= 600 and lines[3].endswith("…")
     assert lines[5:] == ["2. Mend it", f"{PAGE}/pull/8", "pull request, closed"]
-    assert found.passage.origins == ("tool:search_issues", "search:issues of owner/name")
+    assert found.passage.origins == ("tool:search_issues", "search:github:owner/name")
 
 
 async def test_without_a_token_none_is_sent_and_the_model_names_a_public_repository():

@@ -25,7 +25,7 @@ FOUND = {
             "content": "A node\x00 is a step.",
             "meta": {"file_name": "a.md", "url": "https://a.example"},
         },
-        {"content": "Another.", "score": 0.5, "meta": None},
+        {"content": "Another.", "score": 0.5, "meta": None, "file": {"id": "1", "name": "b.md"}},
         {"content": None},
         "junk",
     ],
@@ -63,9 +63,9 @@ async def test_deepset_cloud_is_asked_in_its_own_form_and_answers_come_before_do
     assert given.passage.text == (
         "1. Answer: In the node. (nodes.md, score 0.93)\n\n"
         "2. Document (a.md, https://a.example)\nA node\ufffd is a step.\n\n"
-        "3. Document (score 0.50)\nAnother."
+        "3. Document (b.md, score 0.50)\nAnother."
     )
-    assert given.passage.origins == ("tool:docs", "search:my space/docs")
+    assert given.passage.origins == ("tool:docs", "search:pipeline:my space/docs")
 
 
 async def test_a_haystack_server_is_asked_in_its_own_form_and_gets_no_key():

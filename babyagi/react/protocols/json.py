@@ -172,6 +172,14 @@ def as_text(given: Any) -> str:
     )
 
 
+def unwrap(text: str) -> str:
+    """The text that is the only value of an object, where a text is such an object."""
+    found = _load(text) if text.startswith("{") else None
+    is_wrapped = isinstance(found, dict) and len(found) == 1
+    inner = as_text(found) if is_wrapped else text
+    return text if inner.startswith("{") else inner
+
+
 def read_object(text: str) -> tuple[dict[str, Any], str]:
     """The object that the reply is, and the reply without what was made up behind it."""
     opening = _OPENING.match(text)

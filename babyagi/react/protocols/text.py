@@ -31,7 +31,7 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called
+from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called, unwrap
 from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.tools.base import Tool
 
@@ -288,7 +288,7 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
 def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
     """A call of what is no tool but a word for the end is that end."""
     call = act.calls[0]
-    name, given = call.name.strip().casefold(), call.arguments.strip()
+    name, given = call.name.strip().casefold(), unwrap(call.arguments.strip())
     if call.name in tool_names:
         return act
     if name in _ENDS or call.name in labels.answer:
