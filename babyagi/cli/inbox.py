@@ -116,9 +116,11 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for
     a difference.
     """
-    from babyagi.inbox import read_request
+    from babyagi.inbox import CHANGED, read_request
 
     _, arguments = read_request(request.step)
+    if request.preview is not None and request.step.kind == CHANGED:
+        arguments = {"now": arguments["now"]}  # what was before stands in the difference
     found = list(_leaves(arguments))
     label_width = min(max((len(label) for label, _ in found), default=0), 24)
     if not found:
@@ -347,12 +349,11 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     name, arguments = read_request(step)
     if step.kind == CHANGED:
-        return Preview(
-            state="",
-            note="What is new has a +, what is gone a -.",
-            parameter="now",
-            lines=compare(arguments["before"], arguments["now"]) or (),
-        )
+        lines = compare(arguments["before"], arguments["now"])
+        if lines is None:
+            return None
+        note = "What is new has a +, what is gone a -."
+        return Preview(state="", note=note, parameter="now", lines=lines)
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
         return None
     path = settings.files or remembered_folder(
