@@ -554,12 +554,11 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 
     name, arguments = read_request(step)
     if step.kind == CHANGED:
-        return Preview(
-            state="",
-            note="What is new has a +, what is gone a -.",
-            parameter="now",
-            lines=compare(arguments["before"], arguments["now"]) or (),
-        )
+        lines = compare(arguments["before"], arguments["now"])
+        if lines is None:
+            return None
+        note = "What is new has a +, what is gone a -."
+        return Preview(state="", note=note, parameter="now", lines=lines)
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
         return None
     path = settings.files or remembered_folder(

@@ -93,9 +93,11 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for
     a difference.
     """
-    from babyagi.inbox import read_request
+    from babyagi.inbox import CHANGED, read_request
 
     _, arguments = read_request(request.step)
+    if request.preview is not None and request.step.kind == CHANGED:
+        arguments = {"now": arguments["now"]}  # what was before stands in the difference
     found = list(_leaves(arguments))
     label_width = min(max((len(label) for label, _ in found), default=0), 24)
     if not found:

@@ -1,0 +1,92 @@
+"""From the command line: a server changes its tool, or is gone, between two lives of a run."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from support.local_server import LocalServer
+from support.local_server.dialects import Answer
+from support.processes import babyagi, environ, look
+from support.scripted import agree
+
+pytestmark = pytest.mark.system
+SERVER = str(Path(__file__).parent.parent / "mcp_server.py")
+WAITING = 5  # the exit code
+
+
+def answer(request):
+    """Calls the tool once in a task, and says what it gave."""
+    match request.agent:
+        case "execution":
+            given = [one.text for one in request.messages if one.speaker is Speaker.TOOL]
+            call = ToolCall(id="c1", name="s__echo", arguments='{"text": "hello"}')
+            if given:
+                return Answer(text=f"This is what the tool gave me:\n{given[0]}")
+            return Answer(text="", tool_calls=(call,), finish_reason="tool_calls")
+        case "creation":
+            return Answer(text='{"tasks": [], "objective_met": false}')
+        case "check":
+            return Answer(text=agree(Prompt(messages=request.messages)))
+    return Answer(text="The report.")
+
+
+@pytest.fixture
+async def place(tmp_path):
+    """A submitted objective whose tool was granted as it was, and the file that says how it is."""
+    form = tmp_path / "form.json"
+    form.write_text("{}")
+    entry = {
+        "command": sys.executable,
+        "args": ["-S", SERVER, "changing", str(form)],
+        "effects": {"echo": "read"},
+    }
+    servers = tmp_path / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"s": entry}}))
+    async with LocalServer(answer) as model:
+        more = {"OPENAI_API_KEY": "sk-test", "BABYAGI_EMBEDDING_MODEL": "hash"}
+        env = environ(tmp_path / "home", model.base_url, BABYAGI_MCP=str(servers), **more)
+        ended = await babyagi("submit", "Ask the tool", "--task", "Ask it", env=env)
+        assert ended.code == 0, ended.said
+        yield env, form
+
+
+async def test_a_person_is_shown_how_a_tool_has_changed_and_lets_the_run_go_on(place):
+    env, form = place
+    form.write_text('{"description": "Say it to everybody."}')
+
+    assert (await babyagi("resume", env=env)).code == WAITING
+    shown = (await babyagi("inbox", env=env)).out
+    (asked,) = await look("inbox", env=env)
+    approved = await babyagi("approve", "1", "--yes", env=env)
+    ended = await babyagi("resume", env=env)
+
+    assert "otherwise than when it was granted" in shown and "Say it to everybody." in shown
+    assert asked["kind"] == "changed" and asked["decisions"] == ["approve", "reject"]
+    assert approved.code == 0
+    assert ended.code == 0, ended.said
+    assert "hello" in (await look("results", env=env))[0]["result"]
+
+
+async def test_a_change_that_a_person_refuses_is_told_to_the_model(place):
+    env, form = place
+    form.write_text('{"description": "Say it to everybody."}')
+
+    assert (await babyagi("resume", env=env)).code == WAITING
+    assert (await babyagi("reject", "1", env=env)).code == 0
+    ended = await babyagi("resume", env=env)
+
+    assert ended.code == 0, ended.said
+    assert "a person did not allow it" in (await look("results", env=env))[0]["result"]
+
+
+async def test_a_server_that_is_gone_when_a_run_goes_on_costs_a_call_and_is_told(place):
+    env, form = place
+    form.unlink()  # so the server dies when it is asked for its tools
+
+    ended = await babyagi("resume", env=env)
+
+    assert ended.code == 0, ended.said
+    assert "the server s failed" in (await look("results", env=env))[0]["result"]
