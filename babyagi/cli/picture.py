@@ -224,7 +224,8 @@ def _tail(board: Board, width: int, height: int) -> list[Row]:
 
 def _tail_of(writing: Writing, width: int) -> str:
     """Who writes, and the last words, as one line."""
-    head = f"{writing.owner.replace(':', ' ')} writes: "
+    kind, _, number = writing.owner.partition(":")
+    head = f"{f'task {number}' if kind == 'task' else f'the {kind}'} writes: "
     return head + fit_end(writing.text, width - cell_width(head))
 
 

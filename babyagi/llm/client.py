@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
@@ -339,9 +340,12 @@ class Endpoint:
             try:
                 self._in_flight_by_call[asyncio.current_task()].has_begun = True
                 async with aclosing(_read_chunks(response, address)) as chunks:
-                    if gather is not None and _may_be_stream(response):
+                    if gather is not None and _is_stream(response):
                         return await gather(chunks)
-                    return self._read(b"".join([chunk async for chunk in chunks]), address)
+                    body = b"".join([chunk async for chunk in chunks])
+                if gather is not None and _EVENT.match(body):  # though it did not say so
+                    return await gather(_one(body))
+                return self._read(body, address)
             finally:
                 await response.aclose()
         except Exception as error:
@@ -555,9 +559,15 @@ async def _say_less(request: httpx2.Request) -> None:
         del request.headers[name]
 
 
-def _may_be_stream(response: httpx2.Response) -> bool:
-    kind = response.headers.get("content-type", "").lower()
-    return "json" not in kind and "html" not in kind
+_EVENT = re.compile(rb"\s*(data|event|id|retry)?:")
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return "event-stream" in response.headers.get("content-type", "").lower()
+
+
+async def _one(body: bytes) -> AsyncIterator[bytes]:
+    yield body
 
 
 def _is_of_http(error: Exception) -> bool:

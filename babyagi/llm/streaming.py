@@ -235,10 +235,13 @@ def _add_said(call: dict[str, Any], said: Mapping[str, Any]) -> None:
             call[key] = piece
 
 
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
 def _join(pieces: Sequence[str]) -> str:
     """The text of the pieces; a character whose two halves came apart is one again."""
     text = "".join(pieces)
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 class ResponseGathering:
@@ -317,9 +320,11 @@ class Aloud:
         if self._thinks and not self.has_told:
             self._held = self._held.lstrip() if self._speaks else self._held
         if self._speaks and self._held:
-            told, self._held = clean(self._held), ""
-            self.has_told = True
-            self._on_text(told)
+            at = -1 if "\ud800" <= self._held[-1] <= "\udbff" else None  # half of a character
+            told, self._held = self._held[:at], self._held[at:] if at else ""
+            if told:
+                self.has_told = True
+                self._on_text(clean(_join([told])))
 
 
 # -- when a stream is clearly no answer

@@ -216,6 +216,29 @@ async def test_a_call_that_is_given_up_closes_its_connection():
     assert call.cancelled()
 
 
+async def test_a_stream_that_does_not_say_so_is_read_and_a_character_in_halves_is_whole():
+    pieces = [{"content": "one \ud83d"}, {"content": "\ude00 smile"}]
+    body = (
+        "".join(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in pieces)
+        + 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    )
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n{body}".encode())
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", sleep=no_sleep, random=lambda: 0.5)
+
+    completion, heard = await stream(endpoint)
+    await endpoint.close()
+    server.close()
+
+    assert completion.text == "".join(heard) == "one \N{GRINNING FACE} smile"
+
+
 # -- the reading of events
 # --------------------------------------------------------------------------------------------------
 
