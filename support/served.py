@@ -22,7 +22,7 @@ ANSWER_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came back: 0 where the connection was closed without an answer, -1 where nothing came."""
+    """What came back: 0 where the connection was closed without one, -1 where nothing came."""
 
     status: int
     headers: dict[str, str]

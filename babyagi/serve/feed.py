@@ -30,7 +30,7 @@ OUTAGE_PAUSE_S = 1.0
 N_LOOKS = 20  # for a place from which on all objectives are followed
 LOOK_PAUSE_S = 0.02
 MAX_UNSETTLED = 1_000  # events that may be overtaken by earlier ones that are committed later
-_PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}")
+_PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -878,7 +878,6 @@ WITHOUT_ROUTE: Mapping[str, str] = {
     "serve": "is this process",
     "migrate": "needs that no worker lives, and this process may be one",
     "tools": "looks at what that machine has",
-    "tools list": "looks at what that machine has",
     "tools test": "calls a tool on that machine",
     "mcp": "looks at servers that are started on that machine",
     "mcp list": "starts servers on that machine",

@@ -360,7 +360,10 @@ class SqliteDatabase(SqliteEngine):
         self._reading = threading.Lock()  # the file is closed in another thread than it is read in
         try:
             with self._errors(), self._lock.held():
-                os.close(self._open_private(path))
+                # where this process has the file open already, closing it once more would take away
+                # the locks of every connection to it (POSIX), and another process its log
+                if not os.access(path, os.R_OK | os.W_OK):
+                    os.close(self._open_private(path))
                 self._opened = _identity(path)
                 self._connection = self._connect("synchronous = FULL")
                 self._check()

@@ -9,6 +9,8 @@ import shutil
 import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 from contextlib import closing, suppress
 
@@ -911,3 +913,23 @@ async def test_who_waits_for_events_can_be_cancelled_as_one_comes(tmp_path):
     waiting.cancel()
     assert done == {waiting} and waiting.cancelled()
     await store.close()
+
+
+LOOK = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); print(c.execute('SELECT count(*) FROM objective').fetchone()[0]); c.close()"
+
+
+@pytest.mark.system
+async def test_a_second_opening_in_a_process_takes_no_lock_from_the_first(tmp_path):
+    path = tmp_path / "tasks.db"
+    first, second = await open_inline(path), await open_inline(path)
+    seen = []
+    for n in range(3):
+        await first.create_objective(make_spec(text=f"Know {n}"), uid=f"u{n}")
+        looked = subprocess.run(
+            [sys.executable, "-c", LOOK, str(path)], capture_output=True, check=True, timeout=60
+        )
+        seen.append(int(looked.stdout))
+    await first.close()
+    await second.close()
+
+    assert seen == [1, 2, 3]

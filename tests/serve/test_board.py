@@ -1,0 +1,172 @@
+import re
+from urllib.parse import urlencode
+
+import pytest
+
+from babyagi.inbox import QUESTION, write_request
+from babyagi.serve.door import Level
+from support.served import Served
+from support.workers import join
+from tests.cli import homes, samples
+
+EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)>"\'><b>\u202e{{7*7}}'
+
+
+class Browser:
+    """What a browser sends, without a script."""
+
+    def __init__(self, served: Served, level: Level = Level.ADMIN):
+        self.served = served
+        self.cookie = served.cookie(served.session(level))
+
+    async def look(self, path):
+        return await self.served.ask("GET", path, level=None, cookie=self.cookie)
+
+    async def send(self, path, word, **fields):
+        data = urlencode({"word": word, **fields}).encode()
+        head = {
+            "cookie": self.cookie,
+            "origin": f"http://{self.served.host}",
+            "content_type": "application/x-www-form-urlencoded",
+            "content_length": str(len(data)),
+        }
+        return await self.served.send(self.served.request("POST", path, level=None, **head) + data)
+
+
+def word_of(page):
+    return re.search(r'name="word" value="(\w+)"', page.text)[1]
+
+
+async def fill(served, text=EVIL):
+    """An objective in which every text is a model's or a stranger's: a result, a question, a task
+    given up."""
+    store = served.desk.store
+    objective, _ = await store.create_objective(samples.spec(text), uid="u")
+    await join(store, homes.WORKER, objective.id)
+    claim = await store.claim_task(objective.id, homes.WORKER.id)
+    await store.record_result(claim, text=text, origins=["model"])
+    await store.add_tasks(
+        objective.id, [homes.Proposal(name=text), homes.Proposal(name=f"{text} too")]
+    )
+    claim = await store.claim_task(objective.id, homes.WORKER.id)
+    request = write_request("ask_person", {"question": text})
+    await store.park_task(claim.fence, key="1/execute/1/tool/1", kind=QUESTION, request=request)
+    claim = await store.claim_task(objective.id, homes.WORKER.id)
+    await store.fail_task(claim, error=text, max_failures=1)
+    return objective.id
+
+
+PAGES = (
+    "/",
+    "/inbox",
+    "/objectives/1",
+    "/objectives/1/report",
+    "/objectives/1/tasks/1",
+    "/objectives/1/tasks/2",
+    "/objectives/1/tasks/3",
+)
+
+
+async def test_what_models_wrote_is_text_on_every_page(served):
+    await fill(served)
+    browser = Browser(served)
+    for path in PAGES:
+        page = await browser.look(path)
+        assert page.status == 200, path
+        assert "&lt;script&gt;" in page.text, path
+        assert not re.search(r"<script(?! src=\"/static/board.js\" defer>)", page.text), path
+        assert not re.search(r"<img|<b>|onerror=[^&]*>|\u202e|(?<!\d)49(?!\d)", page.text), path
+
+
+async def test_no_page_has_inline_code_or_asks_anybody_else(served):
+    await fill(served, text="Know it")
+    browser = Browser(served)
+    for path in PAGES:
+        page = await browser.look(path)
+        assert not re.search(r"<style|\sstyle=|\son\w+=|https?://|//\w", page.text), path
+        assert "script-src 'self'" in page.headers["content-security-policy"]
+        assert page.headers["cache-control"] == "no-store"
+
+
+async def test_forms_do_what_the_operations_do(served):
+    browser = Browser(served)
+    word = word_of(await browser.look("/"))
+
+    made = await browser.send("/do/objectives", word, objective="Know it", max_tasks="7", name="")
+    added = await browser.send("/do/objectives/1/tasks", word, name="Sing", back="/objectives/1")
+    moved = await browser.send("/do/objectives/1/tasks/2/move", word, to="first")
+    wrong = await browser.send("/do/objectives/1/tasks/2/move", word, to="nowhere")
+    paused = await browser.send("/do/objectives/1/pause", word, back="//evil.example")
+
+    assert [one.headers["location"] for one in (made, added, moved, paused)] == [
+        "/objectives/1",
+        "/objectives/1",
+        "/objectives/1",
+        "/",
+    ]
+    assert wrong.status == 422
+    objective = await served.desk.store.objective(1)
+    assert (objective.status.value, objective.spec.limits.max_tasks) == ("paused", 7)
+    assert [task.name for task in await served.desk.store.tasks(1)][0] == "Sing"
+
+
+async def test_an_answer_is_given_in_the_inbox(served):
+    await fill(served, text="Which currency?")
+    browser = Browser(served)
+    page = await browser.look("/inbox")
+    path = re.search(r'action="(/do/inbox/\d+/answer)"', page.text)[1]
+
+    answered = await browser.send(path, word_of(page), text="Euros", back="/inbox")
+
+    assert (answered.status, answered.headers["location"]) == (303, "/inbox")
+    assert "Nothing waits for you." in (await browser.look("/inbox")).text
+
+
+async def test_who_may_only_read_sees_no_form_and_changes_nothing(served):
+    await fill(served, text="Know it")
+    browser = Browser(served, Level.READ)
+    for path in PAGES:
+        assert "<form" not in (await browser.look(path)).text
+    word = served.desk.keys.form_word(browser.cookie.partition("=")[2])
+
+    assert (await browser.send("/do/objectives/1/pause", word)).status == 403
+
+
+async def test_a_code_opens_the_board_once(served):
+    code = (await served.ask("POST", "/api/v1/codes", {"level": "steer"})).json()["code"]
+
+    opened = await served.ask("GET", f"/open?code={code}", level=None)
+    again = await served.ask("GET", f"/open?code={code}", level=None)
+    cookie = opened.headers["set-cookie"]
+
+    assert (opened.status, again.status) == (200, 403)
+    assert {"HttpOnly", "SameSite=strict"} <= {part.strip() for part in cookie.split(";")}
+    page = await served.ask("GET", "/", level=None, cookie=cookie.partition(";")[0])
+    assert "Submit" in page.text
+
+
+async def test_a_page_says_from_where_on_it_hears_events(served):
+    await fill(served, text="Know it")
+    page = await Browser(served).look("/objectives/1")
+
+    last = await served.desk.store.last_event_id(1)
+    assert f'data-events="/api/v1/objectives/1/events" data-after="{last}"' in page.text
+
+
+@pytest.mark.parametrize("name", ["board.js", "board.css", "mark.svg"])
+async def test_what_a_page_loads_is_there_for_everybody(name, served):
+    reply = await served.ask("GET", f"/static/{name}", level=None)
+
+    assert reply.status == 200
+    assert reply.body
+
+
+async def test_a_long_list_is_shown_in_part_with_how_much_more_there_is(served):
+    store = served.desk.store
+    objective, _ = await store.create_objective(samples.spec("Know it"), uid="u")
+    await store.add_tasks(objective.id, [homes.Proposal(name=f"Task {n}x") for n in range(80)])
+
+    page = await Browser(served).look("/objectives/1")
+
+    assert page.text.count('class="card queued"') == 50
+    assert "and 31 more" in page.text

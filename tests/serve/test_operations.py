@@ -1,0 +1,341 @@
+"""One table, two doors: what the command line says with --json, and what the API says."""
+
+import asyncio
+import json
+import re
+import shutil
+
+import click
+import pytest
+
+from babyagi.cli.root import babyagi as command_group
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
+from babyagi.inbox import APPROVAL, write_request
+from babyagi.serve.door import Level
+from babyagi.serve.openapi import BASE
+from babyagi.serve.operations import OPERATIONS, WITHOUT_ROUTE
+from support.served import serving
+from support.workers import join
+from tests.cli import homes, looked_at, samples
+
+ONE = f"{BASE}/objectives/1"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path / "home"
+    close_log()
+
+
+@pytest.fixture
+def type_line(capsys):
+    def _type(*words):
+        code = run_guarded(list(words))
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return _type
+
+
+def names_of(group, before=""):
+    for name, command in group.commands.items():
+        full = f"{before}{name}"
+        yield full
+        if isinstance(command, click.Group):
+            yield from names_of(command, f"{full} ")
+
+
+def test_every_command_has_a_route_or_a_reason_why_not():
+    routed = {name for one in OPERATIONS for name in one.commands}
+    commands = set(names_of(command_group))
+
+    assert commands - routed - set(WITHOUT_ROUTE) - {"index", "journal"} == set()
+    assert routed - {"run --continue"} - commands == set()
+    assert set(WITHOUT_ROUTE) - commands == set()
+    assert set(WITHOUT_ROUTE) & routed == set()
+    assert all(WITHOUT_ROUTE.values())
+
+
+def test_no_two_operations_have_one_address_or_one_name():
+    addresses = [(one.method, re.sub(r"{\w+}", "{}", one.path)) for one in OPERATIONS]
+
+    assert len(set(addresses)) == len(addresses)
+    assert len({one.name for one in OPERATIONS}) == len(OPERATIONS)
+
+
+def test_what_changes_something_needs_more_than_the_lowest_level():
+    assert [one.name for one in OPERATIONS if one.method != "GET" and one.level is Level.READ] == []
+
+
+def ask(home, *calls):
+    """What a server on the home answers to (method, path, body), in turn."""
+
+    async def work():
+        async with serving(home) as served:
+            return [await served.ask(*call) for call in calls]
+
+    return asyncio.run(work())
+
+
+def same(value):
+    """Without what differs from one moment to the next."""
+    text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", "AT", json.dumps(value))
+    text = re.sub(r"((?:lease_left_s|time_s)\": )-?[\d.]+", r"\1S", text)
+    return re.sub(r"\d+(\.\d+)? (s|min|h)\b", "WHILE", text)
+
+
+LOOKS = {
+    "status": ONE,
+    "objectives": f"{BASE}/objectives",
+    "objectives --active": f"{BASE}/objectives?state=active",
+    "objectives list prices": f"{BASE}/objectives?words=prices",
+    "objectives list nothing": f"{BASE}/objectives?words=nothing",
+    "tasks": f"{ONE}/tasks",
+    "tasks --status done": f"{ONE}/tasks?status=done",
+    "tasks --status done --status dead": f"{ONE}/tasks?status=done&status=dead",
+    "results": f"{ONE}/results",
+    "results search limits -k 1": f"{ONE}/results/search?text=limits&k=1",
+    "why": f"{ONE}/why",
+    "why 3": f"{ONE}/tasks/3/why",
+    "why 5": f"{ONE}/tasks/5/why",
+    "show 1": f"{ONE}/tasks/1",
+    "show 1 --step 2": f"{ONE}/tasks/1?step=2",
+    "show 4": f"{ONE}/tasks/4",
+    "show plan": f"{ONE}/duties/plan",
+    "show check": f"{ONE}/duties/check",
+    "report": f"{ONE}/report",
+    "inbox": f"{BASE}/inbox",
+    "workers": f"{BASE}/workers",
+    "index status": f"{BASE}/index",
+    "index check": f"{ONE}/index/check",
+    "journal verify": f"{BASE}/journal/verify",
+}
+
+
+def test_what_is_looked_at_is_the_same_through_both_doors(home, type_line):
+    looked_at.fill_running_home()
+    said = {line: type_line(*line.split(), "--json")[1] for line in LOOKS}
+
+    replies = dict(zip(LOOKS, ask(home, *(("GET", path) for path in LOOKS.values())), strict=True))
+
+    assert {line: one.status for line, one in replies.items() if one.status != 200} == {}
+    for line, reply in replies.items():
+        assert same(reply.json()) == same(json.loads(said[line])), line
+
+
+def test_the_log_has_the_events_of_the_command(home, type_line):
+    looked_at.fill_running_home()
+    lines = type_line("log", "5", "--json")[1].splitlines()
+    (reply,) = ask(home, ("GET", f"{ONE}/log?task=5"))
+
+    known = [event["id"] for event in reply.json()]
+    assert [one["id"] for one in map(json.loads, lines) if one["id"] not in known] == []
+
+
+CHANGES = {
+    "pause": ("pause", None),
+    "extend --max-tasks 99 --max-cost 2.5": (
+        "extend",
+        {"max_tasks": 99, "max_cost_usd": 2.5},
+    ),
+    "cancel": ("cancel", None),
+    "tasks add Sing": ("tasks", {"name": "Sing"}),
+    "tasks add Sing --first": ("tasks", {"name": "Sing", "first": True}),
+    "tasks add Sing --after 4 --after 3": ("tasks", {"name": "Sing", "after": [4, 3]}),
+    "tasks move 3 --first": ("tasks/3/move", {"to": "first"}),
+    "tasks edit 3 Dance": ("tasks/3/edit", {"name": "Dance"}),
+    "tasks skip 3": ("tasks/3/skip", None),
+    "retry 5": ("tasks/5/retry", None),
+}
+
+
+@pytest.mark.parametrize("line", CHANGES)
+def test_a_change_is_the_same_through_both_doors(line, home, type_line, tmp_path):
+    looked_at.fill_running_home()
+    other = tmp_path / "other"
+    shutil.copytree(home, other)
+    path, body = CHANGES[line]
+
+    code, said, err = type_line(*line.split(), "--json")
+    assert code == 0, err
+    reply, _ = ask(other, ("POST", f"{ONE}/{path}", body), ("GET", ONE))
+
+    assert reply.status in (200, 201), reply.text
+    assert same(reply.json()) == same(json.loads(said))
+
+
+@pytest.mark.parametrize(("decision", "field"), [("answer", "text"), ("reject", "why")])
+def test_an_answer_is_the_same_through_both_doors(decision, field, home, type_line, tmp_path):
+    looked_at.fill_running_home()
+    other = tmp_path / "other"
+    shutil.copytree(home, other)
+    number = json.loads(type_line("inbox", "--json")[1])[0]["number"]
+
+    code, said, err = type_line(decision, "4", "No, thanks", "--json")
+    assert code == 0, err
+    path = f"{BASE}/inbox/{number}"
+    reply, again = ask(other, ("POST", f"{path}/{decision}", {field: "No, thanks"}), ("GET", path))
+
+    assert reply.json() == json.loads(said)
+    assert again.status == 404
+
+
+FAULTS = {
+    "status --objective 99": ("GET", f"{BASE}/objectives/99", None, 404),
+    "show 99": ("GET", f"{ONE}/tasks/99", None, 404),
+    "show 1 --step 99": ("GET", f"{ONE}/tasks/1?step=99", None, 404),
+    "why 99": ("GET", f"{ONE}/tasks/99/why", None, 404),
+    "retry 1": ("POST", f"{ONE}/tasks/1/retry", {}, 422),
+    "tasks skip 1": ("POST", f"{ONE}/tasks/1/skip", {}, 422),
+    "tasks move 1 --last": ("POST", f"{ONE}/tasks/1/move", {"to": "last"}, 422),
+    "tasks add Sing --after 99": ("POST", f"{ONE}/tasks", {"name": "Sing", "after": [99]}, 404),
+}
+
+
+@pytest.mark.parametrize("line", FAULTS)
+def test_an_error_has_the_same_texts_through_both_doors(line, home, type_line):
+    looked_at.fill_running_home()
+    method, path, body, status = FAULTS[line]
+
+    _, _, err = type_line(*line.split())
+    (reply,) = ask(home, (method, path, body))
+
+    problem = reply.json()
+    assert reply.headers["content-type"] == "application/problem+json"
+    assert (reply.status, problem["status"]) == (status, status)
+    assert f"babyagi: {problem['title']}\n" in err
+    assert f"  try:     {problem['try']}\n" in err
+    assert f"  because: {problem['detail']}\n" in err if "detail" in problem else True
+
+
+def test_a_submission_is_made_once_for_its_key(home):
+    body = {"objective": "Know it", "max_tasks": 7, "name": "mine"}
+
+    async def work():
+        async with serving(home) as served:
+            key = {"idempotency_key": "k1"}
+            made = [
+                await served.ask("POST", f"{BASE}/objectives", {**body, "new": True}, **key)
+                for _ in range(2)
+            ]
+            other = await served.ask("POST", f"{BASE}/objectives", {"objective": "Other"}, **key)
+            found = await served.ask("GET", ONE)
+            return made, other, found
+
+    (first, again), other, found = asyncio.run(work())
+
+    assert (first.status, again.status, other.status) == (201, 200, 422)
+    assert first.json()["objective_id"] == again.json()["objective_id"]
+    assert first.json()["is_new"] and not again.json()["is_new"]
+    assert found.json()["limits"]["max_tasks"] == 7
+    assert found.json()["objective"]["text"] == "Know it"
+
+
+def test_a_further_question_opens_the_objective_again(home):
+    looked_at.fill_ended_home()
+    question = {"question": "And the tax?", "max_tasks": 100}
+
+    asked, stands = ask(home, ("POST", f"{ONE}/questions", question), ("GET", ONE))
+
+    assert asked.status == 200, asked.text
+    assert stands.json()["objective"]["further"] == ["And the tax?"]
+    assert stands.json()["status"] == "active"
+
+
+def test_a_long_list_comes_in_pages_with_the_way_to_the_next(home):
+    looked_at.fill_running_home()
+    whole, *_ = ask(home, ("GET", f"{ONE}/tasks"))
+
+    async def walk():
+        found, path = [], f"{ONE}/tasks?limit=2"
+        async with serving(home) as served:
+            while path:
+                reply = await served.ask("GET", path)
+                found += reply.json()
+                link = re.fullmatch(r'<(.*)>; rel="next"', reply.headers.get("link", ""))
+                path = link[1] if link else ""
+        return found
+
+    assert same(asyncio.run(walk())) == same(whole.json())
+
+
+def test_what_is_known_already_is_not_sent_again(home):
+    looked_at.fill_ended_home()
+
+    async def work():
+        async with serving(home) as served:
+            first = await served.ask("GET", f"{ONE}/results")
+            return first, await served.ask(
+                "GET", f"{ONE}/results", if_none_match=first.headers["etag"]
+            )
+
+    first, again = asyncio.run(work())
+
+    assert (first.status, again.status, again.body) == (200, 304, b"")
+
+
+def test_what_is_approved_is_what_was_seen(home, tmp_path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    (folder / "a.md").write_text("old\n")
+
+    async def work():
+        async with serving(home, BABYAGI_FILES=str(folder)) as served:
+            store = served.desk.store
+            objective, _ = await store.create_objective(samples.spec(), uid="u")
+            await join(store, homes.WORKER, objective.id)
+            claim = await store.claim_task(objective.id, homes.WORKER.id)
+            request = write_request("write_file", {"path": "a.md", "text": "new\n", "replace": True})
+            step = await store.park_task(
+                claim.fence, key="1/execute/1/tool/1", kind=APPROVAL, request=request
+            )
+            path = f"{BASE}/inbox/{step.id}"
+            shown = (await served.ask("GET", path)).json()
+            blind = await served.ask("POST", f"{path}/approve", {})
+            (folder / "a.md").write_text("other\n")
+            stale = await served.ask("POST", f"{path}/approve", {"seen": shown["seen"]})
+            fresh = (await served.ask("GET", path)).json()
+            done = await served.ask("POST", f"{path}/approve", {"seen": fresh["seen"]})
+            return shown, [blind.status, stale.status, done.status]
+
+    shown, statuses = asyncio.run(work())
+
+    assert [["-", "old"], ["+", "new"]] == shown["lines"][:2]
+    assert statuses == [409, 409, 200]
+
+
+def test_what_is_deleted_is_gone(home):
+    looked_at.fill_ended_home()
+
+    gone, missing, left = ask(home, ("DELETE", ONE), ("GET", ONE), ("GET", f"{BASE}/objectives"))
+
+    assert (gone.status, missing.status, left.json()) == (200, 404, [])
+
+
+def test_what_ended_long_ago_is_pruned(home):
+    looked_at.fill_ended_home()
+
+    kept, pruned = ask(
+        home,
+        ("POST", f"{BASE}/objectives/prune", {"older_than_days": 1}),
+        ("POST", f"{BASE}/objectives/prune", {"older_than_days": 0}),
+    )
+
+    assert (kept.json()["deleted"], pruned.json()["deleted"]) == ([], [1])
+
+
+def test_a_report_comes_in_each_format_as_a_file(home):
+    looked_at.fill_ended_home()
+
+    md, html, other = ask(
+        home, *(("GET", f"{ONE}/report?format={one}") for one in ("md", "html", "pdf"))
+    )
+
+    assert md.text == homes.REPORT
+    assert html.text.startswith("<!")
+    assert html.headers["content-disposition"] == 'attachment; filename="objective-1.html"'
+    assert other.status == 422

@@ -1,0 +1,154 @@
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+
+import pytest
+
+from babyagi.errors import SettingsError, StoreUnavailableError
+from babyagi.serve.server import listen_at, url_of
+from support.processes import babyagi, environ, finish, start
+from support.served import serving
+
+REHEARSED = {"LLM_MODEL": "rehearsal", "BABYAGI_EMBEDDING_MODEL": "hash"}
+
+
+async def test_liveness_outlives_an_outage_of_the_store_and_readiness_does_not(
+    served, monkeypatch
+):
+    async def away():
+        raise StoreUnavailableError("away")
+
+    ready = await served.ask("GET", "/readyz", level=None, host="10.1.2.3")
+    monkeypatch.setattr(served.desk.store, "open_objectives", away)
+    alive, unready = [
+        await served.ask("GET", path, level=None, host="10.1.2.3")
+        for path in ("/healthz", "/readyz")
+    ]
+
+    assert (ready.status, alive.status, unready.status) == (200, 200, 503)
+
+
+async def test_a_store_that_is_away_is_said_with_when_to_come_back(served, monkeypatch):
+    async def away(**_):
+        raise StoreUnavailableError("the task store is busy")
+
+    monkeypatch.setattr(served.desk.store, "objectives", away)
+    reply = await served.ask("GET", "/api/v1/objectives")
+
+    assert reply.status == 503
+    assert reply.headers["retry-after"]
+    assert reply.json()["title"] == "the task store is busy"
+
+
+async def test_what_nobody_expected_is_told_in_the_log_alone(served, monkeypatch, caplog):
+    async def broken(**_):
+        raise KeyError("SECRET")
+
+    monkeypatch.setattr(served.desk.store, "objectives", broken)
+    reply = await served.ask("GET", "/api/v1/objectives")
+
+    assert reply.status == 500
+    assert "SECRET" not in reply.text
+    assert "nobody expected" in caplog.text
+
+
+async def test_the_address_is_left_for_open_and_taken_away(tmp_path):
+    home = tmp_path / "home"
+    async with serving(home) as served:
+        assert (home / "serve_address").read_text() == served.url
+    assert not (home / "serve_address").exists()
+
+
+def test_another_address_needs_a_token(tmp_path):
+    async def start_wide(**variables):
+        async with serving(tmp_path / "home", BABYAGI_SERVE_HOST="0.0.0.0", **variables) as served:
+            return served.token()
+
+    with pytest.raises(BaseException) as caught:
+        asyncio.run(start_wide())
+    error = caught.value
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, SettingsError)
+    assert "BABYAGI_SERVE_TOKEN" in error.fix
+    token = "x" * 24
+    assert asyncio.run(start_wide(BABYAGI_SERVE_TOKEN=token)) == token
+
+
+def test_a_port_that_is_taken_is_said():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        with pytest.raises(SettingsError) as caught:
+            listen_at("127.0.0.1", taken.getsockname()[1])
+    assert "--port 0" in caught.value.fix
+
+
+def test_an_address_of_the_new_kind_is_written_as_a_browser_takes_it():
+    with listen_at("::1", 0) as listening:
+        assert re.fullmatch(r"http://\[::1\]:\d+", url_of(listening))
+
+
+@pytest.mark.system
+async def test_serve_works_answers_and_drains(tmp_path):
+    env = environ(tmp_path / "home", **REHEARSED)
+    process = await start("serve", "--port", "0", env=env)
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            while b"The board is at" not in await process.stdout.readline():
+                pass
+        submitted = await babyagi("submit", "Know it", "--json", env=env)
+        opened = await babyagi("open", "--json", env=env)
+        token = (await babyagi("open", "--token", "read", env=env)).out.strip()
+        async with asyncio.timeout(60):
+            while True:
+                status = await babyagi("status", "--json", env=env)
+                if json.loads(status.out)["report"]["is_written"]:
+                    break
+        process.send_signal(signal.SIGTERM)
+        ended = await finish(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    assert json.loads(submitted.out)["is_new"]
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/open\?code=[\w-]+", json.loads(opened.out)["url"])
+    assert token.startswith("read-")
+    assert ended.code == 128 + signal.SIGTERM
+    assert "signed off" in ended.out
+    assert "code=" not in (tmp_path / "home" / "babyagi.log").read_text()
+
+
+@pytest.mark.system
+async def test_without_work_nothing_is_worked_on(tmp_path, postgres_url):
+    env = environ(tmp_path / "home", BABYAGI_TASK_STORE=postgres_url, **REHEARSED)
+    env["COOPERATIVE_MODE"] = "distributed"
+    env["CHROMA_URL"] = "http://127.0.0.1:9"
+    process = await start("serve", "--port", "0", "--no-work", env=env)
+    try:
+        assert process.stdout is not None
+        async with asyncio.timeout(60):
+            while b"The board is at" not in await process.stdout.readline():
+                pass
+        await babyagi("submit", "Know it", env=env)
+        workers = await babyagi("workers", "--json", env=env)
+        os.kill(process.pid, signal.SIGINT)
+        ended = await finish(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+    assert json.loads(workers.out) == []
+    assert ended.code == 128 + signal.SIGINT
+
+
+@pytest.mark.system
+async def test_open_says_when_no_server_runs(tmp_path):
+    ended = await babyagi("open", "--print", env=environ(tmp_path / "home"))
+
+    assert ended.four_lines[0] == "babyagi: there is no server to open"
+    assert "babyagi serve" in ended.err
