@@ -101,6 +101,7 @@ from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
 from babyagi.tools.mcp import Connection, load_servers, open_servers
 from babyagi.tools.own import load_tools
+from babyagi.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody
@@ -193,6 +194,7 @@ class App:
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
         self._concurrency = settings.concurrency
+        self._tracer: Tracer = NO_TRACER
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the unfinished or ended one that
@@ -414,6 +416,9 @@ class App:
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
+            self._tracer = open_tracer(settings.otel_endpoint)
+            if self._tracer is not NO_TRACER:
+                stack.push_async_callback(asyncio.to_thread, self._tracer.close)
             index = open_index(settings, stack)
             self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
@@ -585,6 +590,7 @@ class App:
             embedder=embedder,
             gate=gate,
             sleep=asyncio.sleep,
+            tracer=self._tracer,
         )
         yield Loop(
             backends,

@@ -62,6 +62,7 @@ from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
 from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 from babyagi.tools.declare import FunctionTool
+from babyagi.tracing import NO_TRACER, Tracer, answered
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +125,7 @@ class Backends:
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
     new_secret: Callable[[], str] = _new_secret
+    tracer: Tracer = NO_TRACER
 
 
 class _Recorded:
@@ -328,7 +330,7 @@ class Journal:
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
-            completion = await self._ask_model(model, prompt, role, timeout_s)
+            completion = await self._ask_traced(model, prompt, role, timeout_s)
         except BabyagiError as error:
             await self._store.abandon_step(
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
@@ -346,6 +348,23 @@ class Journal:
         if self._holds(outcome):
             return completion
         return Completion.from_json((await self._record(outcome)).output or "")
+
+    async def _ask_traced(
+        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None
+    ) -> Completion:
+        call = self._backends.tracer.model_call(model.name, max_tokens=prompt.max_output_tokens)
+        with call as span:
+            completion = await self._ask_model(model, prompt, role, timeout_s)
+            usage = completion.usage
+            span.note(
+                answered(
+                    completion.model,
+                    prompt_tokens=usage.prompt_tokens,
+                    completion_tokens=usage.completion_tokens,
+                    cost_usd=usage.cost_usd,
+                )
+            )
+        return completion
 
     async def _ask_model(
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None
@@ -392,7 +411,7 @@ class Journal:
         """
         self._backends.gate.check()
         await self.flush()
-        with self._recorded.calling():
+        with self._recorded.calling(), self._backends.tracer.tool_call(tool.name):
             return await self._call_tool(path, tool, arguments)
 
     async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:

@@ -43,6 +43,7 @@ class SettingOptions(TypedDict, total=False):
     serpapi_api_key: str | Secret
     agent_hosts: Sequence[str]
     log_level: Literal["debug", "info", "warning", "error"]
+    otel_endpoint: str
     extra_env_files: Sequence[Path]
     trust_env_file: Sequence[str]
 
