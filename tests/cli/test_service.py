@@ -112,7 +112,6 @@ def test_a_system_that_cannot_start_it_says_so_and_the_unit_stays(tmp_path, caps
 def test_paths_with_blanks_quotes_and_percent_signs_are_said_right(tmp_path):
     plan = make_plan(tmp_path, line=("/opt/my py", 'a"b', "50%", "$x"))
     parser = configparser.ConfigParser(interpolation=None, strict=True)
-    parser.optionxform = str  # type: ignore[assignment,method-assign]  # names are case-sensitive
     parser.read_string(service.render_unit(plan))
     unit = parser["Service"]
     assert unit["ExecStart"] == '"/opt/my py" "a\\"b" "50%%" "$$x"'
