@@ -49,10 +49,15 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
     mcp_test,
     prune,
     help_,
+    list_,
+    install,
 )
 
-# A field that only JSON shows
-not_before
+# Fields that only JSON shows
+not_before, decided_at
+
+# A policy that is chosen by its value
+ALLOW
 
 # Settings that are read by the names of their fields
 extra_env_files, trust_env_file

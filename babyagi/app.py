@@ -123,6 +123,7 @@ from babyagi.tools.pipelines import (
     deepset_pipeline,
     haystack_pipeline,
 )
+from babyagi.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody
@@ -231,6 +232,7 @@ class App:
         self._engine: Engine | None = None
         self._on_piece: OnPiece | None = None
         self._concurrency = settings.concurrency
+        self._tracer: Tracer = NO_TRACER
 
     def beside(self, settings: Settings | None = None) -> App:
         """Another whole over the same task store, for work beside that of this worker: a name, an
@@ -473,6 +475,9 @@ class App:
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
+            self._tracer = open_tracer(settings.otel_endpoint)
+            if self._tracer is not NO_TRACER:
+                stack.push_async_callback(asyncio.to_thread, self._tracer.close)
             index = open_index(settings, stack)
             self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
@@ -646,6 +651,7 @@ class App:
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
             on_piece=self._on_piece,
+            tracer=self._tracer,
         )
         yield Loop(
             backends,

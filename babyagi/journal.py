@@ -72,6 +72,7 @@ from babyagi.tools.base import (
     run_in_time,
 )
 from babyagi.tools.declare import FunctionTool
+from babyagi.tracing import NO_TRACER, Tracer, answered
 
 logger = logging.getLogger(__name__)
 
@@ -157,6 +158,7 @@ class Backends:
     new_secret: Callable[[], str] = _new_secret
     on_piece: OnPiece | None = None
     max_output_tokens: int = 0
+    tracer: Tracer = NO_TRACER
 
 
 class _Recorded:
@@ -396,7 +398,7 @@ class Journal:
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
-            completion = await self._ask_model(model, prompt, role, timeout_s, step.key)
+            completion = await self._ask_traced(model, prompt, role, timeout_s, step.key)
         except BabyagiError as error:
             await self._store.abandon_step(
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
@@ -416,6 +418,23 @@ class Journal:
         if self._holds(outcome):
             return completion
         return Completion.from_json((await self._record(outcome)).output or "")
+
+    async def _ask_traced(
+        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
+    ) -> Completion:
+        call = self._backends.tracer.model_call(model.name, max_tokens=prompt.max_output_tokens)
+        with call as span:
+            completion = await self._ask_model(model, prompt, role, timeout_s, key)
+            usage = completion.usage
+            span.note(
+                answered(
+                    completion.model,
+                    prompt_tokens=usage.prompt_tokens,
+                    completion_tokens=usage.completion_tokens,
+                    cost_usd=usage.cost_usd,
+                )
+            )
+        return completion
 
     async def _ask_model(
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
@@ -483,7 +502,7 @@ class Journal:
         """
         self._backends.gate.check()
         await self.flush()
-        with self._recorded.calling():
+        with self._recorded.calling(), self._backends.tracer.tool_call(tool.name):
             return await self._call_tool(path, tool, arguments)
 
     async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
@@ -498,9 +517,13 @@ class Journal:
                     arguments = parse_arguments(now, json.dumps(dict(arguments)))
             except ToolError as error:
                 return await self._put_observation(path, _refused(tool, error), request)
-            tool, request = now, inbox.write_request(tool.name, arguments)
+            tool = now
         if tool.for_call is not None:
             tool = tool.for_call(self._fence.owner, self._prefix + path)
+        return await self._make_call(path, tool, arguments)
+
+    async def _make_call(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+        request = inbox.write_request(tool.name, arguments)
         if tool.asks_person:
             answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
             return await (

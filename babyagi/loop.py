@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -179,8 +180,9 @@ class Loop:
             is_new=claim.fence.claim_no == 1,
         )
         try:
-            async with journal:
-                await self._run_turn(claim, objective, journal)
+            with self._traced(claim.fence, objective):
+                async with journal:
+                    await self._run_turn(claim, objective, journal)
         except ParkedError as error:
             logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
 
@@ -223,7 +225,24 @@ class Loop:
             kept = await journal.keep("enriched", clean(said)[:MAX_ENRICHED_CHARS])
         return kept if kept.strip() else text
 
+    def _traced(self, fence: Fence, objective: Objective) -> AbstractContextManager[object]:
+        return self._backends.tracer.work(
+            objective.uid, objective_id=objective.id, owner=fence.owner
+        )
+
     async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
+        with self._traced(claim.fence, objective):
+            await self._run_duty(claim, objective)
+        if claim.duty is Duty.REPORT and objective.ended_at is not None:
+            self._backends.tracer.objective(
+                objective.uid,
+                objective_id=objective.id,
+                began_at=objective.created_at,
+                ended_at=objective.ended_at,
+                reason=objective.stop_reason or "",
+            )
+
+    async def _run_duty(self, claim: DutyClaim, objective: Objective) -> None:
         journal = Journal(self._backends, fence=claim.fence, is_new=claim.is_new)
         match claim.duty:
             case Duty.ORDER:

@@ -16,7 +16,6 @@ from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 from babyagi.taskstore.port import Queue, Standing, TaskStore, Vitals
 from babyagi.why import Facts, Why, find_hold
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _HOLDS = (
     Why.AFTER,
     Why.LACK,

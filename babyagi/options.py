@@ -55,6 +55,7 @@ class SettingOptions(TypedDict, total=False):
     github_token: str | Secret
     agent_hosts: Sequence[str]
     log_level: Literal["debug", "info", "warning", "error"]
+    otel_endpoint: str
     extra_env_files: Sequence[Path]
     trust_env_file: Sequence[str]
 

@@ -260,10 +260,10 @@ def jittered(spec: ScheduleSpec, uid: str, due_at: datetime) -> datetime:
     )
 
 
-def day_of(rule: Rule, due_at: datetime) -> tuple[datetime, datetime]:
-    """The beginning and the end of the tick's local day, in UTC."""
+def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
+    """The beginning and the end of the local day of an instant, in UTC."""
     zone = ZoneInfo(rule.tz)
-    begins = due_at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    begins = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     ends = begins + timedelta(days=1)  # of the clock on the wall, also where a day has 23 hours
     return begins.astimezone(UTC), ends.astimezone(UTC)
 

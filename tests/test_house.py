@@ -34,7 +34,7 @@ def test_every_file_has_a_room():
     halls = set(
         """__init__ __main__ agent api app artifacts backends errors events files heavy_imports home inbox journal
         json_shapes loop metrics names next_command notify offload options private redaction reporting results
-        schedules shapes sources tasks text transcript verbs why""".split()
+        schedules shapes sources tasks text tracing transcript verbs why""".split()
     )
     found = {
         path.relative_to(ROOT / "babyagi")
@@ -103,7 +103,18 @@ def test_only_the_command_line_prints():
     ],
 )
 def test_importing_loads_no_heavy_client(statement):
-    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml", "markdown_it"}
+    heavy = {
+        "openai",
+        "chromadb",
+        "rich",
+        "numpy",
+        "genai_prices",
+        "httpx2",
+        "yaml",
+        "markdown_it",
+        "opentelemetry",
+        "cronsim",
+    }
     code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
 
     loaded = subprocess.run(

@@ -993,6 +993,16 @@ class Settings(ObjectiveFields):
         default="info",
         metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS),
     )
+    otel_endpoint: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_OTEL_ENDPOINT",
+            "Where spans of OpenTelemetry are sent, such as http://127.0.0.1:4318 (extra `otel`); "
+            "they hold no prompt and no answer.",
+            parse=parse_url,
+            metavar="URL",
+        ),
+    )
     log_format: str = field(
         default="text",
         metadata=declare(

@@ -246,6 +246,9 @@ class WorkerLoop:
         except BabyagiError as error:
             self._fail(error)
             return TICK_PAUSE_S
+        except Exception:  # such as a time zone that is not known here; the work goes on
+            logger.exception("deciding what is due raised what nobody expected")
+            return MAX_TICK_WAIT_S
         for tick in fired.ticks:
             logger.info("%s", tick.words, extra={"event": TICK_DECIDED})
         if any(tick.objective_id is not None for tick in fired.ticks):

@@ -3,18 +3,13 @@ the API, against a real server on a home with something in it."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
-import tempfile
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from support.door_attacks import MARK, attacks
+from support.door_attacks import MARK
 from support.processes import environ, start
-from support.served import Served, serving
-from support.table import print_table, verdict
 
 SLOWEST_LOOP_S = 0.1
 TICK_S = 0.01

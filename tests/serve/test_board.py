@@ -9,7 +9,7 @@ from support.served import Served
 from support.workers import join
 from tests.cli import homes, samples
 
-EVIL = '<script>alert(1)</script><img src=x onerror=alert(2)>"\'><b>\u202e{{7*7}}'
+EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><b>\u202e{{7*7}}"
 
 
 class Browser:

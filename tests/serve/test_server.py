@@ -15,9 +15,7 @@ from support.served import serving
 REHEARSED = {"LLM_MODEL": "rehearsal", "BABYAGI_EMBEDDING_MODEL": "hash"}
 
 
-async def test_liveness_outlives_an_outage_of_the_store_and_readiness_does_not(
-    served, monkeypatch
-):
+async def test_liveness_outlives_an_outage_of_the_store_and_readiness_does_not(served, monkeypatch):
     async def away():
         raise StoreUnavailableError("away")
 

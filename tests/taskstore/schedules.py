@@ -171,6 +171,14 @@ class ScheduleContract:
         clock.tick(19 * HOUR_S)
         assert (await fire(store))[-1] == (24, *FIRED), "it is another day"
 
+    async def test_ticks_that_are_caught_up_with_share_the_limit_of_the_day_on_which_they_begin(
+        self, store, clock
+    ):
+        await add(store, overlap=Overlap.ALLOW, catch_up=CatchUp.ALL, daily_limit_usd=2.0)
+        clock.tick(72 * HOUR_S)
+        decided = [outcome for _, outcome, _ in await fire(store)]
+        assert decided == [TickOutcome.FIRED] * 2 + [TickOutcome.SKIPPED] * 70
+
     async def test_a_model_that_costs_nothing_uses_nothing_of_the_limit_up(self, store, clock):
         await add(store, overlap=Overlap.ALLOW, daily_limit_usd=1.0, model="rehearsal")
         clock.tick(HOUR_S)

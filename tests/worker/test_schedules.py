@@ -109,6 +109,17 @@ async def test_a_store_that_does_not_answer_delays_a_tick_and_loses_none():
     assert tick.outcome is TickOutcome.FIRED
 
 
+@virtually
+async def test_what_nobody_expected_of_a_schedule_stops_no_work():
+    world = make_world()
+    await world.store.add_schedule(make_schedule(every_s=60.0), uid="s")
+    world.store = FlakyStore(world.store, "fire_schedules", KeyError("Mars/Base"), times=99)
+    objective = await world.start()
+    async with serving_all(world.open_worker()):
+        await asyncio.sleep(300)
+    assert (await world.store.objective(objective.id)).has_report
+
+
 def test_what_became_of_a_tick_is_a_record_of_the_log(caplog):
     @virtually
     async def work():

@@ -23,7 +23,7 @@ CREATE TABLE tick (
     PRIMARY KEY (schedule_id, due_us)
 );
 CREATE INDEX tick_queued ON tick (schedule_id) WHERE outcome = 'queued';
-CREATE INDEX tick_begun ON tick (schedule_id, due_us) WHERE objective_id IS NOT NULL;
+CREATE INDEX tick_begun ON tick (schedule_id, decided_at_us) WHERE objective_id IS NOT NULL;
 CREATE INDEX tick_objective ON tick (objective_id) WHERE objective_id IS NOT NULL;
 
 -- Whoever waits for a tick hears of a schedule that is new or was changed.

@@ -209,7 +209,7 @@ def _decide_due(
             is_next_due=next_fires_at is not None and next_fires_at <= now,
             is_busy=tx.has("is_schedule_busy", **at),
             has_queued=tx.has("queued_tick", **at),
-            left_usd=_left_usd(tx, schedule, due_at),
+            left_usd=_left_usd(tx, schedule),
         )
         ticks.append(_enter(tx, schedule, due_at, decide(spec, situation)))
         due_at, fires_at = next_at, next_fires_at
@@ -226,7 +226,7 @@ def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
     if row is None:
         return []
     due_at = to_time(row["due_us"])
-    verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule, due_at))
+    verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
     return [_enter(tx, schedule, due_at, verdict, is_queued=True)]
 
 
@@ -273,13 +273,13 @@ def _enter(
     )
 
 
-def _left_usd(tx: Transaction, schedule: Schedule, due_at: datetime) -> float | None:
-    """What the ticks of the same day leave of the limit a day: one that is over counts with what it
-    cost, any other one with all that it may spend."""
+def _left_usd(tx: Transaction, schedule: Schedule) -> float | None:
+    """What is left of today's limit: what ticks began today counts with what it cost where it is
+    over, and else with all that it may spend."""
     limit = schedule.spec.daily_limit_usd
     if not limit:
         return None
-    begins, ends = day_of(schedule.spec.rule, due_at)
+    begins, ends = day_of(schedule.spec.rule, to_time(tx.now_us))
     at = {"from_us": from_time(begins), "until_us": from_time(ends)}
     rows = tx.all("ticks_of_day", schedule_id=schedule.id, **at)
     return (to_microusd(limit) - sum(map(_committed_microusd, rows))) / 1e6

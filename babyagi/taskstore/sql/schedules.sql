@@ -23,7 +23,7 @@ SELECT * FROM schedule
  WHERE status IN ('active', 'done') AND id IN (SELECT t.schedule_id FROM tick AS t WHERE t.outcome = 'queued')
    AND NOT EXISTS (SELECT 1 FROM (SELECT begun.objective_id FROM tick AS begun
                                    WHERE begun.schedule_id = schedule.id AND begun.objective_id IS NOT NULL
-                                   ORDER BY begun.due_us DESC LIMIT 100) AS newest
+                                   ORDER BY begun.decided_at_us DESC LIMIT 100) AS newest
                      JOIN objective AS o ON o.id = newest.objective_id
                     WHERE o.status <> 'ended' OR o.report IS NULL)
  ORDER BY id;
@@ -35,7 +35,7 @@ SELECT min(fires_at_us) AS fires_at_us FROM schedule WHERE fires_at_us IS NOT NU
 -- is_schedule_busy --
 -- A row when something of what the schedule's last ticks began is at work, or may be again: it has not ended with its report.
 SELECT 1 FROM (SELECT objective_id FROM tick WHERE schedule_id = :schedule_id AND objective_id IS NOT NULL
-                ORDER BY due_us DESC LIMIT 100) AS newest
+                ORDER BY decided_at_us DESC LIMIT 100) AS newest
   JOIN objective AS o ON o.id = newest.objective_id
  WHERE o.status <> 'ended' OR o.report IS NULL LIMIT 1;
 
@@ -44,10 +44,11 @@ SELECT 1 FROM (SELECT objective_id FROM tick WHERE schedule_id = :schedule_id AN
 SELECT * FROM tick WHERE schedule_id = :schedule_id AND outcome = 'queued' ORDER BY due_us LIMIT 1;
 
 -- ticks_of_day --
--- What the ticks of some time began: how it stands, and what it has cost.
+-- What ticks began in some time: how it stands, and what it has cost.
 SELECT o.id, o.spec, o.status, o.report IS NOT NULL AS has_report, o.cost_microusd
   FROM tick AS t JOIN objective AS o ON o.id = t.objective_id
- WHERE t.schedule_id = :schedule_id AND t.due_us >= :from_us AND t.due_us < :until_us AND t.objective_id IS NOT NULL ORDER BY t.due_us;
+ WHERE t.schedule_id = :schedule_id AND t.decided_at_us >= :from_us AND t.decided_at_us < :until_us AND t.objective_id IS NOT NULL
+ ORDER BY t.due_us;
 
 -- ticks --
 -- The newest ticks, newest first.

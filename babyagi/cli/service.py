@@ -1,0 +1,305 @@
+"""The command `service`: a worker that the system starts and keeps, as a user unit of systemd or an
+agent of launchd."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from babyagi import private
+from babyagi.cli.text import Style, echo, warn
+from babyagi.errors import SettingsError
+
+COMMAND = ("worker",)  # of this program, that the service runs
+NAME = "babyagi"
+LABEL = "babyagi.worker"
+ENVIRONMENT_FILE = "service.env"
+MARK = "Written by `babyagi service install`; `babyagi service remove` takes it away."
+ASK_TIMEOUT_S = 30.0
+_ESCAPED = str.maketrans({one: f"\\{one}" for one in '\\"$`'})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is to be installed.
+
+    Attributes:
+        line: the program with its arguments, the first one absolute. folder: where it runs.
+        environment: what it finds there beside what the system gives. home: where what belongs to
+            it is kept.
+    """
+
+    line: Sequence[str]
+    folder: Path
+    home: Path
+    environment: Mapping[str, str]
+
+    @property
+    def environment_path(self) -> Path:
+        return self.home / ENVIRONMENT_FILE
+
+
+@click.group()
+def service() -> None:
+    """Let the system keep a worker running.
+
+    That is a user unit of systemd, or an agent of launchd on macOS.
+    """
+
+
+@service.command()
+@click.option(
+    "--print", "is_shown", is_flag=True, help="Show what would be written, and write nothing."
+)
+@click.option("--no-start", "is_idle", is_flag=True, help="Write it, and start nothing.")
+def install(is_shown: bool, is_idle: bool) -> None:
+    """Write the unit, and start the worker now and at each login.
+
+    It runs in this folder, with the settings that this environment has now; keys among them are
+    kept in a file for you alone.
+    """
+    plan = make_plan()
+    manager = _find_manager()
+    if is_shown:
+        echo(manager.render(plan).rstrip("\n"))
+        return
+    _require_ours(manager)
+    private.make_folder(plan.home)
+    private.write_file(plan.environment_path, render_environment(plan.environment))
+    manager.path.parent.mkdir(parents=True, exist_ok=True)
+    # one of launchd holds the environment itself
+    private.write_file(manager.path, manager.render(plan))
+    echo(f"{manager.path} is written.")
+    if is_idle:
+        echo(f"Start it:  {' && '.join(' '.join(line) for line in manager.starting)}")
+        return
+    _do(manager.starting)
+    echo(manager.hint)
+
+
+@service.command()
+def status() -> int:
+    """Say whether the service is installed and runs."""
+    manager = _find_manager()
+    if not manager.path.exists():
+        echo("The service is not installed. Type: babyagi service install")
+        return 0
+    whose = "" if is_ours(manager.path) else ", and this program did not write it"
+    echo(f"{manager.path} is installed{whose}.")
+    state = _ask(manager.asking)
+    echo(f"State: {state or 'not known here'}")
+    echo(f"Log:   {manager.log}")
+    return 0
+
+
+@service.command()
+def remove() -> None:
+    """Stop the worker, and take away what `install` wrote."""
+    manager = _find_manager()
+    if not manager.path.exists():
+        echo("The service is not installed.")
+        return
+    _require_ours(manager)
+    _do(manager.stopping)
+    manager.path.unlink()
+    (_home() / ENVIRONMENT_FILE).unlink(missing_ok=True)
+    _do(manager.forgetting)
+    echo(f"{manager.path} is removed.")
+
+
+# -- what is written
+# --------------------------------------------------------------------------------------------------
+
+
+def make_plan() -> Plan:
+    """What the settings and the environment of now come to."""
+    from babyagi.settings.fields import declared_fields
+
+    home = _home()
+    variables = {variable for entry in declared_fields().values() for variable in entry.variables}
+    found = {
+        name: value
+        for name, value in os.environ.items()
+        if name in variables and value and "\n" not in value and "\r" not in value
+    }
+    return Plan(
+        line=(sys.executable, "-P", "-m", "babyagi", *COMMAND),
+        folder=Path.cwd(),
+        home=home,
+        environment={"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)},
+    )
+
+
+def _home() -> Path:
+    from babyagi.cli.session import NOTHING, load
+
+    return load(needs=NOTHING).settings.home.absolute()
+
+
+def render_environment(environment: Mapping[str, str]) -> str:
+    """Lines as systemd reads them: in double quotes, where `$`, `"`, `\\` and the backtick are
+    escaped."""
+    lines = [f'{name}="{value.translate(_ESCAPED)}"' for name, value in sorted(environment.items())]
+    return "\n".join([f"# {MARK}", *lines, ""])
+
+
+def render_unit(plan: Plan) -> str:
+    """The unit of systemd."""
+    line = " ".join(_quote_for_unit(word) for word in plan.line)
+    return f"""# {MARK}
+[Unit]
+Description=babyagi {" ".join(COMMAND)}
+After=network-online.target
+
+[Service]
+Type=exec
+WorkingDirectory={_percent(str(plan.folder))}
+EnvironmentFile={_percent(str(plan.environment_path))}
+ExecStart={line}
+# 143 is a drain that was asked for; 2, 4 and 8 are for a person to mend
+SuccessExitStatus=143
+Restart=on-failure
+RestartSec=5
+RestartPreventExitStatus=2 4 8
+KillMode=mixed
+TimeoutStopSec=20
+UMask=0077
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _percent(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+def _quote_for_unit(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    return f'"{_percent(escaped)}"'
+
+
+def render_agent(plan: Plan) -> str:
+    """The agent of launchd."""
+    import plistlib
+
+    content = {
+        "Label": LABEL,
+        "Comment": MARK,
+        "ProgramArguments": list(plan.line),
+        "WorkingDirectory": str(plan.folder),
+        "EnvironmentVariables": dict(plan.environment),
+        "RunAtLoad": True,
+        "KeepAlive": {"SuccessfulExit": False},
+        "ThrottleInterval": 5,
+        "StandardErrorPath": str(plan.home / "worker.log"),
+        "Umask": 0o077,
+    }
+    return plistlib.dumps(content, sort_keys=False).decode()
+
+
+def is_ours(path: Path) -> bool:
+    """Whether `install` wrote the file."""
+    return MARK in path.read_text(encoding="utf-8", errors="replace")
+
+
+# -- who keeps it
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Manager:
+    """What starts and keeps services on this system: the file that it reads, and what is typed."""
+
+    path: Path
+    is_launchd: bool
+    starting: Sequence[Sequence[str]]
+    stopping: Sequence[Sequence[str]]
+    forgetting: Sequence[Sequence[str]]
+    asking: Sequence[str]
+    log: str
+    hint: str
+
+    def render(self, plan: Plan) -> str:
+        return render_agent(plan) if self.is_launchd else render_unit(plan)
+
+
+def _find_manager() -> _Manager:
+    if sys.platform == "darwin":
+        domain = f"gui/{os.getuid()}"
+        path = Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist"
+        return _Manager(
+            path=path,
+            is_launchd=True,
+            starting=[["launchctl", "bootstrap", domain, str(path)]],
+            stopping=[["launchctl", "bootout", f"{domain}/{LABEL}"]],
+            forgetting=(),
+            asking=["launchctl", "print", f"{domain}/{LABEL}"],
+            log="worker.log in BABYAGI_HOME",
+            hint="It runs while you are logged in.",
+        )
+    configured = os.environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(configured) if configured.startswith("/") else Path.home() / ".config"
+    unit = f"{NAME}.service"
+    user = ["systemctl", "--user"]
+    return _Manager(
+        path=folder / "systemd" / "user" / unit,
+        is_launchd=False,
+        starting=[[*user, "daemon-reload"], [*user, "enable", "--now", unit]],
+        stopping=[[*user, "disable", "--now", unit]],
+        forgetting=[[*user, "daemon-reload"]],
+        asking=[*user, "is-active", unit],
+        log=f"journalctl --user --unit {NAME}",
+        hint="It runs while you are logged in; loginctl enable-linger lets it run without that.",
+    )
+
+
+def _require_ours(manager: _Manager) -> None:
+    if manager.path.exists() and not is_ours(manager.path):
+        raise SettingsError(
+            f"{manager.path} is there, and this program did not write it",
+            why="it may be what somebody else relies on",
+            fix="move it away, then the same again",
+            guide="schedules",
+        )
+
+
+def _do(lines: Sequence[Sequence[str]]) -> None:
+    """Run them one after the other; what does not work is said, with what to type."""
+    for line in lines:
+        trouble = _run(line)
+        if trouble:
+            warn(f"note: {' '.join(line)} did not work: {trouble}", Style.YELLOW)
+
+
+def _run(line: Sequence[str]) -> str:
+    """Why it did not work, '' where it did."""
+    code, said = _call(line)
+    return "" if code == 0 else said or f"it ended with {code}"
+
+
+def _ask(line: Sequence[str]) -> str:
+    """The first line of what it says, '' where it cannot be asked."""
+    code, said = _call(line)
+    return "" if code is None else said
+
+
+def _call(line: Sequence[str]) -> tuple[int | None, str]:
+    """The exit code and the first line of what was said; None and why where it could not be
+    called."""
+    import subprocess
+
+    try:
+        done = subprocess.run(
+            line, capture_output=True, text=True, timeout=ASK_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
+    said = (done.stdout if done.returncode == 0 else done.stderr or done.stdout).strip()
+    return done.returncode, (said.splitlines() or [""])[0].strip()

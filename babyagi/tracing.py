@@ -1,0 +1,293 @@
+"""Spans of OpenTelemetry: one for an objective, one for each time that a task or duty is worked on,
+one for each call of a model or tool. Nothing is imported and nothing is done where they are off.
+
+The names are those of the semantic conventions for generative AI, version 1.42, which may still
+change; they stand here and nowhere else. No prompt, answer, argument or result is in a span, and of
+an error only its kind.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import datetime
+from typing import Any, Protocol
+
+from babyagi.errors import ParkedError, SettingsError
+
+# -- the conventions
+# --------------------------------------------------------------------------------------------------
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+AGENT = "gen_ai.agent.name"
+WORKFLOW = "gen_ai.workflow.name"
+CONVERSATION_ID = "gen_ai.conversation.id"
+REQUEST_MODEL = "gen_ai.request.model"
+MAX_TOKENS = "gen_ai.request.max_tokens"
+RESPONSE_MODEL = "gen_ai.response.model"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+TOOL = "gen_ai.tool.name"
+TOOL_TYPE = "gen_ai.tool.type"
+ERROR = "error.type"
+OBJECTIVE_ID = "babyagi.objective.id"
+OWNER = "babyagi.owner"
+STOP_REASON = "babyagi.stop_reason"
+COST_USD = "babyagi.cost_usd"
+
+SERVICE = "babyagi"
+EXPORT_TIMEOUT_S = 5.0
+_OWN_MODELS = ("rehearsal", "human")
+
+Attributes = Mapping[str, str | int | float]
+
+
+class Span(Protocol):
+    """What is being timed."""
+
+    def note(self, attributes: Attributes) -> None:
+        """Say what is known only now."""
+        ...
+
+
+class Tracer(Protocol):
+    """Times work. A span that is left by an exception says the exception's kind."""
+
+    def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
+        """The work on a task or a duty of the objective with this uid, under one claim."""
+        ...
+
+    def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]: ...
+
+    def tool_call(self, name: str) -> AbstractContextManager[Span]: ...
+
+    def objective(
+        self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
+    ) -> None:
+        """An objective that has ended; what was worked on for it is beneath it, by whichever
+        worker."""
+        ...
+
+    def close(self) -> None:
+        """Send what is left, for some seconds at most. Blocks."""
+        ...
+
+
+def answered(
+    model: str, *, prompt_tokens: int, completion_tokens: int, cost_usd: float
+) -> Attributes:
+    """What is noted of a model's answer."""
+    return {
+        RESPONSE_MODEL: model,
+        INPUT_TOKENS: prompt_tokens,
+        OUTPUT_TOKENS: completion_tokens,
+        COST_USD: cost_usd,
+    }
+
+
+# -- off
+# --------------------------------------------------------------------------------------------------
+
+
+class _NoSpan:
+    def note(self, attributes: Attributes) -> None:
+        """Nothing is kept."""
+
+
+_NOTHING: AbstractContextManager[Span] = nullcontext(_NoSpan())
+
+
+class NoTracer:
+    """Times nothing."""
+
+    def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
+        return _NOTHING
+
+    def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]:
+        return _NOTHING
+
+    def tool_call(self, name: str) -> AbstractContextManager[Span]:
+        return _NOTHING
+
+    def objective(
+        self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
+    ) -> None:
+        """Nothing is kept."""
+
+    def close(self) -> None:
+        """Nothing is left."""
+
+
+NO_TRACER = NoTracer()
+
+
+# -- on
+# --------------------------------------------------------------------------------------------------
+
+
+def open_tracer(endpoint: str) -> Tracer:
+    """Return what sends spans to this address by OTLP over HTTP, `…/v1/traces` beneath it; without
+    an address, what does nothing.
+
+    Raises:
+        SettingsError: its packages are not installed.
+    """
+    if not endpoint:
+        return NO_TRACER
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise SettingsError(
+            "spans are to be sent, and the packages for that are not installed",
+            why=str(error),
+            fix="pip install 'babyagi-daemon[otel]', or leave BABYAGI_OTEL_ENDPOINT empty",
+            guide="looking",
+        ) from error
+    exporter = OTLPSpanExporter(
+        endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_S
+    )
+    return OtelTracer(BatchSpanProcessor(exporter))
+
+
+class OtelTracer:
+    """Spans of the SDK. Those of one objective are one trace, whichever worker they come from: its
+    number, and that of the objective's own span, are made from the objective's uid.
+
+    Args:
+        processor: a span processor of the SDK.
+    """
+
+    def __init__(self, processor: Any) -> None:
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+        class Ids(RandomIdGenerator):
+            """The next numbers, where they are given; else random ones."""
+
+            given: tuple[int, int] | None = None
+
+            def generate_trace_id(self) -> int:
+                return self.given[0] if self.given else super().generate_trace_id()
+
+            def generate_span_id(self) -> int:
+                return self.given[1] if self.given else super().generate_span_id()
+
+        self._ids = Ids()
+        self._provider = TracerProvider(
+            resource=Resource({"service.name": SERVICE}),
+            id_generator=self._ids,
+            shutdown_on_exit=False,
+        )
+        self._provider.add_span_processor(processor)
+        self._tracer = self._provider.get_tracer(SERVICE)
+
+    @contextmanager
+    def work(self, uid: str, *, objective_id: int, owner: str) -> Iterator[Span]:
+        from opentelemetry import trace
+
+        kind = owner.partition(":")[0]
+        agent = "execution" if kind == "task" else kind
+        attributes: Attributes = {
+            OPERATION: "invoke_agent",
+            PROVIDER: SERVICE,
+            AGENT: agent,
+            CONVERSATION_ID: uid,
+            OBJECTIVE_ID: objective_id,
+            OWNER: owner,
+        }
+        trace_id, span_id = _ids_of(uid)
+        parent = trace.SpanContext(
+            trace_id,
+            span_id,
+            is_remote=True,
+            trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
+        )
+        context = trace.set_span_in_context(trace.NonRecordingSpan(parent))
+        with self._span(f"invoke_agent {agent}", attributes, context=context) as span:
+            yield span
+
+    def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]:
+        attributes: Attributes = {
+            OPERATION: "chat",
+            PROVIDER: SERVICE if model in _OWN_MODELS else "openai",
+            REQUEST_MODEL: model,
+            MAX_TOKENS: max_tokens,
+        }
+        return self._span(f"chat {model}", attributes, is_client=model not in _OWN_MODELS)
+
+    def tool_call(self, name: str) -> AbstractContextManager[Span]:
+        attributes: Attributes = {OPERATION: "execute_tool", TOOL: name, TOOL_TYPE: "function"}
+        return self._span(f"execute_tool {name}", attributes)
+
+    def objective(
+        self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
+    ) -> None:
+        from opentelemetry.context import Context
+
+        attributes: Attributes = {
+            OPERATION: "invoke_workflow",
+            WORKFLOW: SERVICE,
+            CONVERSATION_ID: uid,
+            OBJECTIVE_ID: objective_id,
+            STOP_REASON: reason,
+        }
+        self._ids.given = _ids_of(uid)
+        try:
+            span = self._tracer.start_span(
+                f"invoke_workflow {SERVICE}",
+                context=Context(),
+                attributes=attributes,
+                start_time=round(began_at.timestamp() * 1e9),
+            )
+        finally:
+            self._ids.given = None
+        span.end(round(ended_at.timestamp() * 1e9))
+
+    def close(self) -> None:
+        self._provider.shutdown()
+
+    @contextmanager
+    def _span(
+        self,
+        name: str,
+        attributes: Attributes,
+        *,
+        context: Any = None,
+        is_client: bool = False,
+    ) -> Iterator[Span]:
+        from opentelemetry import trace
+
+        with self._tracer.start_as_current_span(
+            name,
+            context=context,
+            kind=trace.SpanKind.CLIENT if is_client else trace.SpanKind.INTERNAL,
+            attributes=attributes,
+            record_exception=False,  # what an exception says may be the text of a model or a file
+            set_status_on_exception=False,
+        ) as span:
+            try:
+                yield _OtelSpan(span)
+            except ParkedError:  # a person is asked: nothing failed
+                raise
+            except BaseException as error:
+                span.set_attribute(ERROR, type(error).__name__)
+                span.set_status(trace.StatusCode.ERROR)
+                raise
+
+
+class _OtelSpan:
+    def __init__(self, span: Any) -> None:
+        self._span = span
+
+    def note(self, attributes: Attributes) -> None:
+        self._span.set_attributes(attributes)
+
+
+def _ids_of(uid: str) -> tuple[int, int]:
+    """The numbers of an objective's trace and of its span."""
+    digest = hashlib.sha256(f"{SERVICE} {uid}".encode()).digest()
+    return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1
