@@ -37,6 +37,11 @@ if TYPE_CHECKING:
         stream,
     )
     from babyagi.errors import BabyagiError, LimitReachedError, NoAnswerError, ToolError
+    from babyagi.memory.kinds import (
+        ConversationMemory,
+        ConversationSummaryMemory,
+        EntityMemory,
+    )
     from babyagi.react.steps import Run, Stopped
     from babyagi.tasks import Effect, Limits, Passage, StopReason
     from babyagi.tools.base import Tool
@@ -46,7 +51,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "BabyagiError",
+    "ConversationMemory",
+    "ConversationSummaryMemory",
     "Effect",
+    "EntityMemory",
     "LimitReachedError",
     "Limits",
     "NoAnswerError",
@@ -78,6 +86,7 @@ _NAMES_BY_MODULE = {
     "api": "ObjectiveEnded ObjectiveOutcome QuestionAsked ReportWritten ResultFound Stream "
     "TaskFailed TaskStarted ToolCalled run run_async stream",
     "errors": "BabyagiError LimitReachedError NoAnswerError ToolError",
+    "memory.kinds": "ConversationMemory ConversationSummaryMemory EntityMemory",
     "react.steps": "Run Stopped",
     "tasks": "Effect Limits Passage StopReason",
     "tools.base": "Tool",

@@ -20,14 +20,17 @@ from babyagi.components.document import (
     shown,
 )
 from babyagi.components.kinds import (
+    MemoryComponent,
     PromptModel,
     PromptNode,
     PythonRuntime,
     SerpAPIComponent,
     read_kinds,
+    read_memory,
 )
 from babyagi.errors import SettingsError, ToolError
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
+from babyagi.memory.kinds import ConversationMemory
 from babyagi.net.addresses import read_proxies
 from babyagi.react.asking import ask, read_text
 from babyagi.react.executor import build_agent_tool
@@ -210,11 +213,13 @@ class AgentDescription:
     """An agent as a file describes it. `model` and `api_key` are empty where the file leaves them
     to the settings."""
 
+    name: str
     tools: tuple[Tool, ...]
     protocol: str
     bounds: AgentBounds
     model: str
     api_key: str = field(repr=False)
+    memory: ConversationMemory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,13 +256,16 @@ def load_description(
         builder = _Builder(document, granted)
         builder.check_pipelines()
         tools, bounds = builder.build_agent(entry)
+        memory = builder.find_memory(entry)
         model = None if has_model else builder.require_one_model()
         return AgentDescription(
+            name=entry.name,
             tools=tools,
             protocol=entry.protocol,
             bounds=bounds,
             model=model.model if model else "",
             api_key=model.api_key.reveal(granted.keys) if model and model.api_key else "",
+            memory=memory,
         )
 
 
@@ -328,6 +336,29 @@ class _Builder:
             self._underway.pop()
         return self._agents[entry.name]
 
+    def find_memory(self, entry: AgentEntry) -> ConversationMemory | None:
+        where = f"agent {shown(entry.name)}, memory"
+        match entry.memory:
+            case None:
+                return None
+            case str() as name:
+                found = self._kinds.get(name)
+            case component:
+                found = read_memory(component, where)
+        if not isinstance(found, MemoryComponent):
+            raise fault(
+                f"{where}: {shown(entry.memory)} is no memory of the file",
+                "name a component of the type ConversationMemory, or write {type: …, params: {…}}",
+            )
+        if found.asks:
+            node = self._kinds.get(found.asks)
+            if not isinstance(node, PromptNode):
+                raise fault(
+                    f"{where}: prompt_node {shown(found.asks)} is no PromptNode of the file"
+                )
+            self._note_model(node)
+        return found.memory
+
     def _build_tool(self, entry: ToolEntry, agent: AgentEntry) -> Tool:
         where = f"agent {shown(agent.name)}, tool {shown(entry.name)}"
         try:
@@ -342,6 +373,12 @@ class _Builder:
             return self._build_pipeline(entry, self._stages(entry.target))
         if entry.target in self._document.agents:
             inner = self._document.agents[entry.target]
+            if inner.memory is not None:
+                raise fault(
+                    f"{where}: agent {shown(inner.name)} has a memory, and as a tool each of its "
+                    "questions stands by itself",
+                    "take its memory away",
+                )
             tools, bounds = self.build_agent(inner)
             return build_agent_tool(
                 name,

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from babyagi.components.document import Component, Fields, fault, shown
+from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.net.addresses import host_of
 from babyagi.react.steps import MAX_STOP_WORDS
 from babyagi.tools.search import SERPAPI_URL
@@ -20,6 +21,7 @@ from babyagi.tools.search import SERPAPI_URL
 logger = logging.getLogger(__name__)
 
 MAX_TOP_K = 100
+MAX_MEMORY_NUMBER = 100_000
 DEFAULT_OUTPUT = "results"
 MODEL_KEY = "OPENAI_API_KEY"
 SEARCH_KEY = "SERPAPI_API_KEY"
@@ -120,7 +122,27 @@ class PythonRuntime:
     name: str
 
 
-Kind = PromptModel | PromptTemplate | PromptNode | SerpAPIComponent | PythonRuntime
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryComponent:
+    """What an agent remembers, None for nothing. `asks` is the PromptNode that writes it, empty
+    where the file leaves that to the agent's."""
+
+    name: str
+    memory: ConversationMemory | None
+    asks: str = ""
+
+
+Kind = (
+    PromptModel | PromptTemplate | PromptNode | SerpAPIComponent | PythonRuntime | MemoryComponent
+)
+
+NO_MEMORY = "NoMemory"
+MEMORY_TYPES: Mapping[str, tuple[type[ConversationMemory], str]] = {
+    "ConversationMemory": (ConversationMemory, ""),
+    "ConversationSummaryMemory": (ConversationSummaryMemory, "summary_frequency"),
+    "EntityMemory": (EntityMemory, "update_every"),
+}
+"""Each with the parameter that says after how many turns it is brought up to date."""
 
 
 def read_kinds(
@@ -167,24 +189,62 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
         case "PromptNode":
             return _read_prompt_node(component, where, others)
         case "SerpAPIComponent":
-            params = Fields(component.params, where, known=("api_key", "base_url", "top_k"))
-            key = _read_key(params, SEARCH_KEY)
-            if key is None:
-                raise fault(f"{where} has no api_key", f"add the line: api_key: ${{{SEARCH_KEY}}}")
-            top_k = int(params.number("top_k", 10, at_most=MAX_TOP_K))
-            return SerpAPIComponent(
-                name=component.name,
-                api_key=key,
-                base_url=params.text("base_url", SERPAPI_URL),
-                top_k=max(1, top_k),
-            )
+            return _read_search(component, where)
         case "PythonRuntime":
             Fields(component.params, where, known=())
             return PythonRuntime(name=component.name)
+        case "NoMemory" | "ConversationMemory" | "ConversationSummaryMemory" | "EntityMemory":
+            return read_memory(component, where)
         case "RemotePipeline":
             raise fault(f"{where}: pipelines on another machine cannot be used", "take it away")
-    kinds = "PromptModel, PromptNode, PromptTemplate, PythonRuntime, SerpAPIComponent"
+    kinds = (
+        "ConversationMemory, ConversationSummaryMemory, EntityMemory, NoMemory, PromptModel, "
+        "PromptNode, PromptTemplate, PythonRuntime, SerpAPIComponent"
+    )
     raise fault(f"{where} is of the unknown type {shown(component.type)}", f"there are: {kinds}")
+
+
+def read_memory(component: Component, where: str) -> MemoryComponent:
+    """Return the memory that a component, or an agent in its place, describes. Its name is the
+    person's to give, because whoever wrote the file would get at what that holds."""
+    if component.type == NO_MEMORY:
+        Fields(component.params, where, known=())
+        return MemoryComponent(name=component.name, memory=None)
+    if component.type not in MEMORY_TYPES:
+        raise fault(
+            f"{where}: there is no memory of the type {shown(component.type)}",
+            f"name one of: {', '.join((NO_MEMORY, *MEMORY_TYPES))}",
+        )
+    made, every = MEMORY_TYPES[component.type]
+    asking = (every, "prompt_node") if every else ()
+    labels = ("input_key", "output_key")  # of a run there is one question and one answer
+    params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
+    for label in labels:
+        params.text(label, "")
+    numbers = {
+        name: int(params.number(name, 0, at_most=MAX_MEMORY_NUMBER))
+        for name in ("window_size", "max_tokens", every)
+        if name and params.has(name)
+    }
+    asks = params.text("prompt_node", "") if every else ""
+    try:
+        return MemoryComponent(name=component.name, memory=made(**numbers), asks=asks)
+    except ValueError as error:
+        raise fault(f"{where}: {error}") from None
+
+
+def _read_search(component: Component, where: str) -> SerpAPIComponent:
+    params = Fields(component.params, where, known=("api_key", "base_url", "top_k"))
+    key = _read_key(params, SEARCH_KEY)
+    if key is None:
+        raise fault(f"{where} has no api_key", f"add the line: api_key: ${{{SEARCH_KEY}}}")
+    top_k = int(params.number("top_k", 10, at_most=MAX_TOP_K))
+    return SerpAPIComponent(
+        name=component.name,
+        api_key=key,
+        base_url=params.text("base_url", SERPAPI_URL),
+        top_k=max(1, top_k),
+    )
 
 
 def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:
