@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.memory import complete_memories, describe
 from babyagi.cli.options import given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from babyagi.agent import Agent
     from babyagi.cli.json_shapes import Json
     from babyagi.react.steps import AgentStep, Run, Signal
 
@@ -28,14 +32,27 @@ SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd
     default="",
     help="Which agent of the file; needed when there are several.",
 )
+@click.option(
+    "--memory",
+    metavar="NAME",
+    default="",
+    help="Go on with the conversation of this name, which is kept; babyagi memory shows them.",
+    shell_complete=complete_memories,
+)
 @setting_options(SETTINGS)
 @json_option
 def ask(
-    file: Path, question_words: tuple[str, ...], agent_name: str, as_json: bool, **flags: Any
+    file: Path,
+    question_words: tuple[str, ...],
+    agent_name: str,
+    memory: str,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
     """Ask an agent that a YAML FILE describes.
 
-    Each of its steps is printed, and its answer. Nothing is kept.
+    Each of its steps is printed, and its answer. Nothing is kept, unless --memory names the
+    conversation that it belongs to.
     """
     import asyncio
 
@@ -46,18 +63,32 @@ def ask(
 
     question, given = require_words(" ".join(question_words)), given_flags(flags)
     tell_notices(load(given).notices)
-    agent = Agent.from_yaml(file, agent_name, **given)
-    run = asyncio.run(agent.run_async(question, on_signal=None if as_json else _show))
+    named = {"memory": memory} if memory else {}
+    agent = Agent.from_yaml(file, agent_name, **given, **named)
+    run = asyncio.run(_ask(agent, question, on_signal=None if as_json else _show))
     if as_json:
         print_json(_shape(question, run))
-    else:
-        _conclude(run)
     return int(code_of_run(run.stopped))
 
 
+async def _ask(
+    agent: Agent[str], question: str, *, on_signal: Callable[[Signal], None] | None
+) -> Run[str]:
+    """Ask, and say which conversation goes on, and what came of bringing it up to date."""
+    if agent.memory is None or not agent.memory.name:
+        return await agent.run_async(question, on_signal=on_signal)
+    name = agent.memory.name
+    before = await agent.recall()
+    warn(f"conversation {name}: {describe(before) if before.turns else 'it begins'}", Style.DIM)
+    run = await agent.run_async(question, on_signal=on_signal)
+    if fault := (await agent.recall()).fault:
+        warn(f"babyagi: the memory {name} was not brought up to date: {fault}", Style.YELLOW)
+    return run
+
+
 def _show(signal: Signal) -> None:
-    """One line for each call, and for what came of it."""
-    from babyagi.react.steps import ToolEnded, ToolStarted
+    """One line for each call, and for what came of it; the answer at the end."""
+    from babyagi.react.steps import RunEnded, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()
     match signal:
@@ -69,6 +100,8 @@ def _show(signal: Signal) -> None:
                 margin + fit(f"{call.name} gave: {observation.passage.text}", width - len(margin)),
                 style,
             )
+        case RunEnded(run=run):
+            _conclude(run)
 
 
 def _conclude(run: Run[str]) -> None:

@@ -221,7 +221,7 @@ def read_memory(component: Component, where: str) -> MemoryComponent:
     params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
     for label in labels:
         params.text(label, "")
-    numbers = {
+    numbers: dict[str, Any] = {
         name: int(params.number(name, 0, at_most=MAX_MEMORY_NUMBER))
         for name in ("window_size", "max_tokens", every)
         if name and params.has(name)

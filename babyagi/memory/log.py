@@ -236,7 +236,8 @@ class MemoryLog:
             was_there = bool(self._load())
             self._bytes = b""
             if self._path is not None:
-                self._path.unlink(missing_ok=True)
+                for path in (self._path, self._path.with_suffix(".updating")):
+                    path.unlink(missing_ok=True)
         return was_there
 
     @contextmanager
