@@ -43,6 +43,9 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
     tools_test,
     mcp_list,
     mcp_test,
+    memory_list,
+    memory_show,
+    memory_forget,
     prune,
     help_,
 )

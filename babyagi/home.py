@@ -18,6 +18,7 @@ MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
 TOUCHED = "touched"
 PAGES = "pages"  # of the web that were fetched, by the uid of the objective
+MEMORIES = "memories"  # of agents, by name; that of an objective's agent by its uid
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -156,11 +157,17 @@ def touched(home: Path) -> list[tuple[str, int]]:
     return [(uid, int(number)) for uid, _, number in entries if number.isdecimal()]
 
 
+def memory_of(uid: str) -> str:
+    """The name of the memory that an objective's agent has in this home."""
+    return f"objective-{uid}"
+
+
 def forget(home: Path, uid: str) -> None:
     """Forget an objective that was deleted."""
     for kind in ("folders", "concurrency"):
         (home / kind / uid).unlink(missing_ok=True)
     shutil.rmtree(home / PAGES / uid, ignore_errors=True)
+    (home / MEMORIES / f"{memory_of(uid)}.jsonl").unlink(missing_ok=True)
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):
         _write_touched(home, kept)

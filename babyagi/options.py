@@ -80,6 +80,7 @@ class RunOptions(SettingOptions, total=False):
     files: str | Path | None
     mcp: str | Path | None
     tools_from: str
+    agent: str
     ask: bool | Ask
     approve: Literal["once", "none"]
     memory: Literal["objective", "shared"]

@@ -117,7 +117,7 @@ def demo(
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("agent_hosts",))
+@setting_options()
 @click.option(
     "--new",
     "always_new",
@@ -177,7 +177,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 
 @click.command()
 @objective_option
-@setting_options(("concurrency", "files", "mcp", "tools_from"))
+@setting_options(("concurrency", "files", "mcp", "tools_from", "agent", "agent_hosts"))
 @output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
@@ -235,7 +235,6 @@ HINTS = (
 # --------------------------------------------------------------------------------------------------
 
 NOT_OF_SUBMIT = (
-    "agent_hosts",
     "join_existing_objective",
     "use_my_model",
     "concurrency",
@@ -274,7 +273,9 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
-@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model"))
+@setting_options(
+    ("concurrency", "files", "mcp", "tools_from", "agent", "agent_hosts", "use_my_model")
+)
 @output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:

@@ -269,6 +269,36 @@ def load_description(
         )
 
 
+def build_described_agent_tool(agent: AgentDescription) -> Tool:
+    """The agent as a tool of another one, whose model it asks.
+
+    Raises:
+        SettingsError: it has a memory, or no tool can have its name.
+    """
+    if agent.memory is not None:
+        raise _has_memory(agent.name)
+    uses = "; ".join(f"{tool.name} ({tool.description})" for tool in agent.tools)
+    try:
+        return build_agent_tool(
+            agent.name,
+            f"Ask the agent {agent.name}, which answers with the help of: {uses}",
+            instruction=fill("agent"),
+            tools=agent.tools,
+            bounds=agent.bounds,
+            protocol=agent.protocol,
+        )
+    except ValueError as error:
+        raise fault(f"agent {shown(agent.name)}: {error}") from None
+
+
+def _has_memory(name: str, where: str = "") -> SettingsError:
+    return fault(
+        f"{where}agent {shown(name)} has a memory, and as a tool each of its questions stands by "
+        "itself",
+        "take its memory away",
+    )
+
+
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     try:
@@ -374,11 +404,7 @@ class _Builder:
         if entry.target in self._document.agents:
             inner = self._document.agents[entry.target]
             if inner.memory is not None:
-                raise fault(
-                    f"{where}: agent {shown(inner.name)} has a memory, and as a tool each of its "
-                    "questions stands by itself",
-                    "take its memory away",
-                )
+                raise _has_memory(inner.name, f"{where}: ")
             tools, bounds = self.build_agent(inner)
             return build_agent_tool(
                 name,

@@ -24,11 +24,11 @@ from typing import Any
 
 from babyagi import private
 from babyagi.errors import SettingsError, StoreUnusableError
+from babyagi.home import MEMORIES
 from babyagi.llm.port import Completion
 from babyagi.tasks import find_sources
 from babyagi.text import clean
 
-FOLDER = "memories"
 SUFFIX = ".jsonl"
 MAX_SAID_CHARS = 8000  # of a question or an answer
 MAX_FAULT_CHARS = 300
@@ -300,12 +300,12 @@ def require_name(name: str) -> str:
 
 def path_of(home: Path, name: str) -> Path:
     """The file of a named memory. Raises as `require_name`."""
-    return home / FOLDER / f"{require_name(name)}{SUFFIX}"
+    return home / MEMORIES / f"{require_name(name)}{SUFFIX}"
 
 
 def names_in(home: Path) -> list[str]:
     """The names of all memories of a home."""
-    return sorted(path.name.removesuffix(SUFFIX) for path in (home / FOLDER).glob(f"*{SUFFIX}"))
+    return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
 
 
 # -- lines to what is known, and back

@@ -10,9 +10,18 @@ from contextlib import AbstractAsyncContextManager, suppress
 from types import TracebackType
 from typing import Self
 
-from babyagi.errors import BabyagiError
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    EndlessAnswerError,
+    LimitReachedError,
+    MalformedReplyError,
+    ModelUnavailableError,
+    OverdueError,
+    RequestRefusedError,
+)
 from babyagi.llm.prompt import Message
-from babyagi.memory.kinds import ConversationMemory, is_due, place, recollect
+from babyagi.memory.kinds import ConversationMemory, Labelled, is_due, place, recollect
 from babyagi.memory.log import MAX_FAULT_CHARS, Known, MemoryLog
 from babyagi.memory.update import update
 from babyagi.tasks import Usage
@@ -115,9 +124,59 @@ class Remembering:
             await self._note(error.what)
 
     async def _note(self, why: str) -> None:
-        """Keep why nothing came of an update, for whoever looks at the memory; the next one tries
-        again."""
-        why = shorten(one_line(why), MAX_FAULT_CHARS)
-        logger.warning("the memory %s was not brought up to date: %s", self._kind.name, why)
-        known: Known = await self._log.read()
-        await self._log.add({"kind": "fault", "why": why}, to=known.id)
+        await _note(self._log, why)
+
+
+async def _note(log: MemoryLog, why: str) -> None:
+    """Keep why nothing came of an update, for whoever looks at the memory; the next one tries
+    again."""
+    why = shorten(one_line(why), MAX_FAULT_CHARS)
+    logger.warning("a memory was not brought up to date: %s", why)
+    known: Known = await log.read()
+    await log.add({"kind": "fault", "why": why}, to=known.id)
+
+
+# --------------------------------------------------------------------------------------------------
+# The memory of the agent that carries out the tasks of an objective: each task with its answer is
+# a turn, and bringing it up to date is a part of the task, in its journal.
+# --------------------------------------------------------------------------------------------------
+
+# what must not cost the task its answer, which is there
+FAULTS_OF_AN_UPDATE = (
+    MalformedReplyError,
+    ContextTooLongError,
+    RequestRefusedError,
+    EndlessAnswerError,
+    LimitReachedError,
+    ModelUnavailableError,
+    OverdueError,
+)
+
+
+class TaskMemory:
+    def __init__(self, kind: ConversationMemory, log: MemoryLog) -> None:
+        self._kind = kind
+        self._log = log
+
+    async def recollect(self, task_name: str) -> list[Labelled]:
+        """What a task is shown of the ones before it."""
+        return recollect(self._kind, await self._log.read(), task_name)
+
+    async def keep(
+        self,
+        task_name: str,
+        answer: str,
+        *,
+        key: str,
+        asked_from: Sequence[str],
+        made_from: Sequence[str],
+        calls: Calls,
+    ) -> None:
+        """Keep a task with its answer, once for each key, and make of the turns what is due."""
+        await self._log.add_turn(
+            task_name, answer, key=key, asked_from=asked_from, made_from=made_from
+        )
+        try:
+            await update(self._kind, self._log, calls)
+        except FAULTS_OF_AN_UPDATE as error:
+            await _note(self._log, error.what)
