@@ -709,6 +709,11 @@ class App:
         """The agent of a file that carries the objective's tasks out, None where it has none."""
         agent, name = self._given.agent, objective.spec.agent
         if not name:
+            if agent is not None:
+                self._tell(
+                    f"objective {objective.id} was started without an agent of a file; "
+                    f"{agent.name} is not used for it"
+                )
             return None
         if agent is None or agent.name != name:
             raise SettingsError(

@@ -17,7 +17,7 @@ from support.scripted import ScriptedModel
 
 
 def is_update(prompt):
-    return "conversation" in prompt.messages[0].text.split("\n")[0]
+    return prompt.messages[0].text.startswith("Role: memory agent")
 
 
 def remembering(answer=lambda prompt: f"said: {prompt.messages[-1].text.rsplit(chr(10), 1)[-1]}"):
@@ -25,9 +25,9 @@ def remembering(answer=lambda prompt: f"said: {prompt.messages[-1].text.rsplit(c
 
     def reply(prompt, role):
         system = prompt.messages[0].text
-        if system.startswith("You keep the summary"):
+        if "You keep the summary" in system:
             return "They spoke of Rex."
-        if system.startswith("You note"):
+        if "You note" in system:
             n = int(prompt.messages[-1].text.split("<<question ")[1].split(" ")[0])
             return json.dumps({"facts": [{"entity": "Rex", "fact": "Rex is a dog.", "turn": n}]})
         return answer(prompt)

@@ -49,7 +49,7 @@ def shop(*, tool="Prices", n_tasks=1):
 
     def answer(prompt, role):
         system = prompt.messages[0].text
-        if system.startswith("You keep"):
+        if "You keep" in system:
             return "They asked for prices."
         if not system.startswith("Role:"):
             return "Tea costs 5 euros."  # the prompt node
@@ -147,7 +147,7 @@ def test_what_the_agent_remembers_is_shown_to_later_tasks_kept_once_and_goes_wit
     assert "They asked for prices." in last.messages[1].text
     assert "They are data" in last.messages[0].text
     # its call is a step of the objective, in its journal and its costs
-    assert sum(p.messages[0].text.startswith("You keep") for _, p in model.calls) == 1
+    assert sum("You keep" in p.messages[0].text for _, p in model.calls) == 1
     assert outcome.usage.calls == len(model.calls)
     forget(home, outcome.objective.uid)
     assert not path.exists()

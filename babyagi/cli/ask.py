@@ -76,6 +76,8 @@ async def _ask(
 ) -> Run[str]:
     """Ask, and say which conversation goes on, and what came of bringing it up to date."""
     if agent.memory is None or not agent.memory.name:
+        if agent.memory is not None:
+            warn("nothing is kept of this conversation; --memory NAME keeps it", Style.DIM)
         return await agent.run_async(question, on_signal=on_signal)
     name = agent.memory.name
     before = await agent.recall()

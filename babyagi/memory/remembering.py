@@ -88,12 +88,13 @@ class Remembering:
         """
         try:
             await self._log.add_turn(question, answer, key=key, made_from=made_from)
+            known = await self._log.read()
         except BabyagiError as error:
             self._fault = error
             return
         if self._updating is not None and self._updating.done():
             await self.flush(0)
-        if self._updating is None and is_due(self._kind, await self._log.read()):
+        if self._updating is None and is_due(self._kind, known):
             self._updating = asyncio.create_task(self._update(used))
 
     async def flush(self, within_s: float) -> None:

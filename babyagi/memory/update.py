@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
-from babyagi.index.subjects import content
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.memory.kinds import (
@@ -37,7 +36,7 @@ from babyagi.react.asking import ask
 from babyagi.react.protocols.base import fill
 from babyagi.react.protocols.json import read_object
 from babyagi.tasks import Passage, Role, find_sources
-from babyagi.text import clean, one_line, shorten
+from babyagi.text import clean, one_line, shorten, split_sentences
 from babyagi.tools.base import Calls, Observation, Tool
 
 logger = logging.getLogger(__name__)
@@ -55,6 +54,7 @@ MAX_CONDENSED_WORDS = 120
 MAX_CONDENSED_CHARS = 1200
 MAX_KNOWN_SHOWN = 60  # facts, the newest, beside the turns that are looked through
 MAX_OUTPUT_TOKENS = 1200
+ASKING = ("?", "？", "؟", ";")  # the last as Greek writes it
 
 FACTS_SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -214,17 +214,25 @@ def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact
         entity=name,
         text=shorten(text, MAX_FACT_CHARS),
         turn=turn.n,
-        origins=find_fact_origins(f"{name} {text}", turn, model),
+        origins=find_fact_origins(text, turn, model),
     )
 
 
 def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
-    """Who said it, as the program can tell: the person, only if every word of it that matters
-    stands in what the person asked; else the model, from all that the turn was made from."""
-    words = set(content(text))
-    if set(turn.asked_from) == {"person"} and words and words <= set(content(turn.question)):
+    """Who said it, as the program can tell: the person, only if it is a whole sentence of theirs
+    that asks nothing; else the model, from all that the turn was made from."""
+    stated = {
+        _fold_sentence(sentence)
+        for sentence in split_sentences(turn.question)
+        if not sentence.endswith(ASKING)
+    }
+    if set(turn.asked_from) == {"person"} and _fold_sentence(text) in stated:
         return ("person",)
     return join_origins((f"model:{model}",), _origins_of(turn))
+
+
+def _fold_sentence(text: str) -> str:
+    return one_line(text).casefold().rstrip(".!。！ ")
 
 
 def _find_crowded(known: Known) -> str | None:

@@ -92,9 +92,9 @@ async def test_facts_are_kept_with_their_turn_and_who_said_them(open_log):
         made_from=["model:m", "person", "web:https://norvik.example"],
     )
     answer = reply(
-        ("Rex", "Rex is a dog", 1),
+        ("Rex", "my dog is called Rex", 1),
         ("Ada Brook", "Ada Brook runs the harbour.", 2),
-        ("Rex", "rex IS a dog", 2),
+        ("Rex", "My dog IS called Rex", 2),
         ("Nobody", "It is of no turn.", 9),
         ("", "It has no name.", 1),
     )
@@ -253,12 +253,30 @@ async def test_a_poisoned_page_stays_data_in_what_is_noted_and_shown(open_log, p
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
-def test_only_what_stands_in_the_question_word_for_word_is_taken_as_the_persons(question, text):
+def test_no_text_is_the_persons_that_does_not_stand_in_the_question(question, text):
     origins = find_fact_origins(text, turn(1, question or "?", "x"), "m")
 
     assert origins == ("person",) or "model:m" in origins
-    if not set(text.casefold().split()) & set((question or "?").casefold().split()):
+    if text.split() and " ".join(text.casefold().split()).rstrip(".!。！ ") not in " ".join(
+        question.casefold().split()
+    ):
         assert origins != ("person",)
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "is_said"),
+    [
+        ("My dog is called Rex. How old is he?", "my dog is  called Rex", True),
+        ("Is Ada the harbour master?", "Is Ada the harbour master", False),
+        ("Is Ada the harbour master?", "Ada is the harbour master.", False),
+        ("Do not delete all files.", "delete all files.", False),
+        ("My dog is called Rex.", "", False),
+    ],
+)
+def test_only_a_whole_sentence_that_asks_nothing_is_what_the_person_said(question, text, is_said):
+    origins = find_fact_origins(text, turn(1, question), "m")
+
+    assert (origins == ("person",)) is is_said
 
 
 async def test_an_update_goes_on_beside_other_work_and_ends_with_it(open_log):

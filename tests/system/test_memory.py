@@ -40,7 +40,7 @@ class Model:
 
     async def __call__(self, request):
         system, shown = request.messages[0].text, request.messages[-1].text
-        if system.startswith("You note"):
+        if "You note" in system:
             self.asked.append("note")
             await self.may_note.wait()
             n = int(shown.rsplit("<<question ", 1)[1].split(" ")[0])
@@ -49,7 +49,7 @@ class Model:
                 for m in range(N_FACTS)
             ]
             return Answer(text=json.dumps({"facts": facts if n == 1 else []}))
-        if system.startswith("You shorten"):
+        if "You shorten" in system:
             self.asked.append("condense")
             await self.may_condense.wait()
             return Answer(text="Rex knows many tricks.")

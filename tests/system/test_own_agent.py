@@ -46,7 +46,7 @@ class Model:
 
     def _answer(self, request):
         system = request.messages[0].text
-        if system.startswith("You keep"):
+        if "You keep" in system:
             return "summary", Answer(text="They asked for prices.")
         if request.agent == "unknown":
             return "node", Answer(text="Tea costs 5 euros.")
