@@ -57,7 +57,7 @@ def _list(as_json: bool) -> None:
         print_json([{"name": name, **_counts(known)} for name, known in found])
         return
     for name, known in found:
-        echo(f"{name:<20} {describe(known)}")
+        echo(f"{name:<28} {describe(known)}")
     if not found:
         echo("No conversation is kept. `babyagi ask FILE QUESTION --memory NAME` keeps one.")
 
@@ -105,7 +105,7 @@ def describe(known: Known) -> str:
     if known.turns:
         last = known.turns[-1]
         said += f", the last on {last.at.astimezone():%Y-%m-%d %H:%M}: {last.question}"
-    return fit(said, max(40, terminal_width() - 24))
+    return fit(said, max(40, terminal_width() - 30))
 
 
 def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
