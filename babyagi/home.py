@@ -167,7 +167,8 @@ def forget(home: Path, uid: str) -> None:
     for kind in ("folders", "concurrency"):
         (home / kind / uid).unlink(missing_ok=True)
     shutil.rmtree(home / PAGES / uid, ignore_errors=True)
-    (home / MEMORIES / f"{memory_of(uid)}.jsonl").unlink(missing_ok=True)
+    for suffix in (".jsonl", ".updating"):
+        (home / MEMORIES / f"{memory_of(uid)}{suffix}").unlink(missing_ok=True)
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):
         _write_touched(home, kept)

@@ -3,6 +3,7 @@ and asked by several at once."""
 
 import asyncio
 import json
+import random
 import stat
 
 import pytest
@@ -153,3 +154,29 @@ async def test_a_conversation_can_be_looked_at_and_forgotten(tmp_path, env):
     assert forgotten.out == "tea is forgotten: 1 turn.\n"
     assert gone.code == 8 and gone.err.startswith("babyagi: there is no conversation tea")
     assert [path.name for path in (tmp_path / "home" / "memories").iterdir()] == ["lock"]
+
+
+async def test_a_conversation_that_is_killed_at_random_instants_goes_on_with_every_turn_it_told(
+    tmp_path, env
+):
+    model, chance, told, n_kills = Model(), random.Random(16), [], 0
+    model.may_condense.set()
+    async with LocalServer(model) as server:
+        for n in range(10):
+            process = await start(*line(f"Question {n}?"), env=env(server))
+            communicating = asyncio.ensure_future(process.communicate())
+            done, _ = await asyncio.wait([communicating], timeout=chance.uniform(0.5, 1.5))
+            if not done:
+                process.kill()
+                n_kills += 1
+            out, _ = await communicating
+            told += [f"Question {n}?"] if out else []
+        last = await babyagi(*line("And now?"), env=env(server))
+
+    known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+    assert last.code == 0, last.said
+    questions = [turn.question for turn in known.turns]
+    assert len(questions) == len(set(questions)) and {*told, "And now?"} <= set(questions)
+    assert known.facts_upto == known.last == len(questions)
+    # a kill costs at most the one reply that was under way
+    assert model.asked.count("note") <= len(questions) + n_kills
