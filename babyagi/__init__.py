@@ -38,6 +38,11 @@ if TYPE_CHECKING:
         stream,
     )
     from babyagi.errors import BabyagiError, LimitReachedError, NoAnswerError, ToolError
+    from babyagi.memory.kinds import (
+        ConversationMemory,
+        ConversationSummaryMemory,
+        EntityMemory,
+    )
     from babyagi.react.steps import Run, Stopped
     from babyagi.tasks import Effect, Limits, Passage, StopReason
     from babyagi.tools.base import Tool
@@ -47,7 +52,10 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent",
     "BabyagiError",
+    "ConversationMemory",
+    "ConversationSummaryMemory",
     "Effect",
+    "EntityMemory",
     "LimitReachedError",
     "Limits",
     "NoAnswerError",
@@ -80,6 +88,7 @@ _NAMES_BY_MODULE = {
     "api": "ObjectiveEnded ObjectiveOutcome QuestionAsked ReportWritten ResultFound Stream "
     "TaskFailed TaskStarted TextWritten ToolCalled run run_async stream",
     "errors": "BabyagiError LimitReachedError NoAnswerError ToolError",
+    "memory.kinds": "ConversationMemory ConversationSummaryMemory EntityMemory",
     "react.steps": "Run Stopped",
     "tasks": "Effect Limits Passage StopReason",
     "tools.base": "Tool",

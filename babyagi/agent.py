@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from babyagi.app import App
+from babyagi.app import App, grant_to_files
 from babyagi.backends import utc_now
-from babyagi.components.description import Granted, load_description
+from babyagi.components.description import load_description
 from babyagi.components.kinds import KEY_VARIABLES
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import describe, take_words
@@ -22,6 +24,9 @@ from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import is_client
 from babyagi.llm.port import ChatModel, OnText
 from babyagi.llm.prompt import Message
+from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory
+from babyagi.memory.log import Known, MemoryLog, join_origins, path_of, require_name
+from babyagi.memory.remembering import Remembering
 from babyagi.offload import call_either, run_blocking
 from babyagi.options import AgentOptions, Ask, SettingOptions, names_of, require_known
 from babyagi.react.asking import Asked
@@ -39,12 +44,23 @@ from babyagi.react.steps import (
     Run,
     RunEnded,
     Signal,
+    Stopped,
     T,
 )
 from babyagi.settings.fields import declared_fields
-from babyagi.settings.load import load_here, variables_here
+from babyagi.settings.load import load_here
 from babyagi.settings.values import Secret
-from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
+from babyagi.tasks import (
+    Approval,
+    Claim,
+    Limits,
+    Objective,
+    ObjectiveSpec,
+    Passage,
+    Role,
+    Usage,
+    Worker,
+)
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Observation, Tool
@@ -86,6 +102,9 @@ class Agent(Generic[T]):
         protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
             the run with `ParkedError`.
+        memory: what it remembers from question to question: a `ConversationMemory`, a
+            `ConversationSummaryMemory`, an `EntityMemory`; or a name, for the second one kept in
+            the home under it. What a memory holds is shown as data, within a bound of tokens.
         options: the fields of `AgentBounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`,
             …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, for a model
             that is named, settings.
@@ -156,6 +175,7 @@ class Agent(Generic[T]):
         self.output = None if output_type in (None, str) else output_type_of(output_type)
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
+        self.memory = _read_memory(options.pop("memory", None))
         self._model: str | ChatModel = ""
         self._client: AsyncOpenAI | None = None
         if is_client(model):
@@ -163,6 +183,8 @@ class Agent(Generic[T]):
         else:
             self._model = model
         self._ask = ask
+        self._log: MemoryLog | None = None
+        self._session: Remembering | None = None
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
         self._has_time = bool(options.get("max_time_s"))
 
@@ -177,15 +199,8 @@ class Agent(Generic[T]):
         Raises:
             SettingsError: the file cannot be used; the text names the culprit and what to do.
         """
-        settings = load_here(
-            {name: given for name, given in options.items() if name in _KEYS_AND_HOSTS}
-        )
-        granted = Granted(
-            keys={
-                variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES
-            },
-            variables=variables_here(),
-            hosts=settings.agent_hosts,
+        granted = grant_to_files(
+            load_here({name: given for name, given in options.items() if name in _KEYS_AND_HOSTS})
         )
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, granted=granted, has_model=has_model)
@@ -194,6 +209,11 @@ class Agent(Generic[T]):
             "protocol": found.protocol,
             "instruction": found.instruction,
         }
+        named = options.get("memory")
+        if found.memory is not None:
+            described["memory"] = found.memory
+            if isinstance(named, str):
+                options["memory"] = replace(found.memory, name=named)
         described |= {
             name: bound
             for name in _BOUNDS
@@ -285,8 +305,8 @@ class Agent(Generic[T]):
     ) -> AsyncGenerator[Signal, None]:
         """Yield the signals of a run, the last of them `RunEnded`. Arguments and errors are those
         of `run_async`."""
-        messages, n_told = self._messages(question, history), 0
-        async with self._open_desk(question, on_text) as desk:
+        async with self._remember() as memory, self._open_desk(question, on_text) as desk:
+            messages, n_told = await self._place(memory, question, history), 0
             while True:
                 executor = self._open_executor(await desk.open_journal())
                 n = 0
@@ -299,7 +319,11 @@ class Agent(Generic[T]):
                             if n > n_told:
                                 n_told = n
                                 yield (
-                                    await desk.settle(signal, executor, messages)
+                                    await _keep_turn(
+                                        memory,
+                                        question,
+                                        await desk.settle(signal, executor, messages),
+                                    )
                                     if isinstance(signal, RunEnded)
                                     else signal
                                 )
@@ -311,7 +335,8 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def by_hand(self, question: str, *, history: History = ()) -> AsyncIterator[ByHand]:
-        """A run that goes on only as you say: `plan`, `call`, or both as `step`.
+        """A run that goes on only as you say: `plan`, `call`, or both as `step`; without the
+        memory.
 
         async with agent.by_hand("What do two teas cost?") as hand:
             while not hand.is_done:
@@ -337,6 +362,60 @@ class Agent(Generic[T]):
             output=self.output,
         )
 
+    async def _place(
+        self, memory: Remembering | None, question: str, history: History
+    ) -> tuple[Message, ...]:
+        messages = self._messages(question, history)
+        return messages if memory is None else await memory.place(messages, question)
+
+    async def __aenter__(self) -> Agent[T]:
+        """A conversation: what its memory makes of the turns goes on beside the next question, and
+        has ended, or was cut off within a bound, when the context is left."""
+        async with AsyncExitStack() as stack:
+            self._session = await stack.enter_async_context(self._open_memory())
+            self._leave = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *about: Any) -> None:
+        self._session = None
+        await self._leave.__aexit__(*about)
+
+    async def recall(self) -> Known:
+        """What its memory holds now: turns, summary, facts; nothing without a memory."""
+        return await self._open_log().read() if self.memory is not None else Known()
+
+    async def forget(self) -> bool:
+        """Delete all that its memory holds. Returns whether there was anything."""
+        return await self._open_log().forget() if self.memory is not None else False
+
+    @asynccontextmanager
+    async def _remember(self) -> AsyncIterator[Remembering | None]:
+        """Its memory at work for one run."""
+        if self._session is not None or self.memory is None:
+            yield self._session
+            return
+        async with self._open_memory() as memory:
+            yield memory
+
+    def _open_memory(self) -> Remembering:
+        if self.memory is None:
+            raise ValueError("a conversation needs a memory: Agent(…, memory=ConversationMemory())")
+        return Remembering(self.memory, self._open_log(), open_calls=self._open_memory_calls)
+
+    def _open_log(self) -> MemoryLog:
+        if self._log is None:
+            name = self.memory.name if self.memory else ""
+            path = path_of(load_here({}).home, name) if name else None
+            self._log = MemoryLog(path, clock=utc_now, new_id=partial(secrets.token_hex, 8))
+        return self._log
+
+    @asynccontextmanager
+    async def _open_memory_calls(self, used: Usage) -> AsyncIterator[Journal | None]:
+        """The way to the model for what the memory makes of the turns, within what the run has left
+        of its limits."""
+        async with self._open_desk("what the memory makes of the turns", used=used) as desk:
+            yield await desk.open_journal() if desk.has_room else None
+
     def as_tool(self, name: str, description: str) -> Tool:
         """This agent as a tool of another one, which lends it its model, journal and limits."""
         return build_agent_tool(
@@ -350,8 +429,11 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def _open_desk(
-        self, question: str, on_text: OnText | None = None
+        self, question: str, on_text: OnText | None = None, *, used: Usage | None = None
     ) -> AsyncIterator[_Desk]:
+        """Args:
+        used: by another run that shares the limits of this one.
+        """
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)
@@ -359,10 +441,11 @@ class Agent(Generic[T]):
                 id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now()
             )
             limits, model = await self._open_model(stack, store, worker)
+            left = limits if used is None else _find_left(limits, used)
             spec = ObjectiveSpec(
                 text=question,
                 initial_task=question,
-                limits=raise_by_kept_back(limits),
+                limits=raise_by_kept_back(left or limits),
                 model_by_role={Role.EXECUTION: model.name},
                 embedding_space="none",
                 approval=Approval.NONE,
@@ -377,7 +460,13 @@ class Agent(Generic[T]):
                 sleep=asyncio.sleep,
                 on_piece=None if on_text is None else lambda piece: on_text(piece.text),
             )
-            yield _Desk(store=store, worker=worker, objective=objective, backends=backends)
+            yield _Desk(
+                store=store,
+                worker=worker,
+                objective=objective,
+                backends=backends,
+                has_room=left is not None,
+            )
 
     async def _open_model(
         self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker
@@ -416,6 +505,7 @@ class _Desk:
     worker: Worker
     objective: Objective
     backends: Backends
+    has_room: bool = True  # False: its limits are used up
 
     async def open_journal(self) -> Journal:
         await self.store.register_worker(self.worker, lease_s=LEASE_S)
@@ -497,7 +587,36 @@ class ByHand:
         return self.steps[-1]
 
 
+def _read_memory(given: ConversationMemory | str | None) -> ConversationMemory | None:
+    kind = ConversationSummaryMemory(name=given) if isinstance(given, str) else given
+    if kind is not None and (kind.name or isinstance(given, str)):
+        require_name(kind.name)
+    return kind
+
+
+async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded) -> RunEnded:
+    """Keep the question and its answer, before the end is told."""
+    run = ended.run
+    if memory is not None and run.stopped is Stopped.FINISH:
+        await memory.keep(
+            question,
+            run.text,
+            key=secrets.token_hex(8),
+            made_from=join_origins(run.origins),
+            used=run.usage,
+        )
+    return ended
+
+
+def _find_left(limits: Limits, used: Usage) -> Limits | None:
+    """What is left of the limits; None where one is used up."""
+    spent = {"max_calls": used.calls, "max_tokens": used.tokens, "max_cost_usd": used.cost_usd}
+    given = {name: getattr(limits, name) for name in spent if getattr(limits, name)}
+    left = {name: limit - spent[name] for name, limit in given.items()}
+    return replace(limits, **left) if all(one > 0 for one in left.values()) else None
+
+
 def _require_options(model: str | ChatModel | AsyncOpenAI, options: Mapping[str, Any]) -> None:
     known = names_of(AgentOptions) | names_of(SettingOptions) | declared_fields().keys()
-    known = known if isinstance(model, str) or is_client(model) else _BOUNDS | set(_LIMITS)
+    known = known if isinstance(model, str) or is_client(model) else _BOUNDS | {*_LIMITS, "memory"}
     require_known(options, known, "Agent", others=_PARAMETERS)

@@ -21,6 +21,13 @@ from typing import TYPE_CHECKING, Any
 from babyagi import events
 from babyagi.agents.prompting import prompt_version
 from babyagi.backends import open_index, open_store, utc_now
+from babyagi.components.description import (
+    AgentDescription,
+    Granted,
+    build_described_agent_tool,
+    load_description,
+)
+from babyagi.components.kinds import KEY_VARIABLES
 from babyagi.errors import (
     CredentialsError,
     LimitReachedError,
@@ -34,6 +41,7 @@ from babyagi.home import (
     SCRATCH,
     home_id,
     is_bearer_dead,
+    memory_of,
     new_worker_id,
     remember_abilities,
     remember_concurrency,
@@ -63,7 +71,9 @@ from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
 from babyagi.llm.port import Abilities, ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
-from babyagi.loop import Bounds, Enrich, Loop
+from babyagi.loop import Bounds, Enrich, Loop, OwnAgent
+from babyagi.memory.log import MemoryLog, path_of
+from babyagi.memory.remembering import TaskMemory
 from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
@@ -92,7 +102,7 @@ from babyagi.settings.fields import (
     ONNX_EMBEDDING_MODEL,
     Settings,
 )
-from babyagi.settings.load import bare_environment
+from babyagi.settings.load import bare_environment, variables_here
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import (
     Approval,
@@ -160,11 +170,13 @@ class RunOutcome:
 class Given:
     """What a program hands in that no setting can name: functions as tools, models by their names,
     what it wants of the report, and what is done with each result. `connections` lead to servers,
-    whose tools are among `tools`; `faults` says which tools are not there, and why."""
+    whose tools are among `tools`, as are those of `agent`, which carries the tasks out; `faults`
+    says which tools are not there, and why."""
 
     tools: tuple[Tool, ...] = ()
     connections: tuple[Connection, ...] = ()
     faults: tuple[str, ...] = ()
+    agent: AgentDescription | None = None
     model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
     output: OutputType | None = None
     enrich: Enrich | None = None
@@ -535,6 +547,7 @@ class App:
             memory=Memory(settings.memory),
             planning=Planning(settings.planning),
             output_schema=self._given.output.schema if self._given.output else None,
+            agent=self._given.agent.name if self._given.agent else "",
             prompt_version=prompt_version(),
         )
 
@@ -624,6 +637,7 @@ class App:
             SettingsError, CredentialsError: this worker lacks what the objective needs.
         """
         spec, settings = objective.spec, self.settings
+        agent = self._find_agent(objective)
         embedder = self._open_embedder(spec.model_by_role[Role.EMBEDDING])
         if embedder.space != spec.embedding_space:
             raise SettingsError(
@@ -663,7 +677,8 @@ class App:
                 max_output_tokens=settings.max_output_tokens,
                 max_new_tasks=settings.max_new_tasks,
                 max_depth=settings.max_depth,
-                protocol=settings.protocol,
+                protocol=_protocol_of(agent) or settings.protocol,
+                agent=self._open_agent(agent, objective) if agent else None,
                 read_output=self._given.output.read if self._given.output else require_json,
                 enrich=self._given.enrich,
             ),
@@ -886,8 +901,8 @@ class App:
                 f"objective {objective.id} needs the tool {grant.name}, and this worker has it not",
                 why="; ".join(self._given.faults)
                 or "it was handed in by the program, file or server that the objective began with",
-                fix="give it again: --mcp FILE, --tools-from WHERE, or babyagi.run(…, "
-                f"tools=[{grant.name}])",
+                fix="give it again: --mcp FILE, --tools-from WHERE, --agent FILE, or "
+                f"babyagi.run(…, tools=[{grant.name}])",
                 guide="tools",
             )
         mine = grant_given(tool)
@@ -908,6 +923,35 @@ class App:
             if grant.name.startswith(f"{connection.server.name}__"):
                 return connection.open_granted(grant)
         return None
+
+    def _find_agent(self, objective: Objective) -> AgentDescription | None:
+        """The agent of a file that carries the objective's tasks out, None where it has none."""
+        agent, name = self._given.agent, objective.spec.agent
+        if not name:
+            if agent is not None:
+                self._tell(
+                    f"objective {objective.id} was started without an agent of a file; "
+                    f"{agent.name} is not used for it"
+                )
+            return None
+        if agent is None or agent.name != name:
+            raise SettingsError(
+                f"the tasks of objective {objective.id} are carried out by the agent {name}, and "
+                "this worker has it not",
+                why=f"it has the agent {agent.name}"
+                if agent
+                else "it is described in a file that was named where the objective began",
+                fix=f"give it again: --agent FILE#{name}",
+                guide="tools",
+            )
+        return agent
+
+    def _open_agent(self, agent: AgentDescription, objective: Objective) -> OwnAgent:
+        if agent.memory is None:
+            return OwnAgent(bounds=agent.bounds)
+        path = path_of(self.settings.home, memory_of(objective.uid))
+        log = MemoryLog(path, clock=utc_now, new_id=partial(secrets.token_hex, 8))
+        return OwnAgent(bounds=agent.bounds, memory=TaskMemory(agent.memory, log))
 
     def _open_folder(self, objective: Objective) -> Folder:
         home, uid = self.settings.home, objective.uid
@@ -1061,14 +1105,55 @@ async def open_app(
 @asynccontextmanager
 async def _with_named_tools(settings: Settings, given: Given) -> AsyncIterator[Given]:
     """What was given, with the tools of the functions and the servers that the settings name."""
-    own = load_tools(settings.tools_from, cwd=Path.cwd()) if settings.tools_from else []
+    agent = load_agent(settings.agent, settings) if settings.agent else None
+    own = [*(agent.tools if agent else ()), *_load_own_tools(settings)]
     async with open_servers(load_servers(settings.mcp) if settings.mcp else []) as connections:
         listed = await asyncio.gather(*(list_tools(one) for one in connections))
         tools = [*given.tools, *own, *(tool for found, _ in listed for tool in found)]
         faults = [fault for _, fault in listed if fault]
         yield replace(
-            given, tools=tuple(tools), connections=tuple(connections), faults=tuple(faults)
+            given,
+            tools=tuple(tools),
+            connections=tuple(connections),
+            faults=tuple(faults),
+            agent=agent,
         )
+
+
+def _protocol_of(agent: AgentDescription | None) -> str:
+    """The name of the protocol that a file wants for its agent, empty where it wants none."""
+    wanted = agent.protocol if agent is not None else "auto"
+    name = wanted if isinstance(wanted, str) else wanted.name
+    return "" if name == "auto" else name
+
+
+def _load_own_tools(settings: Settings) -> list[Tool]:
+    """The tools that `tools_from` names: functions, or an agent of a file."""
+    where = settings.tools_from
+    if where.partition("#")[0].endswith((".yaml", ".yml")):
+        return [build_described_agent_tool(load_agent(where, settings))]
+    return load_tools(where, cwd=Path.cwd()) if where else []
+
+
+def load_agent(reference: str, settings: Settings) -> AgentDescription:
+    """Return the agent that `FILE`, or `FILE#NAME`, means. The model is that of the settings,
+    whatever the file says.
+
+    Raises:
+        SettingsError: as `load_description`.
+    """
+    file, _, name = reference.partition("#")
+    return load_description(Path(file), name, granted=grant_to_files(settings), has_model=True)
+
+
+def grant_to_files(settings: Settings) -> Granted:
+    """Return what a file of agents may have: the keys of its components, each from its own setting,
+    and the hosts that the person named."""
+    return Granted(
+        keys={variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES},
+        variables=variables_here(),
+        hosts=settings.agent_hosts,
+    )
 
 
 async def list_tools(connection: Connection) -> tuple[list[Tool], str]:

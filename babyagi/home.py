@@ -20,6 +20,7 @@ MAX_TOUCHED = 100
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of tasks' programs, by the uid of the objective and the task
 PAGES = "pages"  # of the web that were fetched, by the uid of the objective
+MEMORIES = "memories"  # of agents, by name; that of an objective's agent by its uid
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -158,12 +159,19 @@ def touched(home: Path) -> list[tuple[str, int]]:
     return [(uid, int(number)) for uid, _, number in entries if number.isdecimal()]
 
 
+def memory_of(uid: str) -> str:
+    """The name of the memory that an objective's agent has in this home."""
+    return f"objective-{uid}"
+
+
 def forget(home: Path, uid: str) -> None:
     """Forget an objective that was deleted."""
     for kind in ("folders", "concurrency"):
         (home / kind / uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
         shutil.rmtree(home / kind / uid, ignore_errors=True)
+    for suffix in (".jsonl", ".updating"):
+        (home / MEMORIES / f"{memory_of(uid)}{suffix}").unlink(missing_ok=True)
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):
         _write_touched(home, kept)

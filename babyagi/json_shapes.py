@@ -189,7 +189,7 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
         "model": model_of(objective),
         "models": to_json(spec.model_by_role),
         "is_rehearsal": is_rehearsal(objective),
-        **pick(spec, "memory"),
+        **pick(spec, "memory agent"),
         "tools": [pick(grant, "name effect") for grant in spec.tools],
         **pick(objective, "created_at ended_at"),
     }

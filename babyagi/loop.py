@@ -60,6 +60,8 @@ from babyagi.index.search import NearDuplicates, ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
+from babyagi.memory.log import join_origins
+from babyagi.memory.remembering import TaskMemory
 from babyagi.offload import call_either
 from babyagi.react.calling import side_by_side
 from babyagi.react.outputs import require_json
@@ -122,6 +124,15 @@ Enrich = Callable[[str, str], str | Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAgent:
+    """An agent of a person's own that carries the tasks out: how far its runs may go, and what it
+    remembers from task to task."""
+
+    bounds: AgentBounds
+    memory: TaskMemory | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """How much goes into and out of one call, and how the execution agent talks with its model.
 
@@ -134,6 +145,7 @@ class Bounds:
     max_new_tasks: int
     max_depth: int = 0  # 0: none
     protocol: str = "auto"
+    agent: OwnAgent | None = None
     read_output: Callable[[str], object] = require_json
     enrich: Enrich | None = None
 
@@ -201,6 +213,7 @@ class Loop:
             return
         text = await self._enrich(claim.task, outcome.text, journal)
         changed = ("tool:enrich",) if text != outcome.text else ()
+        await self._remember(claim, answer, journal)
         await journal.commit(
             lambda first: self._store.record_result(
                 claim,
@@ -334,20 +347,12 @@ class Loop:
                 "tools": [tool.name for tool in self._tools],
                 "may_recall": await self._may_recall(task, objective, chosen),
                 "protocol": self._protocol,
+                "memory": await self._recollect(task),
             }
 
         inputs = await journal.inputs(build_inputs)
-        context = Context(
-            objective_text=objective.spec.asked,
-            excerpts=await self._load_excerpts(inputs["excerpts"]),
-            today=date.fromisoformat(inputs["today"]),
-            gone=tuple(inputs.get("gone", ())),
-            last_try=inputs.get("last_try", ""),
-            last_sources=tuple(inputs.get("last_sources", ())),
-            planning=objective.spec.planning,
-            known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
-            max_new_tasks=self._bounds.max_new_tasks,
-        )
+        context = await self._read_context(inputs, objective)
+        own = self._bounds.agent
         recall = (
             [build_recall(self._search, embed=self._embedder(journal, "recall"))]
             if inputs.get("may_recall")
@@ -358,7 +363,9 @@ class Loop:
             context=context,
             tools=[*self._tools, *recall],
             journal=journal,
-            bounds=AgentBounds(max_output_tokens=self._bounds.max_output_tokens),
+            bounds=own.bounds
+            if own
+            else AgentBounds(max_output_tokens=self._bounds.max_output_tokens),
             protocol=inputs["protocol"],
         )
         if answer.has_fallen_back:
@@ -366,6 +373,49 @@ class Loop:
             self._protocol = "text"
         return answer, tuple(
             entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry
+        )
+
+    async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
+        """What a try is told besides its task, as it was chosen when the try began."""
+        return Context(
+            objective_text=objective.spec.asked,
+            excerpts=await self._load_excerpts(inputs["excerpts"]),
+            today=date.fromisoformat(inputs["today"]),
+            gone=tuple(inputs.get("gone", ())),
+            last_try=inputs.get("last_try", ""),
+            last_sources=tuple(inputs.get("last_sources", ())),
+            planning=objective.spec.planning,
+            known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
+            max_new_tasks=self._bounds.max_new_tasks,
+            memory=tuple(
+                (label, Passage(text=text, origin=origin, sources=tuple(sources)))
+                for label, text, origin, sources in inputs.get("memory", ())
+            ),
+        )
+
+    async def _recollect(self, task: Task) -> list[list[Any]]:
+        """What the agent remembers that may bear on the task: label, text, origin, sources."""
+        own = self._bounds.agent
+        if own is None or own.memory is None:
+            return []
+        return [
+            [label, passage.text, passage.origin, passage.sources]
+            for label, passage in await own.memory.recollect(task.name)
+        ]
+
+    async def _remember(self, claim: Claim, answer: Answer, journal: Journal) -> None:
+        """Let the agent keep the task with its answer, which is durable before."""
+        own, task = self._bounds.agent, claim.task
+        if own is None or own.memory is None:
+            return
+        await journal.flush()
+        await own.memory.keep(
+            task.name,
+            answer.outcome.text,
+            key=f"task:{task.id}/{task.try_no}",
+            asked_from=task.origins or ("person",),
+            made_from=join_origins(answer.origins),
+            calls=journal.below("memory"),
         )
 
     async def _choose_excerpts(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 if TYPE_CHECKING:
     from babyagi.llm.port import ChatModel
     from babyagi.loop import Enrich
+    from babyagi.memory.kinds import ConversationMemory
     from babyagi.react.steps import AtLimit, OnMalformed, Trim
     from babyagi.settings.values import Secret
     from babyagi.tasks import Limits
@@ -61,9 +62,10 @@ class SettingOptions(TypedDict, total=False):
 
 
 class AgentOptions(SettingOptions, total=False):
-    """What an agent takes by name besides its own parameters: the fields of `AgentBounds`, and
-    settings."""
+    """What an agent takes by name besides its own parameters: its memory, the fields of
+    `AgentBounds`, and settings."""
 
+    memory: ConversationMemory | str | None
     max_steps: int
     max_errors: int
     max_parallel: int
@@ -93,6 +95,7 @@ class RunOptions(SettingOptions, total=False):
     files: str | Path | None
     mcp: str | Path | None
     tools_from: str
+    agent: str
     ask: bool | Ask
     approve: Literal["once", "none"]
     memory: Literal["objective", "shared"]

@@ -323,6 +323,7 @@ class ObjectiveSpec:
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
     output_schema: Mapping[str, Any] | None = None  # what a program wants the report's answer to be
+    agent: str = ""  # of a file, that carries the tasks out; its tools are among `tools`
     prompt_version: str
     further: tuple[str, ...] = ()
 

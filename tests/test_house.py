@@ -29,7 +29,7 @@ def test_a_function_can_be_held_in_the_head(path):
 
 def test_every_file_has_a_room():
     rooms = set(
-        "agents cli components guide index llm net pages react retrieval sandbox serve settings taskstore tools worker".split()
+        "agents cli components guide index llm memory net pages react retrieval sandbox serve settings taskstore tools worker".split()
     )
     halls = set(
         """__init__ __main__ agent api app artifacts backends errors events files heavy_imports home inbox journal

@@ -9,6 +9,7 @@ import pytest
 from babyagi import options
 from babyagi.llm.port import ChatModel
 from babyagi.loop import Enrich
+from babyagi.memory.kinds import ConversationMemory
 from babyagi.options import OTHER_NAMES, AgentOptions, RunOptions, SettingOptions, names_of
 from babyagi.react.steps import AgentBounds, AtLimit, OnMalformed, Trim
 from babyagi.settings.fields import Settings, declared_fields
@@ -22,6 +23,7 @@ OF_THE_COMMAND_LINE = (  # a program has no use for them
     "enable_command_line_args serve_host serve_port serve_names serve_token"
 ).split()
 NAMES = {
+    "ConversationMemory": ConversationMemory,
     "AtLimit": AtLimit,
     "ChatModel": ChatModel,
     "Enrich": Enrich,
@@ -57,7 +59,7 @@ def test_every_setting_that_a_program_can_use_is_an_option_of_a_run_and_nothing_
 def test_every_bound_is_an_option_of_an_agent():
     bounds = {field.name for field in fields(AgentBounds)}
 
-    assert set(names_of(AgentOptions)) - bounds - names_of(SettingOptions) == set()
+    assert set(names_of(AgentOptions)) - bounds - names_of(SettingOptions) == {"memory"}
     assert bounds - names_of(AgentOptions) == set()
 
 

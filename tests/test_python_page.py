@@ -20,6 +20,7 @@ SAID = (  # by block: what a person must see
     ["began", "finished"],
     ["5.0 5.0 1"],
     ["Act(", "5.0", "Tea costs 5.0."],
+    ["Tea costs 5.0.", "2 turns: Tea costs 5.0."],
 )
 
 

@@ -17,6 +17,7 @@ from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
 from babyagi.names import find_marks
 from babyagi.react.executor import NO_ANSWER, Executor
+from babyagi.react.protocols.base import fill
 from babyagi.react.steps import AgentBounds, Run, Stopped
 from babyagi.tasks import Passage, Planning, Task, TaskName, make_passage
 from babyagi.text import disarm, split_sentences
@@ -70,6 +71,7 @@ class Context:
         last_sources: what the tries before read of the world outside.
         known: the other tasks, where the agent plans as well. max_new_tasks: how many of them it
             may propose.
+        memory: what its agent remembers, as passages with their labels.
     """
 
     objective_text: str
@@ -81,6 +83,7 @@ class Context:
     planning: Planning = Planning.SEPARATE
     known: tuple[TaskName, ...] = ()
     max_new_tasks: int = 10
+    memory: tuple[tuple[str, Passage], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +128,15 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
     return build_messages(
         "execution",
         {
-            "tools_hint": TOOLS_HINT if has_tools else "",
+            "tools_hint": (TOOLS_HINT if has_tools else "")
+            + (f"\n{fill('memory')}" if context.memory else ""),
             "planning": (
                 f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks."
             )
             if is_combined
             else "",
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
-            "results": [excerpt.to_labelled() for excerpt in context.excerpts],
+            "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
             "gone": _lines("not there", context.gone),
             "last_try": _lines(
                 "last try", [context.last_try] if context.last_try else [], context.last_sources

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.memory import complete_memories, describe
 from babyagi.cli.options import given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from babyagi.agent import Agent
     from babyagi.json_shapes import Json
     from babyagi.react.steps import AgentStep, Run, Signal
 
@@ -28,14 +32,27 @@ SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd
     default="",
     help="Which agent of the file; needed when there are several.",
 )
+@click.option(
+    "--memory",
+    metavar="NAME",
+    default="",
+    help="Go on with the conversation of this name, which is kept; babyagi memory shows them.",
+    shell_complete=complete_memories,
+)
 @setting_options(SETTINGS)
 @json_option
 def ask(
-    file: Path, question_words: tuple[str, ...], agent_name: str, as_json: bool, **flags: Any
+    file: Path,
+    question_words: tuple[str, ...],
+    agent_name: str,
+    memory: str,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
     """Ask an agent that a YAML FILE describes.
 
-    Each of its steps is printed, and its answer. Nothing is kept.
+    Each of its steps is printed, and its answer. Nothing is kept, unless --memory names the
+    conversation that it belongs to.
     """
     import asyncio
 
@@ -46,29 +63,41 @@ def ask(
 
     question, given = require_words(" ".join(question_words)), given_flags(flags)
     tell_notices(load(given).notices)
-    agent = Agent.from_yaml(file, agent_name, **given)
+    named = {"memory": memory} if memory else {}
+    agent = Agent.from_yaml(file, agent_name, **given, **named)
     passing = PassingLine()
 
     def show(signal: Signal) -> None:
         passing.clear()
         _show(signal)
 
-    run = asyncio.run(
-        agent.run_async(question)
-        if as_json
-        else agent.run_async(question, on_signal=show, on_text=passing.add)
-    )
+    heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": passing.add}
+    run = asyncio.run(_ask(agent, question, heard))
     passing.clear()
     if as_json:
         print_json(_shape(question, run))
-    else:
-        _conclude(run)
     return int(code_of_run(run.stopped))
 
 
+async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Run[str]:
+    """Ask, and say which conversation goes on, and what came of bringing it up to date."""
+    if agent.memory is None or not agent.memory.name:
+        if agent.memory is not None:
+            warn("nothing is kept of this conversation; --memory NAME keeps it", Style.DIM)
+        return await agent.run_async(question, **heard)
+    name = agent.memory.name
+    before = await agent.recall()
+    warn(f"conversation {name}: {describe(before) if before.turns else 'it begins'}", Style.DIM)
+    run = await agent.run_async(question, **heard)
+    if fault := (await agent.recall()).fault:
+        warn(f"babyagi: the memory {name} was not brought up to date: {fault}", Style.YELLOW)
+    return run
+
+
 def _show(signal: Signal) -> None:
-    """What the model says beside its calls, a line for each call, and for what came of it."""
-    from babyagi.react.steps import Act, ModelDecided, ToolEnded, ToolStarted
+    """What the model says beside its calls, a line for each call, and for what came of it; the
+    answer at the end."""
+    from babyagi.react.steps import Act, ModelDecided, RunEnded, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()
     match signal:
@@ -82,6 +111,8 @@ def _show(signal: Signal) -> None:
                 margin + fit(f"{call.name} gave: {observation.passage.text}", width - len(margin)),
                 style,
             )
+        case RunEnded(run=run):
+            _conclude(run)
 
 
 def _conclude(run: Run[str]) -> None:

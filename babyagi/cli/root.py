@@ -25,6 +25,7 @@ from babyagi.cli import (
     inbox,
     index,
     lists,
+    memory,
     objectives,
     report,
     schedules,
@@ -107,7 +108,7 @@ def demo(
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options(but=("agent_hosts", "log_format", "serve_host", "serve_port"))
+@setting_options(but=("log_format", "serve_host", "serve_port"))
 @click.option(
     "--new",
     "always_new",
@@ -167,7 +168,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 
 @click.command()
 @objective_option
-@setting_options(("concurrency", "files", "mcp", "tools_from"))
+@setting_options(("concurrency", "files", "mcp", "tools_from", "agent", "agent_hosts"))
 @output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
@@ -225,7 +226,6 @@ HINTS = (
 # --------------------------------------------------------------------------------------------------
 
 NOT_OF_SUBMIT = (
-    "agent_hosts",
     "serve_host",
     "serve_port",
     "join_existing_objective",
@@ -267,7 +267,9 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
-@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model", "log_format"))
+@setting_options(
+    "concurrency files mcp tools_from agent agent_hosts use_my_model log_format".split()
+)
 @output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
@@ -568,6 +570,7 @@ COMMANDS = (
     migrate,
     toolbox.tools,
     toolbox.mcp,
+    memory.memory,
     config,
     trusting.trust,
     doctor,

@@ -312,6 +312,7 @@ def run_demo(
         "model_prioritization": "rehearsal",
         "model_report": "rehearsal",
         "embedding_model": "hash",
+        "agent": "",
     }
     # what it is to show is the same wherever it is typed
     loaded = load(settings, reads_files=False)

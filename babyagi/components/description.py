@@ -24,6 +24,7 @@ from babyagi.components.kinds import (
     IssueLink,
     IssueSearch,
     Kind,
+    MemoryComponent,
     PromptModel,
     PromptNode,
     PromptTemplate,
@@ -31,9 +32,11 @@ from babyagi.components.kinds import (
     RemotePipeline,
     WebSearch,
     read_kinds,
+    read_memory,
 )
 from babyagi.errors import SettingsError, ToolError
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
+from babyagi.memory.kinds import ConversationMemory
 from babyagi.net.addresses import read_proxies
 from babyagi.react.asking import ask, read_text
 from babyagi.react.executor import build_agent_tool
@@ -231,12 +234,14 @@ class AgentDescription:
     """An agent as a file describes it. `model` and `api_key` are empty where the file leaves them
     to the settings."""
 
+    name: str
     tools: tuple[Tool, ...]
     protocol: AgentProtocol | str
     bounds: AgentBounds
     instruction: str
     model: str
     api_key: str = field(repr=False)
+    memory: ConversationMemory | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,15 +278,48 @@ def load_description(
         builder = _Builder(document, granted)
         builder.check_pipelines()
         built = builder.build_agent(entry)
+        memory = builder.find_memory(entry)
         model = None if has_model else builder.require_one_model()
         return AgentDescription(
+            name=entry.name,
             tools=built.tools,
             protocol=built.protocol,
             bounds=built.bounds,
             instruction=built.instruction,
             model=model.model if model else "",
             api_key=model.api_key.reveal(granted.keys) if model and model.api_key else "",
+            memory=memory,
         )
+
+
+def build_described_agent_tool(agent: AgentDescription) -> Tool:
+    """The agent as a tool of another one, whose model it asks.
+
+    Raises:
+        SettingsError: it has a memory, or no tool can have its name.
+    """
+    if agent.memory is not None:
+        raise _has_memory(agent.name)
+    uses = "; ".join(f"{tool.name} ({tool.description})" for tool in agent.tools)
+    try:
+        return build_agent_tool(
+            agent.name,
+            f"Ask the agent {agent.name}, which answers with the help of: {uses}",
+            instruction=agent.instruction or fill("agent"),
+            tools=agent.tools,
+            bounds=agent.bounds,
+            protocol=agent.protocol,
+        )
+    except ValueError as error:
+        raise fault(f"agent {shown(agent.name)}: {error}") from None
+
+
+def _has_memory(name: str, where: str = "") -> SettingsError:
+    return fault(
+        f"{where}agent {shown(name)} has a memory, and as a tool each of its questions stands by "
+        "itself",
+        "take its memory away",
+    )
 
 
 @contextmanager
@@ -367,6 +405,29 @@ class _Builder:
             self._underway.pop()
         return self._agents[entry.name]
 
+    def find_memory(self, entry: AgentEntry) -> ConversationMemory | None:
+        where = f"agent {shown(entry.name)}, memory"
+        match entry.memory:
+            case None:
+                return None
+            case str() as name:
+                found = self._kinds.get(name)
+            case component:
+                found = read_memory(component, where)
+        if not isinstance(found, MemoryComponent):
+            raise fault(
+                f"{where}: {shown(entry.memory)} is no memory of the file",
+                "name a component of the type ConversationMemory, or write {type: …, params: {…}}",
+            )
+        if found.asks:
+            node = self._kinds.get(found.asks)
+            if not isinstance(node, PromptNode):
+                raise fault(
+                    f"{where}: prompt_node {shown(found.asks)} is no PromptNode of the file"
+                )
+            self._note_model(node)
+        return found.memory
+
     def _build_tool(self, entry: ToolEntry, agent: AgentEntry) -> Tool:
         where = f"agent {shown(agent.name)}, tool {shown(entry.name)}"
         try:
@@ -380,7 +441,10 @@ class _Builder:
         if entry.target in self._document.pipelines:
             return self._build_pipeline(entry, self._stages(entry.target))
         if entry.target in self._document.agents:
-            built = self.build_agent(self._document.agents[entry.target])
+            inner = self._document.agents[entry.target]
+            if inner.memory is not None:
+                raise _has_memory(inner.name, f"{where}: ")
+            built = self.build_agent(inner)
             return build_agent_tool(
                 name,
                 description,

@@ -280,7 +280,6 @@ _OTHER_ROOT = "File"  # of indexing pipelines, which no agent has
 MAX_REFLECT = 5
 MAX_BOUND = 1_000_000
 NOT_THERE = {
-    "memory": "agents have no memory beyond their run",
     "mcp": "tools of MCP servers are not there",
 }
 _WHOLE_BOUNDS = tuple(
@@ -326,11 +325,14 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEntry:
+    """An agent; its memory is named, or described in its place."""
+
     name: str
     prompt_node: str
     tools: tuple[ToolEntry, ...]
     protocol: str
     bounds: AgentBounds
+    memory: str | Component | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -507,7 +509,7 @@ def _read_agent(given: object, n: int) -> AgentEntry:
     entry = Fields(given, f"agent {n}", known=("name", "params"))
     name = entry.name("name")
     where = f"agent {shown(name)}"
-    known = ("prompt_node", "tools", "protocol", "max_time_s", "at_limit", *_WHOLE_BOUNDS)
+    known = ("prompt_node", "tools", "protocol", "memory", "max_time_s", "at_limit", *_WHOLE_BOUNDS)
     params = Fields(entry.raw("params") or {}, where, known=(*known, *NOT_THERE))
     for key, why in NOT_THERE.items():
         if params.has(key):
@@ -529,7 +531,20 @@ def _read_agent(given: object, n: int) -> AgentEntry:
         tools=tuple(tools),
         protocol=protocol,
         bounds=_read_bounds(params),
+        memory=_read_memory(params, where),
     )
+
+
+def _read_memory(params: Fields, where: str) -> str | Component | None:
+    """The name of a component, or one that stands where it is used."""
+    given = params.raw("memory")
+    if not isinstance(given, dict):
+        return params.name("memory") if params.has("memory") else None
+    entry = Fields(given, f"{where}, memory", known=("type", "params"))
+    inner = entry.raw("params") or {}
+    if not isinstance(inner, dict):
+        raise fault(f"{where}, memory: params must be a mapping")
+    return Component(name=f"{params.where} memory", type=entry.text("type"), params=inner)
 
 
 def _read_tool(given: object, where: str) -> ToolEntry:

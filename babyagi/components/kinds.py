@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from babyagi.components.document import Component, Fields, fault, shown
+from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.net.addresses import host_of
 from babyagi.react.protocols.base import load_prompt
 from babyagi.react.steps import MAX_STOP_WORDS
@@ -25,6 +26,7 @@ from babyagi.tools.search import MAX_DOMAINS
 logger = logging.getLogger(__name__)
 
 MAX_TOP_K = 100
+MAX_MEMORY_NUMBER = 100_000
 DEFAULT_OUTPUT = "results"
 MODEL_KEY = "OPENAI_API_KEY"
 ENGINE_BY_PROVIDER = {"SerperDev": "serper", "SerpAPI": "serpapi", "SearchApi": "searchapi"}
@@ -219,6 +221,16 @@ class IssueLink:
     labels: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryComponent:
+    """What an agent remembers, None for nothing. `asks` is the PromptNode that writes it, empty
+    where the file leaves that to the agent's."""
+
+    name: str
+    memory: ConversationMemory | None
+    asks: str = ""
+
+
 Kind = (
     PromptModel
     | PromptTemplate
@@ -228,7 +240,16 @@ Kind = (
     | RemotePipeline
     | IssueSearch
     | IssueLink
+    | MemoryComponent
 )
+
+NO_MEMORY = "NoMemory"
+MEMORY_TYPES: Mapping[str, tuple[type[ConversationMemory], str]] = {
+    "ConversationMemory": (ConversationMemory, ""),
+    "ConversationSummaryMemory": (ConversationSummaryMemory, "summary_frequency"),
+    "EntityMemory": (EntityMemory, "update_every"),
+}
+"""Each with the parameter that says after how many turns it is brought up to date."""
 
 
 def read_kinds(
@@ -263,8 +284,10 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
     where = f"component {shown(component.name)}"
     if component.type == "PromptNode":
         return _read_prompt_node(component, where, others)
+    if component.type in (NO_MEMORY, *MEMORY_TYPES):
+        return read_memory(component, where)
     if component.type not in _READERS:
-        kinds = ", ".join(sorted(["PromptNode", *_READERS]))
+        kinds = ", ".join(sorted(["PromptNode", NO_MEMORY, *MEMORY_TYPES, *_READERS]))
         raise fault(
             f"{where} is of the unknown type {shown(component.type)}", f"there are: {kinds}"
         )
@@ -409,6 +432,35 @@ def _read_repository(params: Fields) -> str:
             "write it as on GitHub: deepset-ai/haystack",
         )
     return repository
+
+
+def read_memory(component: Component, where: str) -> MemoryComponent:
+    """Return the memory that a component, or an agent in its place, describes. Its name is the
+    person's to give, because whoever wrote the file would get at what that holds."""
+    if component.type == NO_MEMORY:
+        Fields(component.params, where, known=())
+        return MemoryComponent(name=component.name, memory=None)
+    if component.type not in MEMORY_TYPES:
+        raise fault(
+            f"{where}: there is no memory of the type {shown(component.type)}",
+            f"name one of: {', '.join((NO_MEMORY, *MEMORY_TYPES))}",
+        )
+    made, every = MEMORY_TYPES[component.type]
+    asking = (every, "prompt_node") if every else ()
+    labels = ("input_key", "output_key")  # of a run there is one question and one answer
+    params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
+    for label in labels:
+        params.text(label, "")
+    numbers: dict[str, Any] = {
+        name: int(params.number(name, 0, at_most=MAX_MEMORY_NUMBER))
+        for name in ("window_size", "max_tokens", every)
+        if name and params.has(name)
+    }
+    asks = params.text("prompt_node", "") if every else ""
+    try:
+        return MemoryComponent(name=component.name, memory=made(**numbers), asks=asks)
+    except ValueError as error:
+        raise fault(f"{where}: {error}") from None
 
 
 def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:

@@ -52,9 +52,10 @@ MAX_SEARCHES = 3
 LARGE_BYTES = 60_000  # what is larger is searched first and read where something was found
 WINDOW_LINES = 60
 MAX_RESULT_CHARS = 300
+MAX_NOTED_CHARS = 1000
 
 _BLOCK = re.compile(
-    r"^<<([a-z ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
+    r"^<<([a-z0-9 ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
 )
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _TEXT_FORM = re.compile(
@@ -110,6 +111,13 @@ class RehearsalModel:
         return None
 
 
+def _note(blocks: Sequence[tuple[str, str]], *, wants_json: bool) -> str:
+    """What a memory is given: the first line of each text, and no facts, which would need a
+    model."""
+    first = [text.partition("\n")[0] for _, text in blocks if text]
+    return '{"facts": []}' if wants_json else "\n".join(first)[:MAX_NOTED_CHARS]
+
+
 def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
     found = _ROLE.search(_system(prompt))
     blocks = [
@@ -128,6 +136,8 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
             return _check(blocks, instructions=_instructions(prompt)), ()
         case "report":
             return _report(blocks), ()
+        case "memory":
+            return _note(blocks, wants_json='{"facts"' in _instructions(prompt)), ()
         case _:
             return "This prompt names no agent, so there is nothing to rehearse.", ()
 

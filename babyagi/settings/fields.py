@@ -169,9 +169,19 @@ class ObjectiveFields:
         default="",
         metadata=declare(
             "BABYAGI_TOOLS_FROM --tools-from",
-            "Python functions of your own that tasks may call: module, module:object, file.py, or "
-            "a folder.",
+            "What of your own tasks may call: Python functions (module, module:object, file.py, or "
+            "a folder), or an agent of a YAML file (FILE.yaml#NAME).",
             metavar="WHERE",
+            default_text="none",
+        ),
+    )
+    agent: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_AGENT --agent",
+            "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol "
+            "and memory: FILE, or FILE#NAME where the file has several.",
+            metavar="FILE[#NAME]",
             default_text="none",
         ),
     )

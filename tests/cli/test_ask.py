@@ -113,6 +113,48 @@ def test_the_rehearsal_says_that_it_is_one(tmp_path, capsys):
     assert "REHEARSAL: no language model was asked" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("kind", ["ConversationSummaryMemory", "EntityMemory"])
+def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_fault(
+    tmp_path, capsys, kind
+):
+    memory = f"memory: {{type: {kind}}}, tools:"
+    file = write(tmp_path, SMALL.replace("tools:", memory))
+    line = ["ask", file, "What?", "--agent", "two", "--model", "rehearsal", "--memory", "tea"]
+    for _ in range(4):
+        assert run_guarded(line) == ExitCode.OK
+
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "conversation tea: it begins"
+    assert told[3].startswith("conversation tea: 3 turns, the last on ") and len(told) == 4
+    assert run_guarded(["memory", "show", "tea"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert shown.startswith("tea: 4 turns") and "4. " in shown and "from person" in shown
+    assert ("summary of turns 1 to 3: " in shown) is (kind == "ConversationSummaryMemory")
+
+
+def test_an_agent_that_remembers_says_where_nothing_is_kept(tmp_path, capsys):
+    file = write(tmp_path, SMALL.replace("tools:", "memory: {type: EntityMemory}, tools:"))
+
+    run_guarded(["ask", file, "What?", "--agent", "two", "--model", "rehearsal"])
+
+    assert "--memory NAME keeps it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        (["memory", "show", "tea"], ExitCode.NOT_FOUND, "there is no conversation tea"),
+        (["memory", "forget", "tea"], ExitCode.NOT_FOUND, "there is no conversation tea"),
+        (["memory", "show", "../tea"], ExitCode.USAGE, "1 to 64 letters"),
+        (["memory", "list"], ExitCode.OK, ""),
+    ],
+)
+def test_a_conversation_that_is_not_there_is_told(capsys, line, code, said):
+    assert run_guarded(line) == code
+
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -37,6 +37,10 @@ def test_the_numbers_of_objectives_and_tasks_tools_and_pages_are_offered(home):
     assert offered("show", "--objective", "1", "") == ["1", "2", "3"]
     assert offered("tools", "test", "calc") == ["calculator"]
     assert offered("guide", "lim") == ["limits"]
+    (home / "memories").mkdir()
+    (home / "memories" / "tea.jsonl").write_text("")
+    assert offered("memory", "show", "t") == ["tea"]
+    assert offered("ask", "--memory", "t") == ["tea"]
 
 
 def test_who_only_types_makes_no_home_and_meets_no_error(home, monkeypatch):

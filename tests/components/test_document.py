@@ -273,9 +273,27 @@ FAULTS = {
         changed("prompt_node: Node", "prompt_node: Node\n      at_limit: shout"),
         "at_limit must be one of force, generate",
     ),
-    "a memory": (
-        changed("prompt_node: Node", "prompt_node: Node\n      memory: {type: EntityMemory}"),
-        "memory cannot be used",
+    "a memory of no kind": (
+        changed("prompt_node: Node", "prompt_node: Node\n      memory: {type: Elephant}"),
+        "there is no memory of the type 'Elephant'",
+    ),
+    "a memory that is a node": (
+        changed("prompt_node: Node", "prompt_node: Node\n      memory: Node"),
+        "'Node' is no memory of the file",
+    ),
+    "a memory of the person's home": (
+        changed(
+            "prompt_node: Node",
+            "prompt_node: Node\n      memory: {type: EntityMemory, params: {name: tea}}",
+        ),
+        "unknown key 'name'",
+    ),
+    "a memory that is never brought up to date": (
+        changed(
+            "prompt_node: Node",
+            "prompt_node: Node\n      memory: {type: EntityMemory, params: {update_every: 0}}",
+        ),
+        "update_every must be 1 or more",
     ),
     "an MCP server": (
         changed("prompt_node: Node", "prompt_node: Node\n      mcp: [{command: [a]}]"),

@@ -17,7 +17,18 @@ from babyagi.tools.base import Observation, Tool, describe_type
 
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
-PROMPT_NAMES = ("text", "json", "reflection", "agent", "node", "output")
+PROMPT_NAMES = (
+    "text",
+    "json",
+    "reflection",
+    "agent",
+    "node",
+    "output",
+    "memory",
+    "summary",
+    "entities",
+    "condense",
+)
 WRITTEN_CALL = "written in the text"  # the id of a call that did not come in fields of its own
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 

@@ -166,7 +166,7 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
     fields = asdict(spec)
-    for name in ("further", "output_schema"):
+    for name in ("further", "output_schema", "agent"):
         if not fields[name]:  # so that earlier versions can read what they could have written
             del fields[name]
     for grant in fields["tools"]:

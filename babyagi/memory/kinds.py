@@ -1,0 +1,236 @@
+"""The kinds of memory, and what of a memory a question is shown: fenced passages within a bound of
+tokens, each with its origins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from babyagi.llm.prompt import Message, estimate_tokens, fence
+from babyagi.memory.log import Fact, Known, Turn, fold_name, join_origins
+from babyagi.react.protocols.base import fill, instruct
+from babyagi.tasks import Passage, find_sources
+from babyagi.text import clean, disarm
+
+MIN_CUT_CHARS = 40  # less of a text says nothing
+N_NEAR = 1  # turns whose names count as if the question named them
+
+Labelled = tuple[str, Passage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationMemory:
+    """The last questions and answers, as they were.
+
+    Attributes:
+        name: under which it is kept in the home; without one it lives as long as its agent.
+        window_size: turns that are shown, the newest ones. max_tokens: of all that is shown.
+    """
+
+    name: str = ""
+    window_size: int = 8
+    max_tokens: int = 2000
+
+    def __post_init__(self) -> None:
+        _require_from(self.window_size, "window_size", 0)
+        _require_from(self.max_tokens, "max_tokens", 100)
+
+    @property
+    def every(self) -> int:
+        """After how many turns a model is asked to make something of them; 0: never."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationSummaryMemory(ConversationMemory):
+    """The last turns, and a summary of all before, which the model writes anew after every
+    `summary_frequency` turns."""
+
+    window_size: int = 3
+    summary_frequency: int = 3
+
+    def __post_init__(self) -> None:
+        ConversationMemory.__post_init__(self)
+        _require_from(self.summary_frequency, "summary_frequency", 1)
+
+    @property
+    def every(self) -> int:
+        return self.summary_frequency
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMemory(ConversationMemory):
+    """The last turns, and what is known of the names in a question: facts that the model takes from
+    the conversation after every `update_every` turns."""
+
+    window_size: int = 3
+    update_every: int = 3
+
+    def __post_init__(self) -> None:
+        ConversationMemory.__post_init__(self)
+        _require_from(self.update_every, "update_every", 1)
+
+    @property
+    def every(self) -> int:
+        return self.update_every
+
+
+def _require_from(value: int, name: str, least: int) -> None:
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, got {value}")
+
+
+def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
+    """The turns that nothing was made from yet."""
+    match kind:
+        case ConversationSummaryMemory():
+            upto = known.summary.upto
+        case EntityMemory():
+            upto = known.facts_upto
+        case _:
+            return ()
+    return tuple(turn for turn in known.turns if turn.n > upto)
+
+
+def is_due(kind: ConversationMemory, known: Known) -> bool:
+    """Whether the model is to be asked to make something of the last turns."""
+    return 0 < kind.every <= len(find_pending(kind, known))
+
+
+# -- what a question is shown
+# --------------------------------------------------------------------------------------------------
+
+
+def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Labelled]:
+    """Return what the question is shown of the memory: what was made of old turns, then the last
+    turns, oldest first. Together they take at most `max_tokens`."""
+    made = _fit(_recollect_made(kind, known, question), kind.max_tokens // 2)
+    left = kind.max_tokens - _cost(made)
+    n_shown = max(kind.window_size, len(find_pending(kind, known)))
+    turns: list[Labelled] = []
+    for turn in reversed(known.turns[-n_shown:] if n_shown else ()):
+        shown = _show_turn(turn)
+        if _cost(shown) > left:
+            # the newest is shown in part rather than not at all
+            shown = [] if turns else _fit(shown, left, share=2)
+            return [*made, *shown, *turns]
+        left -= _cost(shown)
+        turns = [*shown, *turns]
+    return [*made, *turns]
+
+
+def _show_turn(turn: Turn) -> list[Labelled]:
+    return [
+        (f"question {turn.n}", _passage(turn.question, turn.asked_from)),
+        (f"answer {turn.n}", _passage(turn.answer, turn.made_from)),
+    ]
+
+
+def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> list[Labelled]:
+    match kind:
+        case ConversationSummaryMemory() if known.summary.text:
+            return [
+                (
+                    f"summary up to {known.summary.upto}",
+                    _passage(known.summary.text, known.summary.origins),
+                )
+            ]
+        case EntityMemory():
+            return show_facts(find_named(known, question))
+    return []
+
+
+def find_named(known: Known, question: str) -> list[Fact]:
+    """The facts of the names in the question, then of those in the last turn, by name."""
+    near = " ".join(f"{turn.question} {turn.answer}" for turn in known.turns[-N_NEAR:])
+    names = list(dict.fromkeys(fold_name(fact.entity) for fact in known.facts))
+    first = [name for name in names if _names(question, name)]
+    then = [name for name in names if name not in first and _names(near, name)]
+    return [
+        fact for name in (*first, *then) for fact in known.facts if fold_name(fact.entity) == name
+    ]
+
+
+def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
+    """The facts as passages: of each name those that a person said, and those that a model did."""
+    groups: dict[tuple[str, bool], list[Fact]] = {}
+    for fact in facts:
+        groups.setdefault((fold_name(fact.entity), _is_from_person(fact)), []).append(fact)
+    return [
+        (
+            "known",
+            _passage(
+                "\n".join(f"{fact.entity}: {fact.text} (turn {fact.turn})" for fact in group),
+                join_origins(*(fact.origins for fact in group)),
+            ),
+        )
+        for group in groups.values()
+    ]
+
+
+def _is_from_person(fact: Fact) -> bool:
+    return set(fact.origins) == {"person"}
+
+
+def _names(text: str, name: str) -> bool:
+    """Whether the text holds the name; in a script without blanks, anywhere in it."""
+    folded = " ".join(text.casefold().split())
+    if name.isascii():
+        return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
+    return name in folded
+
+
+def _passage(text: str, origins: Sequence[str]) -> Passage:
+    """A text as its origins say: only what nobody but a person said is a person's."""
+    own = [one for one in origins if one.startswith("model")]
+    is_said = set(origins) == {"person"}
+    origin = "person" if is_said else own[0] if own else "model"
+    return Passage(text=text, origin=origin, sources=find_sources(origins))
+
+
+def _cost(shown: Sequence[Labelled]) -> int:
+    """Tokens of the passages as they stand in a prompt, with the line break behind each."""
+    return sum(estimate_tokens(fence(label, passage) + "\n") for label, passage in shown)
+
+
+def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[Labelled]:
+    """As many of the passages as fit, the one that does not cut to what is left.
+
+    Args:
+        share: the first may take this part of what is left, if others follow it.
+    """
+    fitting: list[Labelled] = []
+    for n, (label, passage) in enumerate(shown, start=1):
+        left = max_tokens - _cost(fitting)
+        most = left // share if n < len(shown) else left
+        cut = _cut(label, passage, most)
+        if cut is None:
+            break
+        fitting.append((label, cut))
+    return fitting
+
+
+def _cut(label: str, passage: Passage, max_tokens: int) -> Passage | None:
+    """The passage within so many tokens, None where too little of it would be left."""
+    text, n_kept = disarm(clean(passage.text)), len(passage.text)
+    while _cost([(label, passage)]) > max_tokens:
+        n_kept = 4 * n_kept // 5
+        if n_kept < MIN_CUT_CHARS:
+            return None
+        passage = replace(passage, text=f"{text[:n_kept]} …")
+    return passage
+
+
+def place(messages: Sequence[Message], shown: Sequence[Labelled]) -> tuple[Message, ...]:
+    """The messages with what is shown of a memory before the question, which is the last one."""
+    if not shown:
+        return tuple(messages)
+    *before, asked = instruct(messages, fill("memory"))
+    blocks = "\n".join(fence(label, passage) for label, passage in shown)
+    origins = [origin for _, passage in shown for origin in passage.origins]
+    text = f"{blocks}\n\n{asked.text}"
+    return (
+        *before,
+        replace(asked, text=text, origins=tuple(dict.fromkeys((*asked.origins, *origins)))),
+    )

@@ -1,0 +1,442 @@
+"""What a memory holds: the turns of a conversation and what was made from them, as lines that are
+only added.
+
+A named memory is a file of the home that only its owner may read; one without a name lives as long
+as its `MemoryLog`. Everything is read back from the lines, so a kill at any instant loses at most
+the line that was being written. Several processes may add at once: each line is written whole under
+a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import json
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from babyagi import private
+from babyagi.errors import SettingsError, StoreUnusableError
+from babyagi.home import MEMORIES
+from babyagi.llm.port import Completion
+from babyagi.tasks import find_sources
+from babyagi.text import clean
+
+SUFFIX = ".jsonl"
+MAX_SAID_CHARS = 8000  # of a question or an answer
+MAX_FAULT_CHARS = 300
+MAX_BYTES = 2**20  # then what was made from old turns stands for them
+N_KEPT_TURNS = 100  # of those that are already part of what was made, the newest
+N_MOST_TURNS = 500  # whether or not something was made from them
+VERSION = 1
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A question and its answer.
+
+    Attributes:
+        n: its number in the memory, from 1. key: what tells it from others, so that it is added
+            once.
+        asked_from: the origins of the question, `person` where a person asked it.
+        made_from: the origins of the answer: the model, and what it was made from.
+    """
+
+    n: int
+    key: str
+    at: datetime
+    question: str
+    answer: str
+    asked_from: tuple[str, ...]
+    made_from: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What the turns up to number `upto` held, in the words of a model."""
+
+    text: str = ""
+    upto: int = 0
+    origins: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """What is known of a name, from turn `turn`. `origins`: whoever said it."""
+
+    entity: str
+    text: str
+    turn: int
+    origins: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a memory holds now.
+
+    Attributes:
+        id: another one after the memory was forgotten; empty where nothing was ever kept.
+        facts: in the order in which they were found, of turns up to `facts_upto`.
+        completions: what a model said for it and is not part of it yet, by path.
+        fault: why the last update did not come to its end. n_damaged: lines that cannot be read.
+    """
+
+    id: str = ""
+    turns: tuple[Turn, ...] = ()
+    summary: Summary = field(default_factory=Summary)
+    facts: tuple[Fact, ...] = ()
+    facts_upto: int = 0
+    completions: Mapping[str, Completion] = field(default_factory=dict)
+    fault: str = ""
+    n_damaged: int = 0
+
+    @property
+    def last(self) -> int:
+        """The number of the last turn, 0 without any."""
+        return self.turns[-1].n if self.turns else max(self.summary.upto, self.facts_upto)
+
+
+class MemoryLog:
+    """The lines of one memory.
+
+    Args:
+        path: of its file; None for one that lives in this object.
+        clock: now. new_id: gives what tells this memory from one of the same name that was
+            forgotten.
+    """
+
+    def __init__(
+        self, path: Path | None, *, clock: Callable[[], datetime], new_id: Callable[[], str]
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._new_id = new_id
+        self._bytes = b""
+        self._adding = threading.Lock()
+        self._updating = threading.Lock()
+
+    async def read(self) -> Known:
+        """Raises `StoreUnusableError`: its file cannot be read."""
+        return await asyncio.to_thread(self._read)
+
+    async def add_turn(
+        self,
+        question: str,
+        answer: str,
+        *,
+        key: str,
+        asked_from: Sequence[str] = ("person",),
+        made_from: Sequence[str] = (),
+    ) -> None:
+        """Keep a turn, once for each key; it is on the disk when this returns."""
+
+        def build(known: Known) -> list[Record]:
+            if any(turn.key == key for turn in known.turns):
+                return []
+            said = {"question": _bound(question), "answer": _bound(answer)}
+            origins = {"asked_from": [*asked_from], "made_from": [*made_from]}
+            turn = {"kind": "turn", "n": known.last + 1, "key": key, **said, **origins}
+            return [turn | {"at": self._clock().isoformat()}]
+
+        await asyncio.to_thread(self._add, build)
+
+    async def add(self, record: Record, *, to: str) -> None:
+        """Keep a record that was made from the memory with the id `to`; nothing where that was
+        forgotten meanwhile."""
+        await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
+
+    async def forget(self) -> bool:
+        """Delete all of it. Returns whether there was anything."""
+        return await asyncio.to_thread(self._forget)
+
+    @contextmanager
+    def updating(self) -> Iterator[bool]:
+        """Whether this is the only one at work on an update; another one may be in another
+        process."""
+        if self._path is None:
+            is_mine = self._updating.acquire(blocking=False)
+            try:
+                yield is_mine
+            finally:
+                if is_mine:
+                    self._updating.release()
+            return
+        with _open_lock(self._path.with_suffix(".updating")) as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    # -- the bytes
+    # ----------------------------------------------------------------------------------------------
+
+    def _read(self) -> Known:
+        return parse_lines(self._load())
+
+    def _load(self) -> bytes:
+        if self._path is None:
+            return self._bytes
+        try:
+            return self._path.read_bytes()
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise _unusable(self._path, error) from error
+
+    def _add(self, build: Callable[[Known], list[Record]]) -> None:
+        with self._lock():
+            body = self._load()
+            known = parse_lines(body)
+            records = build(known)
+            if not records:
+                return
+            if not known.id:
+                head = {"kind": "memory", "v": VERSION, "id": self._new_id()}
+                records = [head, *records]
+            # what a kill left of a line stays a line of its own
+            torn = b"\n" if body and not body.endswith(b"\n") else b""
+            self._append(torn + b"".join(map(_write, records)))
+            if len(body) > MAX_BYTES:
+                self._compact()
+
+    def _append(self, body: bytes) -> None:
+        if self._path is None:
+            self._bytes += body
+            return
+        try:
+            with open(self._path, "ab", opener=private.open_file) as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise _unusable(self._path, error) from error
+
+    def _compact(self) -> None:
+        text = b"".join(map(_write, _shorten(self._read()))).decode()
+        if self._path is None:
+            self._bytes = text.encode()
+        else:
+            private.write_file(self._path, text)
+
+    def _forget(self) -> bool:
+        with self._lock():
+            was_there = bool(self._load())
+            self._bytes = b""
+            if self._path is not None:
+                for path in (self._path, self._path.with_suffix(".updating")):
+                    path.unlink(missing_ok=True)
+        return was_there
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        with self._adding:
+            if self._path is None:
+                yield
+                return
+            with _open_lock(self._path.with_name("lock")) as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                yield
+
+
+@contextmanager
+def _open_lock(path: Path) -> Iterator[int]:
+    try:
+        private.make_folder(path.parent)
+        file = private.open_file(path)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _unusable(path: Path, error: OSError) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"the memory {path.name.removesuffix(SUFFIX)} cannot be used",
+        why=str(error.strerror or error),
+        fix=f"look at {path}, or set BABYAGI_HOME to a folder that you may write to",
+        guide="tools",
+    )
+
+
+def _bound(text: str) -> str:
+    text = clean(text)
+    n_more = len(text) - MAX_SAID_CHARS
+    return f"{text[:MAX_SAID_CHARS]}… cut: {n_more} more characters" if n_more > 0 else text
+
+
+# -- names
+# --------------------------------------------------------------------------------------------------
+
+
+def require_name(name: str) -> str:
+    """Return the name of a memory.
+
+    Raises:
+        SettingsError: no memory can be called that.
+    """
+    if not _NAME.fullmatch(name):
+        raise SettingsError(
+            f"a memory is called by 1 to 64 letters, digits, . _ or -, got {name[:80]!r}",
+            fix="choose a name such as tea",
+            guide="tools",
+        )
+    return name
+
+
+def path_of(home: Path, name: str) -> Path:
+    """The file of a named memory. Raises as `require_name`."""
+    return home / MEMORIES / f"{require_name(name)}{SUFFIX}"
+
+
+def names_in(home: Path) -> list[str]:
+    """The names of all memories of a home."""
+    return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
+
+
+# -- lines to what is known, and back
+# --------------------------------------------------------------------------------------------------
+
+
+def parse_lines(body: bytes) -> Known:
+    """Return what the lines say. A line that cannot be read is counted and passed over."""
+    known = Known()
+    for line in body.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            known = _take(known, json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            known = replace(known, n_damaged=known.n_damaged + 1)
+    return known
+
+
+def _take(known: Known, record: Record) -> Known:
+    """What is known after one more line."""
+    match record["kind"]:
+        case "memory":
+            return replace(known, id=str(record["id"]))
+        case "turn":
+            return replace(known, turns=(*known.turns, _read_turn(record)))
+        case "completion":
+            completion = Completion.from_json(record["output"])
+            return replace(
+                known, completions={**known.completions, str(record["path"]): completion}
+            )
+        case "summary":
+            summary = Summary(
+                text=str(record["text"]), upto=int(record["upto"]), origins=_texts(record)
+            )
+            return replace(known, summary=summary, completions={}, fault="")
+        case "facts":
+            facts = tuple(map(_read_fact, record["facts"]))
+            upto = int(record["upto"])
+            return replace(
+                known, facts=(*known.facts, *facts), facts_upto=upto, completions={}, fault=""
+            )
+        case "condensed":
+            fact = _read_fact(record["fact"])
+            others = [
+                one
+                for one in known.facts
+                if fold_name(one.entity) != fold_name(fact.entity) or one.turn > fact.turn
+            ]
+            return replace(known, facts=(*others, fact), completions={}, fault="")
+        case "fault":
+            return replace(known, fault=str(record["why"]))
+    raise ValueError("no record of this version")
+
+
+def _read_turn(record: Record) -> Turn:
+    return Turn(
+        n=int(record["n"]),
+        key=str(record["key"]),
+        at=datetime.fromisoformat(record["at"]),
+        question=str(record["question"]),
+        answer=str(record["answer"]),
+        asked_from=_texts(record, "asked_from"),
+        made_from=_texts(record, "made_from"),
+    )
+
+
+def _read_fact(record: Record) -> Fact:
+    return Fact(
+        entity=str(record["entity"]),
+        text=str(record["text"]),
+        turn=int(record["turn"]),
+        origins=_texts(record),
+    )
+
+
+def _texts(record: Record, name: str = "origins") -> tuple[str, ...]:
+    return tuple(map(str, record[name]))
+
+
+def write_fact(fact: Fact) -> dict[str, Any]:
+    return {
+        "entity": fact.entity,
+        "text": fact.text,
+        "turn": fact.turn,
+        "origins": [*fact.origins],
+    }
+
+
+def _shorten(known: Known) -> Iterator[Record]:
+    """The lines that say the same in less: the newest turns, and those that nothing was made from
+    yet."""
+    yield {"kind": "memory", "v": VERSION, "id": known.id}
+    made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
+    first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)
+    for turn in known.turns:
+        if turn.n > first:
+            fields = {name: getattr(turn, name) for name in Turn.__slots__}
+            yield {"kind": "turn", **fields, "at": turn.at.isoformat()}
+    if known.summary.upto:
+        summary = known.summary
+        yield {
+            "kind": "summary",
+            "text": summary.text,
+            "upto": summary.upto,
+            "origins": summary.origins,
+        }
+    if known.facts_upto:
+        facts = [*map(write_fact, known.facts)]
+        yield {"kind": "facts", "facts": facts, "upto": known.facts_upto}
+    for path, completion in known.completions.items():
+        yield {"kind": "completion", "path": path, "output": completion.to_json()}
+
+
+def _write(record: Record) -> bytes:
+    return json.dumps(dict(record), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def fold_name(name: str) -> str:
+    """A name as it is compared: case and blanks do not count, nor an article before it."""
+    folded = " ".join(name.casefold().split())
+    with suppress(ValueError):
+        first, rest = folded.split(" ", 1)
+        folded = rest if first in ("the", "a", "an") else folded
+    return folded
+
+
+def join_origins(*groups: Sequence[str]) -> tuple[str, ...]:
+    """The origins of a text that was made from texts of these: whose it is, then those from
+    outside."""
+    found = list(dict.fromkeys(origin for group in groups for origin in group))
+    outside = find_sources(found)
+    own = [one for one in found if one == "person" or one.startswith("model")]
+    return (*own, *outside)
