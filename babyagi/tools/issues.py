@@ -124,8 +124,8 @@ def build_search_issues(
     return Tool(
         name=name,
         description=description
-        or f"Search the issues of {github.repository or 'a repository'} on GitHub, with is:pr its pull "
-        "requests. Gives titles, addresses, states and the beginnings of the texts.",
+        or f"Search the issues of {github.repository or 'a repository'} on GitHub, with is:pr its "
+        "pull requests. Gives titles, addresses, states and the beginnings of the texts.",
         parameters=_with_repository(
             github, "query", query={"type": "string", "description": "A few words, no sentence."}
         ),
