@@ -15,7 +15,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     ToolError,
 )
-from babyagi.inbox import Decision, decide, write_decision
+from babyagi.inbox import ONCE, Decision, decide, write_decision, write_request
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal, TextPiece
 from babyagi.llm.kept import read_prompt
@@ -611,6 +611,38 @@ async def test_a_call_that_is_not_the_one_that_was_approved_is_not_made():
     assert (other.is_error, given) == (True, [])
     assert "a person approved another call" in other.passage.text
     assert again == other  # what the model was told once, it is told again
+
+
+async def test_a_call_that_may_have_been_made_is_asked_about_whatever_its_server_says_now():
+    async def offered():
+        raise ToolError("the server is gone")
+
+    given: list[object] = []
+    desk = await open_desk()
+    tool = paying(given, offered=offered, asks_approval=False)
+    store, fence = desk.world.store, desk.claim.fence
+    request = write_request("pay", {"amount": 1})
+    await store.intend_once(fence, key="1/execute/1/tool/1", request=request)
+
+    with pytest.raises(ParkedError):
+        await desk.open_journal().call_tool("execute/1/tool/1", tool, {"amount": 1})
+
+    (step,) = await store.inbox()
+    assert (step.kind, step.key, given) == (ONCE, "1/execute/1/tool/1", [])
+
+
+async def test_a_call_whose_server_is_gone_is_an_error_that_is_told_again():
+    async def offered():
+        raise ToolError("the server is gone")
+
+    given: list[object] = []
+    tool, desk = paying(given, offered=offered), await open_desk()
+
+    said = await desk.open_journal().call_tool("execute/1/tool/1", tool, {"amount": 1})
+    again = await desk.open_journal().call_tool("execute/1/tool/1", paying(given), {"amount": 1})
+
+    assert (said.is_error, said.passage.text, given) == (True, "the server is gone", [])
+    assert again == said
 
 
 @pytest.mark.parametrize(("seen", "n_made"), [("as it was", 1), ("", 1), ("as it once was", 0)])

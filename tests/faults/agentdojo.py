@@ -345,7 +345,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"skipped: agentdojo cannot be installed here ({error})", file=sys.stderr)
             return 0
-        line = [str(python), "-W", "ignore", "-m", "tests.faults.agentdojo", "--inside"]
+        line = [str(python), "-u", "-W", "ignore", "-m", "tests.faults.agentdojo", "--inside"]
         env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
         return subprocess.run(line, cwd=ROOT, env=env, check=False).returncode
 
