@@ -51,7 +51,7 @@ connect_unix_socket, handle_starttag, handle_endtag, handle_data
 not_before
 
 # Settings that are read by the names of their fields
-extra_env_files, trust_env_file
+extra_env_files, trust_env_file, llama
 
 # For programs that embed this one
 (

@@ -11,9 +11,8 @@ def main() -> None:
 
     given = xllamacpp.CommonParams()
     given.model.path = sys.argv[1]
-    given.ui = False
-    given.verbosity = -1
-    given.n_ctx, given.n_parallel = 4096, 1
+    for name, value in {"ui": False, "verbosity": -1, "n_ctx": 4096, "n_parallel": 1}.items():
+        setattr(given, name, value)
     given.cpuparams.n_threads = given.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(given)
     print(server.listening_address, flush=True)

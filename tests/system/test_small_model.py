@@ -17,7 +17,7 @@ from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.learning import LearningModel
 from babyagi.llm.llama import Engine, EngineBounds, LlamaModel
-from babyagi.llm.port import Abilities
+from babyagi.llm.port import Abilities, ChatModel
 from babyagi.tasks import Result, Role
 from support.processes import ROOT, babyagi, environ, rows
 from tests.llm.smollm import MODEL, needs_model
@@ -26,7 +26,7 @@ from tests.test_journal import open_desk
 
 pytestmark = [pytest.mark.system, needs_model, pytest.mark.timeout(240)]
 
-MAX_OUTPUT_TOKENS = 100
+MAX_OUTPUT_TOKENS = 80
 N_PLANNED = 10  # on each way
 OBJECTIVES = {
     "fruits": ("Which colours have common fruits?", ["Which colour has a lemon?"], {}),
@@ -70,6 +70,7 @@ def server():
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert process.stdin is not None and process.stdout is not None
     try:
         yield process.stdout.readline().strip() + "/v1"
     finally:
@@ -105,7 +106,7 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
     (tmp_path / "notes").mkdir()
     for file, content in notes.items():
         (tmp_path / "notes" / file).write_text(content, encoding="utf-8")
-    line = ["submit", text, "--max-tasks", "4", "--max-calls", "7"]
+    line = ["submit", text, "--max-tasks", "4", "--max-calls", "5"]
     assert (await babyagi(*line, *(["--files", "notes"] if notes else []), env=env)).code == 0
     for task in tasks:
         assert (await babyagi("tasks", "add", task, env=env)).code == 0
@@ -130,6 +131,7 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
 
 
 async def test_every_planning_reply_can_be_read(way):
+    model: ChatModel
     known = Abilities(takes_tools=False, holds_schema=True)
     if "OPENAI_BASE_URL" in way:
         endpoint = Endpoint(
