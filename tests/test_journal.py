@@ -10,6 +10,7 @@ from babyagi.errors import (
     LimitReachedError,
     ModelUnavailableError,
     ObjectiveStoppedError,
+    OverdueError,
     ParkedError,
     SettingsError,
     StoreUnavailableError,
@@ -42,13 +43,14 @@ class Desk:
     def __init__(self, world, model, claim):
         self.world, self.model, self.claim, self.gate = world, model, claim, Gate()
 
-    def open_journal(self, prefix="1/", claim=None):
+    def open_journal(self, prefix="1/", claim=None, **fields):
         backends = Backends(
             store=self.world.store,
             models={Role.EXECUTION: self.model},
             embedder=HashEmbedder(),
             gate=self.gate,
             sleep=self.world.sleep,
+            **fields,
         )
         return Journal(backends, fence=(claim or self.claim).fence, prefix=prefix)
 
@@ -675,3 +677,32 @@ async def test_a_call_whose_effect_cannot_be_seen_any_more_is_not_made():
 
     assert (await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {})).is_error
     assert given == []
+
+
+# How long an answer may be
+
+
+async def test_no_answer_is_longer_than_what_is_allowed_whatever_the_call_asks_for():
+    desk = await open_desk()
+    journal = desk.open_journal(max_output_tokens=160)
+
+    assert await journal.bound_output("create", 2000) == 160
+    assert await journal.bound_output("create", 100) == 100
+    assert await desk.open_journal().bound_output("create", 2000) == 2000
+
+
+async def test_a_late_call_is_asked_for_half_the_answer_and_others_of_the_try_are_not():
+    def late(prompt, role):
+        raise OverdueError("no answer in 120 s")
+
+    desk = await open_desk(late)
+    for n_late, bound in [(0, 2000), (1, 1000), (2, 500), (3, 250)]:
+        journal = desk.open_journal()
+        assert await journal.bound_output("execute/1/model", 2000) == bound, n_late
+        assert await journal.bound_output("execute/2/model", 2000) == 2000
+        with pytest.raises(OverdueError):
+            await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    # what an earlier try was late with, the next one does not ask for
+    assert await desk.open_journal("2/").bound_output("execute/1/model", 8000) == 8000 >> 4
+    assert await desk.open_journal("2/").bound_output("execute/1/model", 100) == 64
