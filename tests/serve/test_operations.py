@@ -289,7 +289,9 @@ def test_what_is_approved_is_what_was_seen(home, tmp_path):
             objective, _ = await store.create_objective(samples.spec(), uid="u")
             await join(store, homes.WORKER, objective.id)
             claim = await store.claim_task(objective.id, homes.WORKER.id)
-            request = write_request("write_file", {"path": "a.md", "text": "new\n", "replace": True})
+            request = write_request(
+                "write_file", {"path": "a.md", "text": "new\n", "replace": True}
+            )
             step = await store.park_task(
                 claim.fence, key="1/execute/1/tool/1", kind=APPROVAL, request=request
             )
@@ -304,7 +306,7 @@ def test_what_is_approved_is_what_was_seen(home, tmp_path):
 
     shown, statuses = asyncio.run(work())
 
-    assert [["-", "old"], ["+", "new"]] == shown["lines"][:2]
+    assert shown["lines"][:2] == [["-", "old"], ["+", "new"]]
     assert statuses == [409, 409, 200]
 
 
