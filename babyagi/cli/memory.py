@@ -167,7 +167,7 @@ def _counts(known: Known) -> Json:
 
 
 def _shape(known: Known) -> Json:
-    from babyagi.cli.json_shapes import usage_shape
+    from babyagi.json_shapes import usage_shape
 
     return {
         "summary": {

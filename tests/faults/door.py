@@ -3,7 +3,10 @@ the API, against a real server on a home with something in it."""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import sys
+import tempfile
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,8 +15,10 @@ from typing import Any
 
 from hypothesis.errors import Unsatisfiable
 
-from support.door_attacks import MARK
+from support.door_attacks import MARK, attacks
 from support.processes import environ, start
+from support.served import Served, serving
+from support.table import print_table, verdict
 
 TICK_S = 0.01
 N_HALF_OPEN = 400
