@@ -42,6 +42,15 @@ class Calls:
     async def keep(self, path, word):
         return word
 
+    async def bound_output(self, path, wanted):
+        return wanted
+
+    def abilities(self, role):
+        return None
+
+    def learn(self, role, found):
+        raise AssertionError("a memory finds nothing out about a model")
+
     @property
     def prompts(self):
         return self.model.asked(Role.EXECUTION)
