@@ -160,7 +160,7 @@ def test_values_of_python_are_written_as_json():
 # A schema that fits a bound
 
 
-WIDE = {
+WIDE: dict[str, Any] = {
     "type": "object",
     "properties": {
         "parts": {
