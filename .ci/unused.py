@@ -18,6 +18,7 @@ __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_f
     handle_startendtag,
     handle_endtag,
 )
+admin_api_key, project, webhook_secret, _custom_headers, _platform  # openai's client does
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
 # textual calls and reads them by name

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Stream,
         TaskFailed,
         TaskStarted,
+        TextWritten,
         ToolCalled,
         run,
         run_async,
@@ -62,6 +63,7 @@ __all__ = [
     "Stream",
     "TaskFailed",
     "TaskStarted",
+    "TextWritten",
     "Tool",
     "ToolCalled",
     "ToolError",
@@ -76,7 +78,7 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "agent": "Agent",
     "api": "ObjectiveEnded ObjectiveOutcome QuestionAsked ReportWritten ResultFound Stream "
-    "TaskFailed TaskStarted ToolCalled run run_async stream",
+    "TaskFailed TaskStarted TextWritten ToolCalled run run_async stream",
     "errors": "BabyagiError LimitReachedError NoAnswerError ToolError",
     "react.steps": "Run Stopped",
     "tasks": "Effect Limits Passage StopReason",

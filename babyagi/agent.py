@@ -19,7 +19,8 @@ from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import describe, take_words
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.port import ChatModel
+from babyagi.llm.client import is_client
+from babyagi.llm.port import ChatModel, OnText
 from babyagi.llm.prompt import Message
 from babyagi.offload import call_either, run_blocking
 from babyagi.options import AgentOptions, Ask, SettingOptions, names_of, require_known
@@ -52,6 +53,8 @@ from babyagi.tools.declare import collect_tools
 if TYPE_CHECKING:
     from typing import Unpack
 
+    from openai import AsyncOpenAI
+
 LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
 
 History = Run[Any] | Sequence[Message]
@@ -70,7 +73,10 @@ class Agent(Generic[T]):
         agent.run("What do two teas cost?").output  # an int
 
     Args:
-        model: a name, as in LLM_MODEL, or a `ChatModel`; without one, LLM_MODEL decides.
+        model: a name, as in LLM_MODEL, or a `ChatModel`; without one, LLM_MODEL decides. A client
+            of the `openai` package (`AsyncOpenAI`, `AsyncAzureOpenAI`) asks with its own address,
+            key and HTTP client for the model that `llm_model` names; as it belongs to one event
+            loop, `run_async` is for it.
         tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
         output_type: what an answer must be: a dataclass, a TypedDict, a model of pydantic, an Enum,
             a Literal, int, date, list[…] of these, …. An answer that is not goes back to the model
@@ -92,7 +98,7 @@ class Agent(Generic[T]):
     @overload
     def __init__(
         self: Agent[str],
-        model: str | ChatModel = "",
+        model: str | ChatModel | AsyncOpenAI = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
         output_type: None = None,
@@ -105,7 +111,7 @@ class Agent(Generic[T]):
     @overload
     def __init__(
         self,
-        model: str | ChatModel = "",
+        model: str | ChatModel | AsyncOpenAI = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
         output_type: type[T],
@@ -118,7 +124,7 @@ class Agent(Generic[T]):
     @overload
     def __init__(
         self: Agent[Any],
-        model: str | ChatModel = "",
+        model: str | ChatModel | AsyncOpenAI = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
         output_type: object,
@@ -130,7 +136,7 @@ class Agent(Generic[T]):
 
     def __init__(
         self,
-        model: str | ChatModel = "",
+        model: str | ChatModel | AsyncOpenAI = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
         output_type: object = None,
@@ -149,7 +155,12 @@ class Agent(Generic[T]):
         self.output = None if output_type in (None, str) else output_type_of(output_type)
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
-        self._model = model
+        self._model: str | ChatModel = ""
+        self._client: AsyncOpenAI | None = None
+        if is_client(model):
+            self._client = model
+        else:
+            self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
         self._has_time = bool(options.get("max_time_s"))
@@ -210,10 +221,17 @@ class Agent(Generic[T]):
         self.tools = require_names([*others, tool])
 
     def run(
-        self, question: str, *, history: History = (), on_signal: OnSignal | None = None
+        self,
+        question: str,
+        *,
+        history: History = (),
+        on_signal: OnSignal | None = None,
+        on_text: OnText | None = None,
     ) -> Run[T]:
         """As `run_async`, for code that is not async itself, also in a notebook."""
-        return run_blocking(self.run_async(question, history=history, on_signal=on_signal))
+        return run_blocking(
+            self.run_async(question, history=history, on_signal=on_signal, on_text=on_text)
+        )
 
     def run_batch(self, questions: Sequence[str]) -> list[Run[T]]:
         """The runs of several questions, each by itself, in their order; at most `max_parallel` at
@@ -231,19 +249,26 @@ class Agent(Generic[T]):
         return run_blocking(run_all())
 
     async def run_async(
-        self, question: str, *, history: History = (), on_signal: OnSignal | None = None
+        self,
+        question: str,
+        *,
+        history: History = (),
+        on_signal: OnSignal | None = None,
+        on_text: OnText | None = None,
     ) -> Run[T]:
         """Return the run on the question.
 
         Args:
             history: a run that this question follows on, or the `messages` of one.
             on_signal: is told everything on the way.
+            on_text: is told each piece of what the model writes, as it arrives: answers, and what
+                it says around its calls.
 
         Raises:
             BabyagiError: its text says what to do. What the model or a tool does wrong is in the
             run instead.
         """
-        async with aclosing(self.iter(question, history=history)) as signals:
+        async with aclosing(self.iter(question, history=history, on_text=on_text)) as signals:
             async for signal in signals:
                 if on_signal is not None:
                     on_signal(signal)
@@ -251,11 +276,13 @@ class Agent(Generic[T]):
                     run: Run[T] = signal.run
         return run
 
-    async def iter(self, question: str, *, history: History = ()) -> AsyncGenerator[Signal, None]:
+    async def iter(
+        self, question: str, *, history: History = (), on_text: OnText | None = None
+    ) -> AsyncGenerator[Signal, None]:
         """Yield the signals of a run, the last of them `RunEnded`. Arguments and errors are those
         of `run_async`."""
         messages, n_told = self._messages(question, history), 0
-        async with self._open_desk(question) as desk:
+        async with self._open_desk(question, on_text) as desk:
             while True:
                 executor = self._open_executor(await desk.open_journal())
                 n = 0
@@ -318,7 +345,9 @@ class Agent(Generic[T]):
         )
 
     @asynccontextmanager
-    async def _open_desk(self, question: str) -> AsyncIterator[_Desk]:
+    async def _open_desk(
+        self, question: str, on_text: OnText | None = None
+    ) -> AsyncIterator[_Desk]:
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)
@@ -342,6 +371,7 @@ class Agent(Generic[T]):
                 embedder=HashEmbedder(),
                 gate=Gate(),
                 sleep=asyncio.sleep,
+                on_piece=None if on_text is None else lambda piece: on_text(piece.text),
             )
             yield _Desk(store=store, worker=worker, objective=objective, backends=backends)
 
@@ -356,6 +386,7 @@ class Agent(Generic[T]):
             ), self._model
         settings = load_here(
             {
+                **({"openai_base_url": str(self._client.base_url)} if self._client else {}),
                 **self._options,
                 **(
                     {"llm_model": self._model, "model_execution": self._model}
@@ -369,7 +400,7 @@ class Agent(Generic[T]):
         return replace(
             limits, max_time_s=0
         ) if self._has_time else limits, await stack.enter_async_context(
-            app.open_model(Role.EXECUTION)
+            app.open_model(Role.EXECUTION, client=self._client)
         )
 
 
@@ -462,7 +493,7 @@ class ByHand:
         return self.steps[-1]
 
 
-def _require_options(model: str | ChatModel, options: Mapping[str, Any]) -> None:
+def _require_options(model: str | ChatModel | AsyncOpenAI, options: Mapping[str, Any]) -> None:
     known = names_of(AgentOptions) | names_of(SettingOptions) | declared_fields().keys()
-    known = known if isinstance(model, str) else _BOUNDS | set(_LIMITS)
+    known = known if isinstance(model, str) or is_client(model) else _BOUNDS | set(_LIMITS)
     require_known(options, known, "Agent", others=_PARAMETERS)

@@ -27,9 +27,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT
 from babyagi.app import App, Company, Given, RunOutcome, open_app
-from babyagi.backends import require_result_store
-from babyagi.errors import BabyagiError, MalformedReplyError, NotFoundError
+from babyagi.backends import require_result_store, utc_now
+from babyagi.errors import MalformedReplyError, NotFoundError
 from babyagi.inbox import APPROVAL, describe, take_words
+from babyagi.journal import OnPiece, TextPiece
+from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import Completion
 from babyagi.offload import call_either, run_blocking
@@ -163,6 +165,19 @@ class QuestionAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextWritten:
+    """A piece of what a model writes now, as it arrives: for eyes alone. It is stored nowhere, and
+    what is made of the whole answer is told by the other events. `task_id` is None for what is
+    written about the whole objective; pieces of one answer have `owner` and `key` in common."""
+
+    at: datetime
+    task_id: int | None
+    owner: str
+    key: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportWritten:
     at: datetime
     report: str
@@ -175,7 +190,15 @@ class ObjectiveEnded(Generic[T]):
     outcome: ObjectiveOutcome[T]
 
 
-Happening = TaskStarted | ToolCalled | ResultFound | TaskFailed | QuestionAsked | ReportWritten
+Happening = (
+    TaskStarted
+    | ToolCalled
+    | ResultFound
+    | TaskFailed
+    | QuestionAsked
+    | TextWritten
+    | ReportWritten
+)
 
 
 # -- running
@@ -310,6 +333,11 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     models = {}
     if not isinstance(flags.get("llm_model", ""), str):
         model = flags["llm_model"]
+        if is_client(model):
+            raise TypeError(
+                "run takes a name or a ChatModel as its model; a client goes to an agent: "
+                "babyagi.Agent(client, llm_model=…)"
+            )
         models, flags["llm_model"] = {model.name: model}, model.name
     ask = flags["ask"] if callable(flags.get("ask")) else None
     if ask is not None:
@@ -368,7 +396,9 @@ async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
     return settings
 
 
-async def _run(app: App, objective_id: int, ask: Ask | None) -> Objective:
+async def _run(
+    app: App, objective_id: int, ask: Ask | None, on_piece: OnPiece | None = None
+) -> Objective:
     """Run it, and go on after each answer of a person until none is waited for.
 
     Raises:
@@ -376,18 +406,23 @@ async def _run(app: App, objective_id: int, ask: Ask | None) -> Objective:
             on.
     """
     outcome = await (
-        app.run(objective_id) if ask is None else _run_answering(app, objective_id, ask)
+        app.run(objective_id, Company(on_piece=on_piece))
+        if ask is None
+        else _run_answering(app, objective_id, ask, on_piece)
     )
     if outcome.stopped_by_signal == signal.SIGINT:
         raise KeyboardInterrupt
     return outcome.objective
 
 
-async def _run_answering(app: App, objective_id: int, ask: Ask) -> RunOutcome:
+async def _run_answering(
+    app: App, objective_id: int, ask: Ask, on_piece: OnPiece | None
+) -> RunOutcome:
     try:
         async with asyncio.TaskGroup() as group:
             answering = group.create_task(_answer(app.store, objective_id, ask))
-            outcome = await app.run(objective_id, Company(is_person_there=lambda: True))
+            company = Company(is_person_there=lambda: True, on_piece=on_piece)
+            outcome = await app.run(objective_id, company)
             answering.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
@@ -511,7 +546,7 @@ class Stream(Generic[T]):
             teller = _Teller(app.store, objective.id)
             if not objective.has_report:
                 await teller.begin()
-                running = asyncio.create_task(_run(app, objective.id, work.ask))
+                running = asyncio.create_task(_run(app, objective.id, work.ask, teller.hear))
                 try:
                     while not running.done() or await teller.has_more():
                         for event in await teller.fetch(running):
@@ -552,32 +587,61 @@ class _Teller:
         self._store = store
         self._objective_id = objective_id
         self._after_id = 0
+        self._heard: list[Happening] = []
+        self._has_heard = asyncio.Event()
+
+    def hear(self, piece: TextPiece) -> None:
+        """Keep a piece until it is fetched."""
+        kind, _, number = piece.owner.partition(":")
+        self._heard.append(
+            TextWritten(
+                at=utc_now(),
+                task_id=int(number) if kind == "task" else None,
+                owner=piece.owner,
+                key=piece.key,
+                text=piece.text,
+            )
+        )
+        self._has_heard.set()
 
     async def begin(self) -> None:
         """Tell nothing of what was before."""
         self._after_id = await self._store.last_event_id(self._objective_id)
 
     async def has_more(self) -> bool:
-        return await self._store.last_event_id(self._objective_id) > self._after_id
+        return (
+            bool(self._heard)
+            or await self._store.last_event_id(self._objective_id) > self._after_id
+        )
 
     async def fetch(self, running: asyncio.Task[Any]) -> list[Happening]:
-        """What has happened since the last time; waits a while where nothing has."""
+        """What has happened since the last time; waits a while where nothing has. What was written
+        comes before what was made of it."""
         batch = await self._store.events(self._objective_id, after_id=self._after_id)
-        if not batch:
-            waiting = asyncio.create_task(
+        heard, self._heard = self._heard, []
+        self._has_heard.clear()
+        if not batch and not heard:
+            await self._wait(running)
+            return []
+        self._after_id = batch[-1].id if batch else self._after_id
+        return [*heard, *[told for event in batch if (told := await self._tell(event)) is not None]]
+
+    async def _wait(self, running: asyncio.Task[Any]) -> None:
+        """Wait until there is something to fetch, the run is over, or a while has passed."""
+        waiting = [
+            asyncio.create_task(self._has_heard.wait()),
+            asyncio.create_task(
                 self._store.wait_for_events(
                     self._objective_id, after_id=self._after_id, timeout_s=LOOK_S
                 )
-            )
-            try:
-                await asyncio.wait([waiting, running], return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                waiting.cancel()
-                with suppress(asyncio.CancelledError, BabyagiError):
-                    await waiting
-            return []
-        self._after_id = batch[-1].id
-        return [told for event in batch if (told := await self._tell(event)) is not None]
+            ),
+        ]
+        try:
+            await asyncio.wait([*waiting, running], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waiting:
+                one.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
     async def _tell(self, event: Event) -> Happening | None:
         if event.kind == events.REPORT_WRITTEN:

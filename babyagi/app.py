@@ -46,8 +46,8 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
-from babyagi.journal import Backends, Gate
-from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
+from babyagi.journal import Backends, Gate, OnPiece
+from babyagi.llm.client import Account, Endpoint, OpenAIModel, missing_key
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
 from babyagi.llm.learning import (
@@ -105,6 +105,8 @@ from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody
 
 if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
     from babyagi.llm.prices import Price
 
 MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
@@ -147,10 +149,12 @@ NOTHING_GIVEN = Given()
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
     """Who is there while a worker works: `is_person_there`, somebody who is asked what tasks wait
-    for; `can_resume`, somebody who can end a pause from here, so that it is waited for."""
+    for; `can_resume`, somebody who can end a pause from here, so that it is waited for;
+    `on_piece`, somebody who reads answers as they are written."""
 
     is_person_there: Callable[[], bool] = nobody
     can_resume: bool = False
+    on_piece: OnPiece | None = None
 
 
 ALONE = Company()
@@ -182,6 +186,7 @@ class App:
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
         self._engine: Engine | None = None
+        self._on_piece: OnPiece | None = None
         self._concurrency = settings.concurrency
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
@@ -232,6 +237,7 @@ class App:
         self._remember(await self.store.resume_objective(objective_id))
         after_id = await self.store.last_event_id(objective_id)
         patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
+        self._on_piece = company.on_piece
         try:
             outcome = await self._serve_one(objective_id, patience)
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
@@ -291,6 +297,7 @@ class App:
         A pause is waited for, and so is the mending of what this worker lacks; `tell` says what
         that is.
         """
+        self._on_piece = company.on_piece
         patience = Patience(
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
         )
@@ -310,6 +317,7 @@ class App:
                 work if self._notifier is None else self._notifier.watch(objective_id, work),
             )
 
+        self._on_piece = company.on_piece
         async with self._open_worker(notify_of) as worker:
             return await worker.serve_all(is_person_there=company.is_person_there)
 
@@ -534,6 +542,7 @@ class App:
             gate=gate,
             sleep=asyncio.sleep,
             max_output_tokens=settings.longest_output_tokens,
+            on_piece=self._on_piece,
         )
         yield Loop(
             backends,
@@ -641,9 +650,21 @@ class App:
         return LearningModel(model, known=known, remember=remember)
 
     @asynccontextmanager
-    async def open_model(self, role: Role) -> AsyncIterator[ChatModel]:
-        """The model of a role, as these settings name it, for work outside of any objective."""
-        endpoint = self._open_endpoint(self.settings.openai_base_url)
+    async def open_model(
+        self, role: Role, *, client: AsyncOpenAI | None = None
+    ) -> AsyncIterator[ChatModel]:
+        """The model of a role, as these settings name it, for work outside of any objective; with
+        a client of a program it is asked through that one."""
+        endpoint = (
+            self._open_endpoint(self.settings.openai_base_url)
+            if client is None
+            else Endpoint.over(
+                client,
+                timeout_s=self.settings.model_timeout_s,
+                sleep=asyncio.sleep,
+                random=random.SystemRandom().random,
+            )
+        )
         try:
             yield self._open_model(
                 self.settings.model_by_role[role], self.settings.openai_temperature, endpoint
@@ -654,10 +675,15 @@ class App:
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
         """One for each address, so that its circuit breaker is shared by all who ask there."""
+        settings, is_models = self.settings, base_url == self.settings.openai_base_url
         if base_url not in self._endpoint_by_url:
             self._endpoint_by_url[base_url] = Endpoint(
                 base_url=base_url,
-                api_key=self.settings.openai_api_key.reveal(),
+                api_key=Account(
+                    key=settings.openai_api_key.reveal(),
+                    organization=settings.openai_organization if is_models else "",
+                    azure_api_version=settings.azure_api_version if is_models else "",
+                ),
                 timeout_s=self.settings.model_timeout_s,
                 proxies=self.settings.proxies,
                 sleep=asyncio.sleep,

@@ -135,8 +135,9 @@ class RequestRefusedError(BabyagiError):
 
 
 class EndlessAnswerError(BabyagiError):
-    """An answer was longer than we take, or still coming at the deadline from a model that answers
-    others; it is asked for once more."""
+    """An answer was longer than we take, was stopped because it only said the same or the prompt
+    again, or was still coming at the deadline from a model that answers others; it is asked for
+    once more."""
 
 
 class NoAnswerError(BabyagiError):

@@ -781,11 +781,13 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     """The usage of a call that gave no outcome: all that it had reserved when it may be billed, or
-    more where the endpoint says so; else nothing."""
+    more where the endpoint says so, or as much where a part of it is known; else nothing."""
     if not error.may_be_billed:
         return Usage()
     said: Usage | None = error.billed
-    return said if said is not None and said.tokens > reservation.tokens else charge_of(reservation)
+    return (
+        said if said is not None and said.tokens >= reservation.tokens else charge_of(reservation)
+    )
 
 
 def _now_s() -> float:

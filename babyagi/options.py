@@ -27,6 +27,8 @@ class SettingOptions(TypedDict, total=False):
     llm_model: str
     openai_api_key: str | Secret
     openai_base_url: str
+    openai_organization: str
+    azure_api_version: str
     openai_temperature: float | None
     dialect: Literal["auto", "chat", "responses"]
     probe: bool

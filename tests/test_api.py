@@ -267,6 +267,28 @@ def test_a_stream_tells_what_happens_in_order():
     assert isinstance(end, babyagi.ObjectiveEnded) and end.outcome.results
 
 
+def test_a_stream_tells_what_is_written_as_it_is_written_before_what_comes_of_it():
+    class Streaming(ScriptedModel):
+        async def complete(self, prompt, *, role, on_text=None):
+            completion = await super().complete(prompt, role=role)
+            for word in completion.text.split():
+                on_text(f"{word} ")
+                await asyncio.sleep(0)
+            return completion
+
+    told = list(
+        babyagi.stream("What does tea cost?", model=Streaming(shop()._answer), tools=[price])
+    )
+
+    written = [event for event in told if isinstance(event, babyagi.TextWritten)]
+    result = next(event for event in told if isinstance(event, babyagi.ResultFound))
+    of_task = [event for event in written if event.task_id == result.task_id]
+    assert "".join(event.text for event in of_task).strip() == result.text
+    assert told.index(of_task[-1]) < told.index(result)
+    assert {event.key for event in of_task} == {"1/execute/2/model"}
+    assert any(event.task_id is None for event in written)
+
+
 @pytest.mark.parametrize(
     ("protocol", "said"),
     [

@@ -45,6 +45,15 @@ def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue():
     assert out.count(": met\n") == 3, out
 
 
+def test_the_first_token_is_seen_and_a_call_that_is_given_up_is_left():
+    out = run("first_token", "--pieces", "5", "--runs", "1")
+
+    for what in ("to the callback", "to the screen", "the closed connection"):
+        assert re.search(rf"{what} +[\d.]+ ms +[\d.]+ ms", out), out
+    for what in ("with openai", "httpx2 alone", "babyagi run"):
+        assert re.search(rf"{what} +[\d.]+ s +\d+ MiB", out), out
+
+
 def test_the_worlds_have_a_row_for_each_loop_and_world():
     out = run("worlds", *"--worlds chain,brief --facts 8 --seeds 1 --loops plain".split())
 

@@ -32,7 +32,7 @@ def test_every_file_has_a_room():
         "agents cli components guide index llm net pages react retrieval sandbox settings taskstore tools worker".split()
     )
     halls = set(
-        """__init__ __main__ agent api app backends chroma_import errors events files home inbox journal
+        """__init__ __main__ agent api app backends errors events files heavy_imports home inbox journal
         loop names next_command notify offload options private redaction reporting results shapes sources tasks
         text transcript why""".split()
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from babyagi.cli.options import given_flags, json_option, require_words, setting_options
-from babyagi.cli.text import Style, echo, fit, print_json, terminal_width, warn
+from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
     from babyagi.cli.json_shapes import Json
@@ -47,7 +47,18 @@ def ask(
     question, given = require_words(" ".join(question_words)), given_flags(flags)
     tell_notices(load(given).notices)
     agent = Agent.from_yaml(file, agent_name, **given)
-    run = asyncio.run(agent.run_async(question, on_signal=None if as_json else _show))
+    passing = PassingLine()
+
+    def show(signal: Signal) -> None:
+        passing.clear()
+        _show(signal)
+
+    run = asyncio.run(
+        agent.run_async(question)
+        if as_json
+        else agent.run_async(question, on_signal=show, on_text=passing.add)
+    )
+    passing.clear()
     if as_json:
         print_json(_shape(question, run))
     else:

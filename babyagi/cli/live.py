@@ -38,6 +38,7 @@ from babyagi.cli.picture import (
     Key,
     LiveState,
     Told,
+    Writing,
     draw,
 )
 from babyagi.cli.session import find_secrets
@@ -46,6 +47,7 @@ from babyagi.cli.text import Line, Style, fit, flow, row_width, safe, warn
 from babyagi.cli.views import PlainView, describe_event
 from babyagi.errors import BabyagiError
 from babyagi.inbox import APPROVAL, Decision, asking_task, describe, read_request
+from babyagi.journal import TextPiece
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Event, ObjectiveStatus, Step, TaskStatus
 from babyagi.taskstore.port import TaskStore
@@ -54,6 +56,7 @@ from babyagi.tools.base import Observation
 logger = logging.getLogger(__name__)
 
 TICK_S = 0.25
+HURRY_S = 0.05  # after which words that a model writes are on the screen
 LEAVE_S = 3.0  # for the terminal to be given back
 MAX_READ_CHARS = 30_000  # of a task, on one screen
 MAX_WAITING_WRITES = 8  # of a terminal that does not take them, before nothing is drawn
@@ -391,6 +394,7 @@ class LiveApp(App[None]):
         self._desk = desk
         self._board_screen = BoardScreen(board, desk, clock)
         self._is_changed = True
+        self._is_hurried = False
         self._n_ticks = 0
 
     def get_default_screen(self) -> Screen[None]:
@@ -404,14 +408,29 @@ class LiveApp(App[None]):
         """There is something new to be drawn."""
         self._is_changed = True
 
+    def hurry(self) -> None:
+        """Draw within `HURRY_S`."""
+        self._is_changed = True
+        if not self._is_hurried:
+            self._is_hurried = True
+            asyncio.get_running_loop().call_later(HURRY_S, self.call_later, self._draw_soon)
+
+    def _draw_soon(self) -> None:
+        self._is_hurried = False
+        self._draw()
+
     def _tick(self) -> None:
         """Draw what has changed, and once a second because time has passed."""
         self._n_ticks += 1
         if self._n_ticks % 4 == 0 and isinstance(self._driver, Terminal) and self._driver.is_gone:
             logger.info("the terminal is gone; the work goes on without a view")
             self.exit()
+        self._is_changed = self._is_changed or self._n_ticks % 4 == 0
+        self._draw()
+
+    def _draw(self) -> None:
         is_clogged = isinstance(self._driver, Terminal) and self._driver.is_clogged
-        if (self._is_changed or self._n_ticks % 4 == 0) and not is_clogged:
+        if self._is_changed and not is_clogged:
             self._is_changed = False
             with suppress(ScreenStackError):  # the view is leaving
                 if self.screen is self._board_screen:
@@ -598,11 +617,29 @@ class LiveView:
             await self._plain.fetch(batch)
             return
         board = self._app.board
+        self._forget_written(batch)
         board.told.extend(await self._teller.tell(batch[-MAX_TOLD:]))
         before, now = board.states.get(self._objective_id), await self._look()
         board.states[self._objective_id] = now
         if len(now.asked) > len(before.asked if before is not None else ()):
             self._app.bell()  # somebody who looks elsewhere is asked something
+
+    def hear(self, piece: TextPiece) -> None:
+        """Show the end of an answer while it is written."""
+        if piece.objective_id != self._objective_id:
+            return
+        written = self._app.board.writing
+        before = written.pop(self._objective_id, None)  # the latest stands last
+        if before is None or (before.owner, before.key) != (piece.owner, piece.key):
+            before = Writing(owner=piece.owner, key=piece.key, text="")
+        written[self._objective_id] = before.add(piece.text)
+        self._app.hurry()
+
+    def _forget_written(self, batch: Sequence[Event]) -> None:
+        """Take an answer off the screen once something has come of it."""
+        written = self._app.board.writing.get(self._objective_id)
+        if written is not None and any(_ends(event, written) for event in batch):
+            del self._app.board.writing[self._objective_id]
 
     async def _look(self) -> LiveState:
         store, objective_id = self._store, self._objective_id
@@ -637,7 +674,18 @@ class LiveView:
 
     def close(self) -> None:
         self._app.board.states.pop(self._objective_id, None)
+        self._app.board.writing.pop(self._objective_id, None)
         self._app.changed()
+
+
+def _ends(event: Event, written: Writing) -> bool:
+    """Whether something has come of the answer, so that it is no longer being written."""
+    match event.kind:
+        case events.STEP_RECORDED | events.STEP_ABANDONED:
+            return (event.data.get("owner"), event.data.get("key")) == (written.owner, written.key)
+        case events.TASK_RECORDED | events.TASK_LACKED | events.TASK_FAILED | events.TASK_DEAD:
+            return written.owner == f"task:{event.task_id}"
+    return event.kind in (events.REPORT_WRITTEN, events.OBJECTIVE_ENDED)
 
 
 # -- what an event tells a person who watches

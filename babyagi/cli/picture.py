@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from babyagi.cli import render
 from babyagi.cli.json_shapes import is_rehearsal, model_of
-from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, safe
+from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, fit_end, safe
 from babyagi.cli.views import count_serving
 from babyagi.inbox import asking_task, describe
 from babyagi.tasks import Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
@@ -20,6 +20,7 @@ MAX_QUEUED = 100
 MAX_TROUBLED = 20
 MAX_FINISHED = 100
 MAX_TOLD = 200
+MAX_WRITTEN_CHARS = 1000  # of an answer that is being written, its end
 MAX_ROWS_OF_ONE = 3  # that one thing which is told may take
 BAR_WIDTH = 24
 NARROW = 60  # cells, below which what can be done without is left out
@@ -69,6 +70,18 @@ class Row:
     key: Key | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writing:
+    """An answer that a model is writing: whose it is, and its last words."""
+
+    owner: str
+    key: str
+    text: str
+
+    def add(self, piece: str) -> Writing:
+        return replace(self, text=(self.text + piece)[-MAX_WRITTEN_CHARS:])
+
+
 class Board:
     """What the live view shows now: objectives, what has happened, and which task is selected.
 
@@ -83,6 +96,7 @@ class Board:
         self.states: dict[int, LiveState] = {}
         self.told: collections.deque[Told] = collections.deque(maxlen=MAX_TOLD)
         self.notice = ""
+        self.writing: dict[int, Writing] = {}
         self.selected: Key | None = None
 
     @property
@@ -201,10 +215,18 @@ def _tail(board: Board, width: int, height: int) -> list[Row]:
         lines.append(Line(_used(states[0])))
         limits = " · ".join(render.render_limits(objective, states[0].counts)) or "no limits"
         lines += [Line(f"limits: {limits}")] if height >= 12 else []
+    lines += [Line(_tail_of(one, width), Style.DIM) for one in list(board.writing.values())[-1:]]
     if board.notice:
         lines.append(Line(board.notice, Style.YELLOW))
     lines.append(Line((KEYS if width >= 50 else FEW_KEYS).format(q=board.leaves), Style.DIM))
     return [Row(line=line) for line in lines]
+
+
+def _tail_of(writing: Writing, width: int) -> str:
+    """Who writes, and the last words, as one line."""
+    kind, _, number = writing.owner.partition(":")
+    head = f"{f'task {number}' if kind == 'task' else f'the {kind}'} writes: "
+    return head + fit_end(writing.text, width - cell_width(head))
 
 
 def _used(state: LiveState) -> str:

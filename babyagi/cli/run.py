@@ -73,6 +73,7 @@ from babyagi.errors import (
 )
 from babyagi.inbox import APPROVAL, Decision
 from babyagi.index.indexer import find_trouble
+from babyagi.journal import TextPiece
 from babyagi.next_command import quoted
 from babyagi.reporting import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
@@ -575,7 +576,10 @@ async def _seated(
         desk = Desk(app.store, app.settings, stop=interrupt)
         async with open_live(Board(), desk) as live:
             view = LiveView(app.store, objective.id, live)
-            yield view, Company(is_person_there=view.is_person_there, can_resume=True)
+            yield (
+                view,
+                Company(is_person_there=view.is_person_there, can_resume=True, on_piece=view.hear),
+            )
         return
     if as_json:
         yield JsonView(), ALONE
@@ -828,15 +832,21 @@ async def _serve_live(app: App) -> int | None:
 
     board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
     async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
+        views: dict[int, LiveView] = {}
 
         async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            view = LiveView(app.store, objective_id, live)
+            view = views[objective_id] = LiveView(app.store, objective_id, live)
             try:
                 return await _follow(app.store, objective_id, view, work)
             finally:
-                view.close()
+                views.pop(objective_id).close()
 
-        return await app.serve_all(show, Company(is_person_there=lambda: live.is_running))
+        def hear(piece: TextPiece) -> None:
+            if view := views.get(piece.objective_id):
+                view.hear(piece)
+
+        company = Company(is_person_there=lambda: live.is_running, on_piece=hear)
+        return await app.serve_all(show, company)
 
 
 async def _show_lines(

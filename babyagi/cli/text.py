@@ -91,6 +91,15 @@ def fit(text: str, width: int) -> str:
     return cut_words(safe_line(text), width)
 
 
+def fit_end(text: str, width: int) -> str:
+    """Return the last words of the text as one safe line of at most `width` cells."""
+    line = " ".join(safe_line(text).split())
+    start = 0
+    while start < len(line) and (too_wide := cell_width(line[start:]) - width) > 0:
+        start += max(1, too_wide // 2)
+    return line[start:]
+
+
 def cut_words(line: str, width: int) -> str:
     """As `fit`, of a line that `safe` has seen; its blanks stay."""
     if cell_width(line) <= width:
@@ -285,6 +294,34 @@ def forget_typed(descriptor: int | None = None) -> None:
     typed before a person was shown something is no answer to it."""
     with suppress(termios.error, OSError, ValueError):
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
+
+
+MAX_PASSING_CHARS = 2000
+
+
+class PassingLine:
+    """The end of a text that grows, on the last line of the terminal; it leaves nothing behind.
+    Where there is no terminal nothing is written."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._is_shown = is_live_terminal()
+        self._is_there = False
+
+    def add(self, piece: str) -> None:
+        self._text = (self._text + piece)[-MAX_PASSING_CHARS:]
+        if self._is_shown:
+            shown = fit_end(self._text, terminal_width() - 1)
+            dim = f"\x1b[{Style.DIM.value}m{shown}\x1b[0m" if has_colour(sys.stderr) else shown
+            print(f"\r\x1b[2K{dim}", end="", file=sys.stderr, flush=True)
+            self._is_there = True
+
+    def clear(self) -> None:
+        """Take it off the terminal, and begin another text."""
+        self._text = ""
+        if self._is_there:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+            self._is_there = False
 
 
 def print_json(value: Any) -> None:

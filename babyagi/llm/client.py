@@ -1,14 +1,25 @@
-"""A model behind any server that speaks OpenAI's protocol: the HTTP endpoint, and both dialects
-over it."""
+"""A model behind any server that speaks OpenAI's protocol: the endpoint, asked through OpenAI's own
+client, and both dialects over it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
+from contextlib import aclosing
 from copy import copy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from babyagi.errors import (
@@ -21,6 +32,7 @@ from babyagi.errors import (
     OverdueError,
     ToolsUnsupportedError,
 )
+from babyagi.heavy_imports import import_openai, is_openai_imported
 from babyagi.llm.errors import (
     Form,
     ModelAddress,
@@ -42,9 +54,20 @@ from babyagi.llm.reading import (
     as_text,
     build_completion,
     count,
+    count_stopped,
     read_call,
 )
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
+from babyagi.llm.streaming import (
+    Aloud,
+    ChatGathering,
+    Gathering,
+    Heard,
+    ResponseGathering,
+    StreamError,
+    StreamWatch,
+    gather,
+)
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact_url
 from babyagi.tasks import Reservation, Role
@@ -52,7 +75,10 @@ from babyagi.text import clean
 
 if TYPE_CHECKING:
     import httpx2
+    from openai import AsyncOpenAI
+    from typing_extensions import TypeIs
 
+_HTTP_ROOMS = frozenset({"httpx2", "httpcore2", "httpx", "httpcore", "anyio", "ssl"})
 WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
 
 
@@ -78,9 +104,26 @@ def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> Crede
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
+IDLE_S = 60.0  # between two pieces of an answer that has begun
 LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """Who asks: the key, and where they are used the organisation and the version of Azure's API.
+
+    With a version the address is an Azure resource's, and a model's name that of a deployment.
+    """
+
+    key: str = field(default="", repr=False)
+    organization: str = ""
+    azure_api_version: str = ""
+
+
+Gather = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
+"""Makes of a stream's bytes the object that would have come at once."""
 
 
 @dataclass(slots=True)
@@ -91,13 +134,25 @@ class _InFlight:
     has_begun: bool = False  # its answer has begun to come
 
 
+def is_client(given: object) -> TypeIs[AsyncOpenAI]:
+    """Whether this is a client of the `openai` package; nothing is imported to find out.
+
+    Raises:
+        TypeError: it is one that cannot be awaited.
+    """
+    kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(given).__mro__}
+    if "openai.OpenAI" in kinds:
+        raise TypeError("give an AsyncOpenAI, not an OpenAI")
+    return "openai.AsyncOpenAI" in kinds
+
+
 class Endpoint:
     """A server and the key for it. The connection is opened with the first request; it and the
     circuit breaker are shared by all who ask this server.
 
     Args:
         base_url: empty or None for OpenAI's own.
-        api_key: empty where the server needs none.
+        api_key: empty where the server needs none; an `Account` where there is more to say.
         timeout_s: seconds that one call may take in all: waiting, retries and the body included.
         proxies: through which the server is reached; the environment names none.
         sleep: waits that many seconds.
@@ -108,12 +163,13 @@ class Endpoint:
         self,
         *,
         base_url: str | None = None,
-        api_key: str = "",
+        api_key: str | Account = "",
         timeout_s: float = 120.0,
         proxies: Proxies | None = None,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> None:
+        account = Account(key=api_key) if isinstance(api_key, str) else api_key
         self.base_url = (base_url or OPENAI_URL).rstrip("/")
         try:
             parts = urlsplit(self.base_url)
@@ -125,14 +181,38 @@ class Endpoint:
             ) from error
         self.host = parts.netloc.rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
-        self._api_key = api_key
+        self._account = account
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
-        self._client: httpx2.AsyncClient | None = None
+        self._client: AsyncOpenAI | None = None
+        self._is_given = False
         self._breaker = Breaker()
         self._in_flight_by_call: dict[object, _InFlight] = {}
+
+    @classmethod
+    def over(
+        cls,
+        client: AsyncOpenAI,
+        *,
+        timeout_s: float = 120.0,
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+    ) -> Self:
+        """An endpoint that is asked through a program's own client, with its address, key, headers
+        and HTTP client; whoever made the client closes it. It retries nothing by itself."""
+        key = client.api_key
+        endpoint = cls(
+            base_url=str(client.base_url),
+            api_key=key,
+            timeout_s=timeout_s,
+            sleep=sleep,
+            random=random,
+        )
+        endpoint._client, endpoint._is_given = client.with_options(max_retries=0), True
+        endpoint._client._platform = "Unknown"  # else processes are started to find out
+        return endpoint
 
     @property
     def is_openai(self) -> bool:
@@ -145,12 +225,14 @@ class Endpoint:
         *,
         model: str,
         parse: Callable[[Mapping[str, Any]], T],
+        gather: Gather | None = None,
     ) -> T:
         """Post the request and return what `parse` makes of the answer's JSON object, retrying as
         `retrying` says.
 
         Args:
             parse: raises `MalformedReplyError` for an object that is no answer.
+            gather: reads an answer that comes as a stream, which the request asks for.
 
         Raises:
             RefusedParameterError: the request was understood and refused; it may work without one
@@ -160,11 +242,14 @@ class Endpoint:
             Whatever `ChatModel.complete` raises.
         """
         address, caller = self._address(model), asyncio.current_task()
+        ask = partial(self._post_once, path, request, address, gather)
+        if self._client is None and not is_openai_imported():  # in a thread: it takes a while
+            await asyncio.to_thread(import_openai)
 
         async def send() -> T:
             self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
             try:
-                return await self._send_guarded(path, request, address, parse)
+                return await self._send_guarded(ask, address, parse)
             except Exception:  # not the deadline's: after it, what was in flight decides
                 del self._in_flight_by_call[caller]
                 raise
@@ -189,8 +274,7 @@ class Endpoint:
 
     async def _send_guarded(
         self,
-        path: str,
-        request: Mapping[str, Any],
+        ask: Callable[[], Awaitable[Mapping[str, Any]]],
         address: ModelAddress,
         parse: Callable[[Mapping[str, Any]], T],
     ) -> T:
@@ -199,7 +283,7 @@ class Endpoint:
         sent_s = _now_s()
         self._breaker.check(address.model, now_s=sent_s)
         try:
-            found = await self._post_once(path, request, address)
+            found = await ask()
             answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=_now_s())
@@ -236,31 +320,89 @@ class Endpoint:
         return overdue
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        """A client that was handed in stays open."""
+        if self._client is not None and not self._is_given:
+            client, self._client = self._client, None
+            await client.close()
 
     def _address(self, model: str) -> ModelAddress:
-        return ModelAddress(model=model, url=self._shown_url, secret=self._api_key)
+        return ModelAddress(model=model, url=self._shown_url, secret=self._account.key)
 
     async def _post_once(
-        self, path: str, request: Mapping[str, Any], address: ModelAddress
+        self,
+        path: str,
+        request: Mapping[str, Any],
+        address: ModelAddress,
+        gather: Gather | None,
     ) -> Mapping[str, Any]:
+        try:
+            response = await self._send(path, request, address)
+            try:
+                self._in_flight_by_call[asyncio.current_task()].has_begun = True
+                async with aclosing(_read_chunks(response, address)) as chunks:
+                    if gather is not None and _is_stream(response):
+                        return await gather(chunks)
+                    body = b"".join([chunk async for chunk in chunks])
+                if gather is not None and _EVENT.match(body):  # though it did not say so
+                    return await gather(_one(body))
+                return self._read(body, address)
+            finally:
+                await response.aclose()
+        except Exception as error:
+            meaning = self._meaning(error, address)
+            if meaning is None:
+                raise
+            raise meaning from error
+
+    def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
+        """What it means here that asking or reading raised this; None for what is none of HTTP."""
+        import openai
+
+        match error:
+            case openai.APIStatusError():
+                given = error.response
+                refusal = read_refusal(given.status_code, given.headers, given.content)
+                meant = judge(refusal, address)
+                may_be_form = given.status_code in (400, 422)
+                return RefusedParameterError(refusal, meant) if may_be_form else meant
+            case openai.APIConnectionError():
+                return translate(_cause_of(error), address)
+            case StreamError():
+                return self._judge_stream(error, address)
+            case RuntimeError() if self._is_given and "Event loop is closed" in str(error):
+                return _bound_to_another_loop(address)
+        return translate(error, address) if _is_of_http(error) else None
+
+    async def _send(
+        self, path: str, request: Mapping[str, Any], address: ModelAddress
+    ) -> httpx2.Response:
+        """The response with its head; what is no success is raised as an `APIStatusError`."""
         import httpx2
 
-        try:
-            key = {"authorization": f"Bearer {self._api_key or 'none'}"}
-            response = await self._open(address).post(
-                f"{self.base_url}{path}", json=dict(request), headers=key
+        is_stream = True  # so that the body is read here, within its bounds
+        return await self._open(address).post(
+            path,
+            cast_to=httpx2.Response,
+            body=dict(request),
+            options={
+                "follow_redirects": False,
+                "headers": {"accept-encoding": "identity"},
+                "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+            },
+            stream=is_stream,
+        )
+
+    def _judge_stream(self, error: StreamError, address: ModelAddress) -> BabyagiError:
+        """Our error for a stream that is no answer, or that the server broke off with one."""
+        if error.said is None:
+            unreadable = (
+                _cut(address, error.what) if error.is_cut else _unreadable(address, error.what)
             )
-        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-            raise translate(error, address) from error
-        if response.is_success:
-            return self._read(response.content, address)
-        refusal = read_refusal(response.status_code, response.headers, response.content)
-        if response.status_code in (400, 422):
-            raise RefusedParameterError(refusal, judge(refusal, address))
-        raise judge(refusal, address)
+            unreadable.said_usage = error.usage
+            return unreadable
+        found = self._judge_error_body(error.said, address)
+        found.may_be_billed = found.may_be_billed or error.has_begun
+        return found
 
     def _read(self, body: bytes, address: ModelAddress) -> Mapping[str, Any]:
         try:
@@ -279,34 +421,54 @@ class Endpoint:
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
         return judge(build_refusal(status, found), address)
 
-    def _open(self, address: ModelAddress) -> httpx2.AsyncClient:
+    def _open(self, address: ModelAddress) -> AsyncOpenAI:
+        """The client, told everything explicitly: no variable of the environment acts here."""
         if self._client is None:
-            import httpx2
-
-            try:
-                self._client = httpx2.AsyncClient(
-                    headers={"accept-encoding": "identity", "user-agent": "babyagi"},
-                    follow_redirects=False,
-                    timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-                    transport=httpx2.AsyncHTTPTransport(
-                        # where nothing is encrypted, no authorities are loaded, which takes 30 ms
-                        verify=not self.base_url.lower().startswith("http://"),
-                        proxy=self._proxies.find(self.base_url),
-                    ),
-                    event_hooks={"response": [self._begin_answer]},
+            plain, azure = import_openai()
+            account = self._account
+            told: dict[str, Any] = {
+                "api_key": account.key or "none",
+                "admin_api_key": "",
+                "organization": account.organization,
+                "project": "",
+                "webhook_secret": "",
+                "max_retries": 0,
+                "http_client": self._open_http(address),
+            }
+            if account.azure_api_version:
+                client: AsyncOpenAI = azure(
+                    azure_endpoint=self.base_url, api_version=account.azure_api_version, **told
                 )
-            except (httpx2.InvalidURL, ValueError) as error:
-                raise ModelRejectedError(
-                    f"{address.url} cannot be asked",
-                    why=str(error),
-                    fix="check HTTPS_PROXY and HTTP_PROXY",
-                    guide="models",
-                ) from error
+            else:
+                client = plain(base_url=self.base_url, **told)
+            client.admin_api_key = client.project = client.webhook_secret = None
+            client.organization = account.organization or None
+            # else it holds those of OPENAI_CUSTOM_HEADERS
+            client._custom_headers = {"user-agent": "babyagi"}
+            client._platform = "Unknown"  # else processes are started to find out
+            self._client = client
         return self._client
 
-    async def _begin_answer(self, response: httpx2.Response) -> None:
-        self._in_flight_by_call[asyncio.current_task()].has_begun = True
-        await _cap_body(response)
+    def _open_http(self, address: ModelAddress) -> httpx2.AsyncClient:
+        import httpx2
+
+        try:
+            return httpx2.AsyncClient(
+                follow_redirects=False,
+                transport=httpx2.AsyncHTTPTransport(
+                    # where nothing is encrypted, no authorities are loaded, which takes 30 ms
+                    verify=not self.base_url.lower().startswith("http://"),
+                    proxy=self._proxies.find(self.base_url),
+                ),
+                event_hooks={"request": [_say_less], "response": [_cap_refusal]},
+            )
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise ModelRejectedError(
+                f"{address.url} cannot be asked",
+                why=str(error),
+                fix="check HTTPS_PROXY and HTTP_PROXY",
+                guide="models",
+            ) from error
 
 
 def _now_s() -> float:
@@ -323,21 +485,58 @@ def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
     )
 
 
+def _cut(address: ModelAddress, why: str) -> ModelUnavailableError:
+    what = f"the connection to {address.url} broke"
+    return ModelUnavailableError(what, why=why, may_be_billed=True)
+
+
 def _describe(body: bytes) -> str:
     if not body.strip():
         return "an empty body"
     return "a web page" if body.lstrip()[:1] == b"<" else "a body that is no JSON"
 
 
-async def _cap_body(response: httpx2.Response) -> None:
-    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory; a compressed one,
-    which we never ask for, could."""
-    import httpx2
+async def _read_chunks(
+    response: httpx2.Response, address: ModelAddress
+) -> AsyncGenerator[bytes, None]:
+    """The body as it comes: never more than `MAX_BODY_BYTES`, and never `IDLE_S` without a byte."""
+    _require_plain(response)
+    n_bytes, chunks = 0, aiter(response.aiter_raw())
+    while True:
+        try:
+            async with asyncio.timeout(IDLE_S):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            what = f"{address.model} at {address.url} sent nothing for {IDLE_S:g} s"
+            raise OverdueError(f"{what}, though it had begun to", has_begun=True) from error
+        n_bytes += len(chunk)
+        _require_end(n_bytes)
+        yield chunk
 
+
+def _require_plain(response: httpx2.Response) -> None:
+    """A compressed answer, which we never ask for, could take any amount of memory."""
     if response.headers.get("content-encoding", "identity") != "identity":
         raise ModelUnavailableError(
             "an answer came compressed, though plain was asked for", may_be_billed=True
         )
+
+
+def _require_end(n_bytes: int) -> None:
+    if n_bytes > MAX_BODY_BYTES:
+        what = f"an answer was longer than {MAX_BODY_BYTES // 2**20} MiB"
+        raise EndlessAnswerError(what, guide="models", may_be_billed=True)
+
+
+async def _cap_refusal(response: httpx2.Response) -> None:
+    """Let no refusal, which is read whole before it comes here, take more memory than an answer."""
+    import httpx2
+
+    if response.is_success:
+        return
+    _require_plain(response)
     given = response.stream
 
     class Capped(httpx2.AsyncByteStream):
@@ -345,15 +544,50 @@ async def _cap_body(response: httpx2.Response) -> None:
             n_bytes = 0
             async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
                 n_bytes += len(chunk)
-                if n_bytes > MAX_BODY_BYTES:
-                    what = f"an answer was longer than {MAX_BODY_BYTES // 2**20} MiB"
-                    raise EndlessAnswerError(what, guide="models", may_be_billed=True)
+                _require_end(n_bytes)
                 yield chunk
 
         async def aclose(self) -> None:
             await given.aclose()  # type: ignore[union-attr]  # as above
 
     response.stream = Capped()
+
+
+async def _say_less(request: httpx2.Request) -> None:
+    """Tell a server nothing of the machine that asks it."""
+    for name in [name for name in request.headers if name.startswith("x-stainless-")]:
+        del request.headers[name]
+
+
+_EVENT = re.compile(rb"\s*(data|event|id|retry)?:")
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    return "event-stream" in response.headers.get("content-type", "").lower()
+
+
+async def _one(body: bytes) -> AsyncIterator[bytes]:
+    yield body
+
+
+def _is_of_http(error: Exception) -> bool:
+    """Whether the HTTP client raised it, or what it stands on."""
+    room = type(error).__module__.partition(".")[0]
+    return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
+
+
+def _bound_to_another_loop(address: ModelAddress) -> ModelRejectedError:
+    return ModelRejectedError(
+        f"{address.url} cannot be asked through the client that was handed in",
+        why="its connections belong to an event loop that has ended",
+        fix="await run_async in one event loop, or hand in a new client for each run",
+        guide="models",
+    )
+
+
+def _cause_of(error: Exception) -> Exception:
+    cause = error.__cause__
+    return cause if isinstance(cause, Exception) else error
 
 
 class OpenAIModel:
@@ -398,13 +632,15 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
+        """With `on_text` the answer is asked for as a stream, from a server that streams."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
             raise copy(self._tools_refused)
+        aloud = None if on_text is None else Aloud(on_text)
         try:
-            return build_completion(
-                await self._ask(prompt), prompt, name=self.name, price=self._price
+            completion = build_completion(
+                await self._ask(prompt, aloud), prompt, name=self.name, price=self._price
             )
         except ToolsUnsupportedError as error:
             self._tools_refused = error
@@ -413,16 +649,26 @@ class OpenAIModel:
             if error.said_usage is not None:
                 error.billed = count(error.said_usage, prompt, said="", price=self._price)
             raise
+        if on_text is not None and aloud is not None and not aloud.has_told and completion.text:
+            on_text(completion.text)  # the server does not stream
+        return completion
 
-    async def _ask(self, prompt: Prompt) -> RawReply:
+    async def _ask(self, prompt: Prompt, aloud: Aloud | None) -> RawReply:
         """Post the prompt, leaving out what is refused; every round leaves out one thing more, so
         there is an end."""
         while True:
-            form = self._form
+            form, take = self._form, None
             sent = self._dialect.render(prompt, self.name, form)
+            if aloud is not None and form.streams:
+                sent |= self._dialect.ask_for_stream(form)
+                take = partial(self._gather, prompt, aloud)
             try:
                 return await self._endpoint.post(
-                    self._dialect.path, sent, model=self.name, parse=self._dialect.parse
+                    self._dialect.path,
+                    sent,
+                    model=self.name,
+                    parse=self._dialect.parse,
+                    gather=take,
                 )
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -430,6 +676,28 @@ class OpenAIModel:
                     raise error.error from error
                 if self._form is form:  # else another call has learnt it meanwhile
                     self._form = smaller
+
+    async def _gather(
+        self, prompt: Prompt, aloud: Aloud, chunks: AsyncIterator[bytes]
+    ) -> Mapping[str, Any]:
+        """Read a stream, telling its text on, and end it where it is clearly no answer."""
+        watch = StreamWatch(prompt)
+
+        def heard(piece: str) -> None:
+            watch.take(piece)
+            if watch.fault:
+                raise self._stopped(prompt, watch)
+            aloud.tell(piece)
+
+        return await gather(chunks, self._dialect.gathering(heard))
+
+    def _stopped(self, prompt: Prompt, watch: StreamWatch) -> EndlessAnswerError:
+        """Of what was reserved, what came is spent, and the rest perhaps."""
+        error = EndlessAnswerError(
+            f"{self.name} was stopped: {watch.fault}", guide="models", may_be_billed=True
+        )
+        error.billed = count_stopped(prompt, watch.text, price=self._price)
+        return error
 
     async def close(self) -> None:
         await self._endpoint.close()
@@ -446,6 +714,8 @@ class Dialect:
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
     parse: Callable[[Mapping[str, Any]], RawReply]
+    ask_for_stream: Callable[[Form], dict[str, Any]]
+    gathering: Callable[[Heard], Gathering]
 
 
 def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
@@ -636,6 +906,27 @@ def _parse_call(item: Mapping[str, Any]) -> ToolCall:
     return read_call(id_=item.get("call_id"), name=item.get("name"), arguments=arguments)
 
 
-CHAT = Dialect(path="/chat/completions", render=_render_chat, parse=_parse_chat)
+def _ask_for_chunks(form: Form) -> dict[str, Any]:
+    usage = {"stream_options": {"include_usage": True}} if form.says_usage else {}
+    return {"stream": True, **usage}
+
+
+def _ask_for_events(form: Form) -> dict[str, Any]:
+    return {"stream": True}
+
+
+CHAT = Dialect(
+    path="/chat/completions",
+    render=_render_chat,
+    parse=_parse_chat,
+    ask_for_stream=_ask_for_chunks,
+    gathering=ChatGathering,
+)
 # nothing is kept at the endpoint
-RESPONSES = Dialect(path="/responses", render=_render_response_request, parse=_parse_response)
+RESPONSES = Dialect(
+    path="/responses",
+    render=_render_response_request,
+    parse=_parse_response,
+    ask_for_stream=_ask_for_events,
+    gathering=ResponseGathering,
+)

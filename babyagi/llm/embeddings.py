@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from babyagi.chroma_import import import_chroma
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -24,6 +23,7 @@ from babyagi.errors import (
     RequestRefusedError,
     SettingsError,
 )
+from babyagi.heavy_imports import import_chroma
 from babyagi.llm.client import Endpoint
 from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price

@@ -277,11 +277,14 @@ def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> Babya
 # --------------------------------------------------------------------------------------------------
 
 
-def translate(error: Exception, address: ModelAddress) -> BabyagiError:
-    """Return our error for what the HTTP client raised. What failed before a byte was sent is
-    surely not billed."""
-    import httpx2
+_CANNOT_BE_ASKED = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
+_NOT_REACHED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"})
 
+
+def translate(error: Exception, address: ModelAddress) -> BabyagiError:
+    """Return our error for what the HTTP client raised: httpx2, or httpx beneath a client that a
+    program handed in. What failed before a byte was sent is surely not billed."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
     why = say_why(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
         return CredentialsError(
@@ -289,18 +292,11 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
             fix="set OPENAI_API_KEY anew",
             guide="models",
         )
-    if (
-        isinstance(
-            error, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.LocalProtocolError)
-        )
-        or "CERTIFICATE" in why
-    ):
+    if kinds & _CANNOT_BE_ASKED or "CERTIFICATE" in why:
         return ModelRejectedError(
             f"{address.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
         )
-    if isinstance(
-        error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
-    ):
+    if kinds & _NOT_REACHED:
         return ModelUnavailableError(
             f"{address.url} cannot be reached",
             why=why,
@@ -325,6 +321,13 @@ _SCHEMA = re.compile(
     r"response_format|json_schema|json_object|text\.format|structured output|grammar", re.IGNORECASE
 )
 _OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
+# a parameter, the field of the form that lets it be said, and how a refusal names it
+_LEFT_OUT = (
+    ("stop", "stops", r"\bstop\b"),
+    ("stream_options", "says_usage", r"stream_options|include_usage"),
+    ("stream", "streams", r"\bstream(ing)?\b"),
+    ("store", "stores", r"\bstore\b"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,6 +344,8 @@ class Form:
     output_limit: str = "max_tokens"
     has_swapped: bool = False
     stores: bool = True  # whether `store: false` may be said
+    streams: bool = True
+    says_usage: bool = True  # whether a stream may be asked to say what it cost
     stops: bool = True  # whether words that end the reply may be named
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
@@ -358,8 +363,8 @@ class Form:
         if self.output_limit in sent and _OUTPUT_LIMIT.search(words) and not self.has_swapped:
             other = "max_completion_tokens" if self.output_limit == "max_tokens" else "max_tokens"
             return replace(self, output_limit=other, has_swapped=True)
-        if "stop" in sent and re.search(r"\bstop\b", words):
-            return replace(self, stops=False)
-        if "store" in sent and re.search(r"\bstore\b", words):
-            return replace(self, stores=False)
+        for name, part, pattern in _LEFT_OUT:
+            if name in sent and re.search(pattern, words):
+                left_out: dict[str, Any] = {part: False}
+                return replace(self, **left_out)
         return None

@@ -100,7 +100,8 @@ class ChatModel(Protocol):
             ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole
             answer came in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
-            EndlessAnswerError: the answer had no end; asking once more may help.
+            EndlessAnswerError: the answer had no end, or was stopped because it was clearly none;
+            asking once more may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
             ToolsUnsupportedError: the model takes no tools; the prompt without them may work. Said
                 once by the endpoint, it holds for every later prompt with tools, without a request.

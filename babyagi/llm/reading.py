@@ -11,7 +11,13 @@ from typing import Any
 
 from babyagi.llm.port import Completion
 from babyagi.llm.prices import Price
-from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens
+from babyagi.llm.prompt import (
+    Prompt,
+    ToolCall,
+    bound_tokens,
+    estimate_tokens,
+    prompt_text_bytes,
+)
 from babyagi.tasks import Usage
 from babyagi.text import clean
 
@@ -212,6 +218,24 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
         reserved_output=prompt.max_output_tokens,
     )
     return read_usage(said_usage, call, price)
+
+
+def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
+    """Return what a call is charged with whose answer was stopped on its way: all that was
+    reserved, of which the prompt and what came are spent, and the rest perhaps."""
+    bound, most = bound_tokens(prompt), prompt.max_output_tokens
+    read = min(bound, -(-prompt_text_bytes(prompt) // 4))
+    written = min(most, estimate_tokens(came))
+    cost_usd = price.cost_usd(bound, most) if price else 0.0
+    spent_usd = price.cost_usd(read, written) if price else 0.0
+    return Usage(
+        calls=1,
+        prompt_tokens=bound,
+        completion_tokens=most,
+        cost_usd=cost_usd,
+        unconfirmed_tokens=bound + most - read - written,
+        unconfirmed_cost_usd=round(cost_usd - spent_usd, 6),
+    )
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:

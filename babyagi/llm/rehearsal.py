@@ -96,8 +96,6 @@ class RehearsalModel:
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
         text, calls = _respond(prompt)
-        if on_text is not None and text:
-            on_text(text)
         usage = Usage(
             calls=1,
             prompt_tokens=-(-prompt_text_bytes(prompt) // 4),

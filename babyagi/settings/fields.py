@@ -259,6 +259,24 @@ class ObjectiveFields:
             default_text="OpenAI",
         ),
     )
+    openai_organization: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_OPENAI_ORGANIZATION",
+            "The organisation that is named to OpenAI, for keys that belong to several.",
+            default_text="none is named",
+        ),
+    )
+    azure_api_version: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_AZURE_API_VERSION",
+            "Makes OPENAI_BASE_URL an Azure resource, asked with this version of its API; "
+            "models are then the names of deployments.",
+            metavar="VERSION",
+            default_text="none: the address speaks OpenAI's protocol as it is",
+        ),
+    )
     openai_temperature: float | None = field(
         default=None,
         metadata=declare(

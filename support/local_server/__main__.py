@@ -21,6 +21,7 @@ def main() -> None:
     parser.add_argument("--model-behind", choices=sorted(ANSWERS), default="rehearsal")
     parser.add_argument("--latency-s", type=float, default=0.0)
     parser.add_argument("--embedding-latency-s", type=float, default=0.0)
+    parser.add_argument("--piece-latency-s", type=float, default=0.0)
     asyncio.run(serve(parser.parse_args()))
 
 
@@ -32,6 +33,7 @@ async def serve(options: argparse.Namespace) -> None:
         ANSWERS[options.model_behind],
         latency_s=options.latency_s,
         embedding_latency_s=options.embedding_latency_s,
+        piece_latency_s=options.piece_latency_s,
         port=options.port,
     )
     async with server:

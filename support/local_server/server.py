@@ -99,6 +99,7 @@ class LocalServer:
         latency_s: float = 0.0,
         embedding_latency_s: float = 0.0,
         slow_body_s: float = 20.0,
+        piece_latency_s: float = 0.0,
         host: str = HOST,
         port: int = 0,
     ) -> None:
@@ -109,6 +110,7 @@ class LocalServer:
         self.embedding_latency_s = embedding_latency_s
         self.errors: list[Exception] = []
         self._slow_body_s = slow_body_s
+        self.piece_latency_s = piece_latency_s  # between two events of a good stream
         self._host = host
         self._port = port
         self._tasks: set[asyncio.Task[None]] = set()
@@ -308,7 +310,7 @@ class LocalServer:
             )
         self._note(record, usage, fault)
         if fault is None or fault.is_good_reply:
-            return _good_response(record, chat, reply), True
+            return replace(_good_response(record, chat, reply), every_s=self.piece_latency_s), True
         return misbehave(
             fault, path=record.path, request=chat, reply=reply, elsewhere=self._elsewhere
         ), fault.is_billed

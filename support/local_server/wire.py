@@ -63,13 +63,14 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """One answer. `pieces` are what a stream sends, one chunk each; `body` is what any other answer
-    sends."""
+    """One answer. `pieces` are what a stream sends, one chunk each, `every_s` apart; `body` is what
+    any other answer sends."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     pieces: Sequence[bytes] = ()
+    every_s: float = 0.0
     wire: Wire = Wire.WHOLE
 
 
@@ -226,6 +227,7 @@ class Connection:
         await self._write(encode_head(HttpResponse(status=response.status, headers=headers), None))
         for piece in response.pieces:
             await self._write(chunk(piece))
+            await asyncio.sleep(response.every_s)
         return await self._end_stream(response)
 
     async def _end_stream(self, response: HttpResponse) -> bool:

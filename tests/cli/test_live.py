@@ -9,8 +9,9 @@ from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScr
 from babyagi.cli.picture import Board
 from babyagi.cli.run import Follower
 from babyagi.inbox import write_request
+from babyagi.journal import TextPiece
 from babyagi.settings.load import load_settings
-from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
+from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from support.workers import join
 from tests.cli import homes, samples
 from tests.cli.screen import Terminal
@@ -73,6 +74,37 @@ async def test_findings_and_tasks_are_shown_and_their_text_is_text(store, object
 
     assert "found: limits.md:3 says fifty tasks." in shown
     assert f"Find {MARKUP}"[:40] in shown and f"Read {MARKUP}"[:40] in shown
+
+
+def piece(objective, text, *, key="1/execute/1/model"):
+    return TextPiece(
+        objective_id=objective.id, owner="task:1", key=key, role=Role.EXECUTION, text=text
+    )
+
+
+async def test_the_end_of_an_answer_is_shown_while_it_is_written(store, objective, seat):
+    async with seat(size=(60, 24)) as (sitting, pilot):
+        await sitting.look(pilot)
+        for text in ("It begins so. ", "and\n\x1b[31m goes on " * 20, f"to {MARKUP} the end"):
+            sitting.view.hear(piece(objective, text))
+        while "the end" not in (shown := await read_screen(sitting, pilot)):
+            pass
+        (line,) = [one for one in shown.splitlines() if "writes:" in one]
+        sitting.view.hear(piece(objective, "Another", key="1/execute/2/model"))
+        other = await sitting.look(pilot)
+        await homes.finish_a_task(store, objective.id)
+        after = await sitting.look(pilot)
+
+    assert line.startswith("task 1 writes: ") and line.rstrip().endswith("the end")
+    assert len(line) <= 60 and "It begins" not in line and "\x1b" not in line
+    assert "task 1 writes: Another" in other and "goes on" not in other
+    assert "writes:" not in after
+
+
+async def read_screen(sitting, pilot):
+    """What is on the screen without anybody asking for it."""
+    await pilot.pause(0.02)
+    return "\n".join(str(one.content) for one in sitting.app.screen.query(Static))
 
 
 async def test_an_answer_is_typed_where_the_question_is_shown(store, objective, seat):

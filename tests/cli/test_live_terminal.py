@@ -27,7 +27,8 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def endpoint():
-    command = [sys.executable, "-m", "support.local_server", "--latency-s", "0.5"]
+    latency = ["--latency-s", "0.5", "--piece-latency-s", "0.3"]
+    command = [sys.executable, "-m", "support.local_server", *latency]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()
@@ -92,6 +93,32 @@ def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
     assert termios.tcgetattr(theirs) == before
     assert shown.count(ENTER) == 1 and b"Objective 1: What stops a run?" in shown
     assert b"\x1b" not in (out or b"")
+
+
+def test_the_words_of_a_model_are_on_the_screen_while_it_writes_them(tmp_path, endpoint, terminal):
+    ours, theirs = terminal
+    environ = {
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm-256color",
+        "BABYAGI_HOME": str(tmp_path / "home"),
+        "BABYAGI_RESULT_STORE": "builtin",
+        "OPENAI_BASE_URL": endpoint,
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "babyagi", "run", "What stops a run?"],
+        env=environ,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # its own terminal
+    ) as running:
+        shown = read_until(ours, b" writes: ", running=running)
+        os.write(ours, b"q")
+        shown += read_until(ours, LEAVE, running=running)
+        running.communicate(timeout=60)
+
+    assert b"has its result" not in shown.partition(b" writes: ")[0]
 
 
 @pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

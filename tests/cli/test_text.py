@@ -212,3 +212,37 @@ def test_what_was_typed_before_something_was_shown_is_no_answer_to_it():
     finally:
         os.close(typing)
         os.close(reading)
+
+
+def test_a_passing_line_shows_the_end_of_a_text_and_leaves_nothing_behind(monkeypatch, capsys):
+    monkeypatch.setattr(text, "is_live_terminal", lambda: True)
+    monkeypatch.setattr(text, "terminal_width", lambda: 20)
+    line = text.PassingLine()
+
+    for piece in ("It begins\n", "and \x1b[31mgoes ", "on to the end"):
+        line.add(piece)
+    line.clear()
+    line.add("Another")
+    line.clear()
+    line.clear()
+
+    out, err = capsys.readouterr()
+    shown = err.split("\r\x1b[2K")
+    assert out == "" and shown[3].endswith("on to the end") and len(shown[3]) <= 19
+    assert shown[4:] == ["", "Another", ""] and "\x1b" not in "".join(shown)
+
+
+def test_without_a_terminal_a_passing_line_is_silent(capsys):
+    line = text.PassingLine()
+    line.add("hello")
+    line.clear()
+
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("width", [1, 5, 12, 40])
+def test_the_end_of_a_text_fits_in_its_width(width):
+    said = "日本語の text with\nwide 漢字 and more"
+    shown = text.fit_end(said, width)
+
+    assert text.cell_width(shown) <= width and " ".join(said.split()).endswith(shown)

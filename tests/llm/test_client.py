@@ -483,7 +483,7 @@ async def test_the_certificate_of_an_encrypted_endpoint_is_checked(scheme, wante
     endpoint = Endpoint(
         base_url=f"{scheme}://127.0.0.1:1/v1", timeout_s=1, sleep=no_sleep, random=lambda: 0.5
     )
-    client: Any = endpoint._open(ModelAddress(model="m", url=endpoint.base_url, secret=""))
+    client: Any = endpoint._open_http(ModelAddress(model="m", url=endpoint.base_url, secret=""))
 
     assert client._transport._pool._ssl_context.verify_mode is wanted
 

@@ -42,7 +42,7 @@ KEYS = {
 }
 WAITS = set(
     """http_proxy https_proxy no_proxy
-    files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
+    files tools ask approve memory openai_base_url openai_organization azure_api_version price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level extra_env_files trust_env_file
     llama llama_model_path gpt_4 search_engine search_url searxng_url web_allow mcp tools_from""".split()
@@ -101,6 +101,8 @@ HARMFUL = {
     "approve": "none",
     "memory": "shared",
     "openai_base_url": "http://127.0.0.1:9/v1",
+    "openai_organization": "org-of-another",
+    "azure_api_version": "2024-10-21",
     "price_in": "0",
     "price_out": "0",
     "lease_s": "1",

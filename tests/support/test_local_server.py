@@ -47,6 +47,12 @@ async def server():
         yield server
 
 
+@pytest.fixture(autouse=True)
+def platform(monkeypatch):
+    """The client starts processes to find out on which machine it is."""
+    monkeypatch.setattr("openai._base_client.get_platform", lambda: "Unknown")
+
+
 @pytest.fixture
 async def client(server):
     async with openai.AsyncOpenAI(

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from babyagi import private
-from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import (
     BabyagiError,
     IndexOwnedElsewhereError,
     IndexUnavailableError,
     StoreUnusableError,
 )
+from babyagi.heavy_imports import import_chroma, showing_no_environment
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.net.addresses import Proxies
 from babyagi.offload import Offload

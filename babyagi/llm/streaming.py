@@ -1,0 +1,484 @@
+"""An answer that comes as a stream: its events, the reply that they make together, and when it is
+clearly no answer."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from babyagi.llm.port import OnText
+from babyagi.llm.prompt import Prompt, Speaker
+from babyagi.llm.reading import as_mapping, as_text, least_tokens
+from babyagi.text import clean
+
+AFTER_END_S = 5.0  # for what a stream says of its cost, once its answer has ended
+
+
+class StreamError(Exception):
+    """A stream that is no answer.
+
+    Args:
+        what: what is wrong with it.
+        said: the server's error, as an object that holds it as `error`; None where it said none.
+        is_cut: it ended before its answer did. has_begun: text had come before.
+        usage: what the stream says that it cost, as it came.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        said: Mapping[str, Any] | None = None,
+        is_cut: bool = False,
+        has_begun: bool = False,
+        usage: Any = None,
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.said = said
+        self.is_cut = is_cut
+        self.has_begun = has_begun
+        self.usage = usage
+
+
+# -- events
+# --------------------------------------------------------------------------------------------------
+
+_LINE_END = re.compile(r"\r\n|\n|\r(?=[^\n])")
+_END = re.compile(r"[\r\n]")
+
+
+async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
+    """Yield the name, mostly empty, and the data of each server-sent event.
+
+    An event that the end of the stream cuts off is one as well.
+    """
+    name, data = "", list[str]()
+    async with aclosing(_read_lines(chunks)) as lines:
+        async for line in lines:
+            field, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if field == "data":
+                data.append(value)
+            elif field == "event":
+                name = value
+            elif not line:
+                if data:
+                    yield name, "\n".join(data)
+                name, data = "", []
+    if data:
+        yield name, "\n".join(data)
+
+
+async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
+    decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+    pieces: list[str] = []  # of a line whose end has not come
+    async for chunk in chunks:
+        pieces.append(decode(chunk))
+        if not _END.search(pieces[-1]) and not (len(pieces) > 1 and pieces[-2].endswith("\r")):
+            continue
+        *lines, rest = _LINE_END.split("".join(pieces))
+        pieces = [rest]
+        for line in lines:
+            yield line
+    last = "".join([*pieces, decode(b"", final=True)]).rstrip("\r\n")
+    if last:
+        yield last
+
+
+# -- what the events make together
+# --------------------------------------------------------------------------------------------------
+
+Heard = Callable[[str], None]
+"""Is told each piece of the answer's text as it comes, and may raise to end the stream."""
+
+
+class Gathering(Protocol):
+    """A reply that grows event by event.
+
+    `has_ended`: the answer is whole, and only its cost may still come; `is_over`: nothing more.
+    """
+
+    has_ended: bool
+    is_over: bool
+
+    def take(self, name: str, event: Mapping[str, Any]) -> None:
+        """Raises `StreamError` for an error of the server."""
+        ...
+
+    def reply(self) -> Mapping[str, Any]:
+        """The object that would have come at once. Raises `StreamError` where it is not whole."""
+        ...
+
+
+async def gather(chunks: AsyncIterator[bytes], into: Gathering) -> Mapping[str, Any]:
+    """Return the reply that a stream makes.
+
+    Raises:
+        StreamError: it is none. Whatever reading the stream raises before the answer's end.
+    """
+    async with aclosing(read_events(chunks)) as events:
+        try:
+            while not into.is_over:
+                async with asyncio.timeout(AFTER_END_S if into.has_ended else None):
+                    name, data = await anext(events)
+                if data.strip() == "[DONE]":
+                    break
+                into.take(name, _parse(name, data))
+        except StopAsyncIteration:
+            pass
+        except Exception:
+            if not into.has_ended:
+                raise
+    return into.reply()
+
+
+def _parse(name: str, data: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(data)
+    except (ValueError, RecursionError):
+        found = data if name == "error" else None
+    if name == "error":
+        return {"error": as_mapping(found).get("error") or found or "an error"}
+    if not isinstance(found, dict):
+        raise StreamError("an event of the stream is no JSON object", has_begun=True)
+    return found
+
+
+class ChatGathering:
+    """The chunks of Chat Completions."""
+
+    def __init__(self, heard: Heard) -> None:
+        self.has_ended = self.is_over = False
+        self._heard = heard
+        self._n_events = 0
+        self._texts: list[str] = []
+        self._refusals: list[str] = []
+        self._calls: list[dict[str, Any]] = []
+        self._legacy: dict[str, Any] = {}
+        self._finish_reason: Any = None
+        self._model: Any = None
+        self._usage: Any = None
+
+    def take(self, name: str, event: Mapping[str, Any]) -> None:
+        self._n_events += 1
+        if event.get("error"):
+            raise StreamError("an error", said=event, has_begun=self._has_begun, usage=self._usage)
+        self._model = event.get("model") or self._model
+        self._usage = event.get("usage") or self._usage
+        choices = event.get("choices")
+        choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
+        self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
+        if choice.get("finish_reason") is not None:
+            self._finish_reason, self.has_ended = choice["finish_reason"], True
+
+    @property
+    def _has_begun(self) -> bool:
+        return bool(self._texts or self._calls or self._refusals or self._legacy)
+
+    def _take_delta(self, delta: Mapping[str, Any]) -> None:
+        if text := as_text(delta.get("content")):
+            self._texts.append(text)
+            self._heard(text)
+        if refusal := as_text(delta.get("refusal")):
+            self._refusals.append(refusal)
+        calls = delta.get("tool_calls")
+        for call in map(as_mapping, calls if isinstance(calls, list) else []):
+            self._take_call(call)
+        if legacy := as_mapping(delta.get("function_call")):
+            _add_said(self._legacy, legacy)
+
+    def _take_call(self, given: Mapping[str, Any]) -> None:
+        """Add to the call of this index. Some servers give every call the same one, or none; then
+        another id begins another call."""
+        index, id_ = given.get("index"), given.get("id")
+        mine = [call for call in self._calls if call["index"] == index or index is None]
+        call = mine[-1] if mine else None
+        if call is None or (id_ and call["id"] and id_ != call["id"]):
+            call = {"index": index, "id": id_, "function": {}}
+            self._calls.append(call)
+        call["id"] = call["id"] or id_
+        for kind in ("function", "custom"):
+            if said := as_mapping(given.get(kind)):
+                _add_said(call.setdefault(kind, {}), said)
+
+    def reply(self) -> Mapping[str, Any]:
+        if not self.has_ended:
+            what = "the stream ended before the answer did" if self._n_events else "no event"
+            is_cut = bool(self._n_events)
+            raise StreamError(what, is_cut=is_cut, has_begun=self._has_begun, usage=self._usage)
+        message: dict[str, Any] = {
+            "content": _join(self._texts),
+            "refusal": _join(self._refusals),
+            "tool_calls": self._calls,
+        }
+        if self._legacy:
+            message["function_call"] = self._legacy
+        choice = {"message": message, "finish_reason": self._finish_reason}
+        return {"choices": [choice], "model": self._model, "usage": self._usage}
+
+
+def _add_said(call: dict[str, Any], said: Mapping[str, Any]) -> None:
+    """Add a piece of a call: its name comes whole, its arguments in pieces or as an object."""
+    call["name"] = call.get("name") or said.get("name")
+    for key in ("arguments", "input"):
+        piece = said.get(key)
+        if isinstance(piece, str):
+            before = call.get(key, "")
+            call[key] = _join([before, piece]) if isinstance(before, str) else before
+        elif piece is not None:
+            call[key] = piece
+
+
+_HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+def _join(pieces: Sequence[str]) -> str:
+    """The text of the pieces; a character whose two halves came apart is one again."""
+    text = "".join(pieces)
+    return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+
+
+class ResponseGathering:
+    """The events of Responses, of which the last holds the whole reply."""
+
+    def __init__(self, heard: Heard) -> None:
+        self.has_ended = self.is_over = False
+        self._heard = heard
+        self._n_events = 0
+        self._texts: list[str] = []
+        self._items: list[Any] = []
+        self._reply: Mapping[str, Any] = {}
+
+    def take(self, name: str, event: Mapping[str, Any]) -> None:
+        self._n_events += 1
+        kind = event.get("type")
+        if event.get("error") or kind == "error":
+            said = event if event.get("error") else {"error": event}
+            raise StreamError("an error", said=said, has_begun=bool(self._texts))
+        if kind == "response.output_text.delta":
+            text = as_text(event.get("delta"))
+            self._texts.append(text)
+            self._heard(text)
+        elif kind == "response.output_item.done":
+            self._items.append(event.get("item"))
+        elif kind in ("response.completed", "response.incomplete", "response.failed"):
+            self._end(as_mapping(event.get("response")))
+
+    def _end(self, reply: Mapping[str, Any]) -> None:
+        if reply.get("error"):
+            raise StreamError(
+                "an error", said=reply, has_begun=bool(self._texts), usage=reply.get("usage")
+            )
+        said = [{"type": "message", "content": [{"text": _join(self._texts)}]}]
+        output = reply.get("output") or self._items or (said if self._texts else [])
+        self._reply = {**reply, "output": output}
+        self.has_ended = self.is_over = True
+
+    def reply(self) -> Mapping[str, Any]:
+        if not self.has_ended:
+            what = "the stream ended before the answer did" if self._n_events else "no event"
+            raise StreamError(what, is_cut=bool(self._n_events), has_begun=bool(self._texts))
+        return self._reply
+
+
+# -- what is told on
+# --------------------------------------------------------------------------------------------------
+
+_THOUGHT = ("<think>", "<thinking>")
+_THOUGHT_END = re.compile(r"</think(?:ing)?>\s*")
+_LONGEST_END = len("</thinking>")
+
+
+class Aloud:
+    """Tells the pieces of an answer on, without the thoughts that some models write before it.
+
+    `has_told`: something was.
+    """
+
+    def __init__(self, on_text: OnText) -> None:
+        self.has_told = False
+        self._on_text = on_text
+        self._held = ""
+        self._thinks = self._speaks = False
+
+    def tell(self, piece: str) -> None:
+        self._held += piece
+        if not self._thinks and not self._speaks:
+            head = self._held.lstrip()
+            self._thinks = head.startswith(_THOUGHT)
+            self._speaks = not any(tag.startswith(head[: len(tag)]) for tag in _THOUGHT)
+        if self._thinks and not self._speaks:
+            found = _THOUGHT_END.search(self._held)
+            self._speaks = found is not None
+            self._held = self._held[found.end() if found else -_LONGEST_END :]
+        if self._thinks and not self.has_told:
+            self._held = self._held.lstrip() if self._speaks else self._held
+        if self._speaks and self._held:
+            at = -1 if "\ud800" <= self._held[-1] <= "\udbff" else None  # half of a character
+            told, self._held = self._held[:at], self._held[at:] if at else ""
+            if told:
+                self.has_told = True
+                self._on_text(clean(_join([told])))
+
+
+# -- when a stream is clearly no answer
+# --------------------------------------------------------------------------------------------------
+
+N_REPEATS = 3
+N_LOOP_WORDS = 120  # that say the same, forty words three times
+N_SHORT_LOOP_WORDS = 600  # where what is repeated is shorter, as a refrain or a row is
+MAX_WORD_CHARS = 100  # of a word whose end has not come
+N_SIGN_LOOP_CHARS = 4000  # without a letter or a digit, and of two signs at most
+MAX_PERIOD_WORDS = 400
+N_ECHO_WORDS = 30
+N_FIRST_WORDS = 40  # of an answer in which an echo begins
+CHECK_EVERY_WORDS = 40
+MAX_CHARS_PER_TOKEN = 200
+N_CANDIDATES = 8
+
+_WORD = re.compile(r"\w+")
+_FENCED = re.compile(
+    r"^<<(?P<head>[\w ]+ (?P<mark>[0-9a-f]{8,64}) from )[^\n]*\n.*?\n(?P=mark)>>",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+class StreamWatch:
+    """Looks at an answer as it grows, and says when it is clearly none.
+
+    An echo begins with thirty words of the program's own instructions, or opens a fence of the
+    prompt. A loop says the same forty words three times with nothing between; shorter ones must say
+    it oftener, because a refrain or a table does so too. Numbers alone may be repeated.
+
+    Attributes:
+        fault: what it is, as a person is told; empty as long as it may be an answer.
+    """
+
+    def __init__(self, prompt: Prompt) -> None:
+        self.fault = ""
+        self._max_tokens = prompt.max_output_tokens
+        self._told = _instructions(prompt)
+        self._fences = {
+            f"<<{found['head']}"
+            for message in prompt.messages
+            for found in _FENCED.finditer(message.text)
+        }
+        self._pieces: list[str] = []
+        self._n_chars = 0
+        self._words: list[str] = []
+        self._rest = ""  # the last word, of which more may come
+        self._n_checked = self._n_signs_checked = 0
+        self._may_be_echo = True
+
+    @property
+    def text(self) -> str:
+        """All that came."""
+        return "".join(self._pieces)
+
+    def take(self, piece: str) -> None:
+        """Look at one more piece."""
+        self._pieces.append(piece)
+        self._n_chars += len(piece)
+        text = self._rest + piece
+        found = [match[0].lower() for match in _WORD.finditer(text)]
+        self._rest = found.pop()[-MAX_WORD_CHARS:] if found and _WORD.match(text[-1]) else ""
+        self._words += found
+        if self._n_chars > MAX_CHARS_PER_TOKEN * self._max_tokens:
+            self.fault = "the answer is longer than it was allowed to be"
+        elif len(self._words) >= self._n_checked + CHECK_EVERY_WORDS:
+            self._n_checked = len(self._words)
+            self._check_words()
+        elif self._n_chars >= self._n_signs_checked + N_SIGN_LOOP_CHARS // 4:
+            self._n_signs_checked = self._n_chars
+            self._check_signs()
+
+    def _check_signs(self) -> None:
+        if self._repeats_signs():
+            self.fault = "the answer repeats a sign without end"
+
+    def _check_words(self) -> None:
+        may_be_echo, self._may_be_echo = self._may_be_echo, self._has_few_words
+        if may_be_echo and self._is_echo():
+            self.fault = "the answer repeats the prompt"
+        elif _is_loop(self._words):
+            self.fault = "the answer says the same again and again"
+        elif -(-len(self._words) // 4) > self._max_tokens and (
+            least_tokens(self.text) > self._max_tokens
+        ):
+            self.fault = "the answer is longer than it was allowed to be"
+
+    @property
+    def _has_few_words(self) -> bool:
+        """Whether more words can still show that the answer begins as an echo."""
+        return len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
+
+    def _is_echo(self) -> bool:
+        head = self.text.lstrip()[: N_FIRST_WORDS * 8]
+        if any(fence in head for fence in self._fences):
+            return True
+        last = max(0, min(N_FIRST_WORDS, len(self._words) - N_ECHO_WORDS + 1))
+        return any(
+            f" {' '.join(self._words[at : at + N_ECHO_WORDS])} " in self._told for at in range(last)
+        )
+
+    def _repeats_signs(self) -> bool:
+        if self._n_chars < N_SIGN_LOOP_CHARS:
+            return False
+        tail = ""
+        for piece in reversed(self._pieces):
+            tail = piece + tail
+            if len(tail) >= N_SIGN_LOOP_CHARS:
+                break
+        tail = tail[-N_SIGN_LOOP_CHARS:]
+        return not _WORD.search(tail) and len(set(tail)) <= 2
+
+
+def _instructions(prompt: Prompt) -> str:
+    """The words of the prompt that are the program's own."""
+    texts = [message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM]
+    return f" {' '.join(_WORD.findall(' '.join(texts).lower()))} "
+
+
+def _is_loop(words: Sequence[str]) -> bool:
+    """Whether the last words say the same again and again."""
+    tail = words[-max(N_SHORT_LOOP_WORDS, N_REPEATS * MAX_PERIOD_WORDS) :]
+    if len(tail) < N_LOOP_WORDS:
+        return False
+    for period in _periods(tail):
+        n_same = _count_same(tail, period)
+        if n_same >= 2 * period:  # the shortest one that is repeated at all is judged
+            is_long = period >= N_LOOP_WORDS // N_REPEATS
+            n_wanted = max(N_LOOP_WORDS if is_long else N_SHORT_LOOP_WORDS, N_REPEATS * period)
+            return n_same >= n_wanted and not all(word.isdecimal() for word in tail[-period:])
+    return False
+
+
+def _periods(tail: Sequence[str]) -> list[int]:
+    """How many words ago the last four were said before, the latest first."""
+    last, end = list(tail[-4:]), len(tail)
+    found: list[int] = []
+    for period in range(1, min(MAX_PERIOD_WORDS, end - 4) + 1):
+        if (
+            tail[end - 1 - period] == last[-1]
+            and list(tail[end - 4 - period : end - period]) == last
+        ):
+            found.append(period)
+            if len(found) == N_CANDIDATES:
+                break
+    return found
+
+
+def _count_same(tail: Sequence[str], period: int) -> int:
+    """How many of the last words repeat what came a period before, that period included."""
+    n_same = period
+    for at in range(len(tail) - 1 - period, -1, -1):
+        if tail[at] != tail[at + period]:
+            break
+        n_same += 1
+    return n_same

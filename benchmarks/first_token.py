@@ -1,0 +1,208 @@
+"""How soon what a model writes is seen, how soon a call that is given up is left, and what OpenAI's
+client costs before a first call.
+
+Arrival is the moment at which a server here has written a piece to its socket.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import statistics
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from textual.widgets import Static
+
+from babyagi.backends import utc_now
+from babyagi.cli.live import Desk, LiveApp, LiveView
+from babyagi.cli.picture import Board
+from babyagi.journal import TextPiece
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.settings.load import load_settings
+from babyagi.tasks import Role
+from babyagi.taskstore.sqlite import MemoryTaskStore
+from benchmarks.child import run_child
+from benchmarks.overhead import measure_run
+from support.local_server import LocalServer, echo_answer
+from support.table import print_table, verdict
+
+EVERY_S = 0.02  # between two pieces
+LOOK_S = 0.002  # between two looks at the screen
+SEEN_MS = 100.0
+CLOSED_MS = 200.0
+PROMPT = Prompt(
+    messages=(Message(speaker=Speaker.USER, text="hello there"),), max_output_tokens=9999
+)
+ASK = """
+import asyncio, sys
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.tasks import Role
+async def main():
+    endpoint = Endpoint(base_url=sys.argv[1], sleep=asyncio.sleep, random=lambda: 0.5)
+    prompt = Prompt(messages=(Message(speaker=Speaker.USER, text="hello"),), max_output_tokens=9)
+    await OpenAIModel("m", endpoint).complete(prompt, role=Role.EXECUTION)
+    await endpoint.close()
+asyncio.run(main())
+"""
+ASK_BARELY = """
+import asyncio, sys
+import babyagi.llm.client
+import httpx2
+body = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+async def main():
+    transport = httpx2.AsyncHTTPTransport(verify=False)
+    async with httpx2.AsyncClient(transport=transport) as client:
+        await client.post(sys.argv[1] + "/chat/completions", json=body)
+asyncio.run(main())
+"""
+
+
+class Speaking:
+    """A server that streams `n_pieces` words, then is silent; it notes when each was written and
+    when its client left."""
+
+    def __init__(self, n_pieces: int) -> None:
+        self.written_s: list[float] = []
+        self.left = asyncio.Event()
+        self.left_s = 0.0
+        self.base_url = ""
+        self._n_pieces = n_pieces
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[Speaking]:
+        server = await asyncio.start_server(self._speak, "127.0.0.1", 0)
+        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        try:
+            yield self
+        finally:
+            server.close()
+
+    async def _speak(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n")
+        for n in range(self._n_pieces):
+            await asyncio.sleep(EVERY_S)
+            event = {"choices": [{"index": 0, "delta": {"content": f"word{n}. "}}]}
+            writer.write(f"data: {json.dumps(event)}\n\n".encode())
+            await writer.drain()
+            self.written_s.append(time.perf_counter())
+        while await reader.read(65_536):
+            pass
+        self.left_s = time.perf_counter()
+        self.left.set()
+        writer.close()
+
+
+async def measure_pieces(n_pieces: int) -> tuple[list[float], list[float], float]:
+    """Return the seconds from each piece's arrival to the callback and to the screen, and from
+    giving the call up to its end at the server."""
+    heard_s: list[float] = []
+    seen_s: dict[int, float] = {}
+    store = MemoryTaskStore(utc_now)
+    with TemporaryDirectory() as folder:
+        variables = {"BABYAGI_HOME": folder}
+        settings = load_settings(flags={}, environ=variables, cwd=Path(folder)).settings
+        app = LiveApp(Board(), Desk(store, settings, stop=lambda: None))
+        view = LiveView(store, 1, app)
+
+        def on_text(text: str) -> None:
+            heard_s.append(time.perf_counter())
+            view.hear(
+                TextPiece(objective_id=1, owner="task:1", key="1", role=Role.EXECUTION, text=text)
+            )
+
+        async with app.run_test(size=(100, 24)), Speaking(n_pieces).listening() as server:
+            endpoint = Endpoint(base_url=server.base_url, sleep=asyncio.sleep, random=random.random)
+            model = OpenAIModel("m", endpoint)
+            call = asyncio.ensure_future(
+                model.complete(PROMPT, role=Role.EXECUTION, on_text=on_text)
+            )
+            while len(seen_s) < n_pieces and not call.done():
+                shown = "".join(str(one.content) for one in app.screen.query(Static))
+                for n in range(len(heard_s)):
+                    if n not in seen_s and f"word{n}." in shown:
+                        seen_s |= dict.fromkeys(range(n + 1), time.perf_counter()) | seen_s
+                await asyncio.sleep(LOOK_S)
+            call.cancel()
+            given_up_s = time.perf_counter()
+            await server.left.wait()
+            await asyncio.wait([call])
+            await endpoint.close()
+    await store.close()
+    to_callback = [heard - sent for heard, sent in zip(heard_s, server.written_s, strict=True)]
+    to_screen = [seen_s[n] - sent for n, sent in enumerate(server.written_s)]
+    return to_callback, to_screen, server.left_s - given_up_s
+
+
+async def measure_start(program: str) -> tuple[float, float]:
+    """Return the seconds from a process's start to its first request, and its peak memory in
+    MiB."""
+    with TemporaryDirectory() as folder:
+        async with LocalServer(echo_answer) as server:
+            line = ["-c", program, server.base_url]
+            path = str(Path(__file__).parent.parent)
+            child = await run_child(line, environ={"PYTHONPATH": path}, cwd=Path(folder))
+            if not server.requests:
+                raise RuntimeError(f"no call was made, exit code {child.code}: {child.said}")
+            return server.requests[0].at - child.began_at, child.peak_mib
+
+
+async def show_pieces(n_pieces: int) -> None:
+    to_callback, to_screen, closed_s = await measure_pieces(n_pieces)
+    rows = []
+    for what, found_s in (("to the callback", to_callback), ("to the screen", to_screen)):
+        found_ms = sorted(1000 * one for one in found_s)
+        rows.append(
+            (
+                f"from a piece's arrival {what}",
+                f"{statistics.median(found_ms):.1f} ms",
+                f"{found_ms[-1]:.1f} ms",
+                f"{SEEN_MS:g} ms",
+                verdict(found_ms[-1] <= SEEN_MS),
+            )
+        )
+    closed_ms = 1000 * closed_s
+    closed = f"{closed_ms:.1f} ms"
+    met = verdict(closed_ms <= CLOSED_MS)
+    rows.append(
+        ("from giving up to the closed connection", closed, closed, f"{CLOSED_MS:g} ms", met)
+    )
+    head = ("what", "median", "most", "goal", "")
+    print_table(f"A stream of {n_pieces} pieces, one each {1000 * EVERY_S:g} ms", head, rows)
+
+
+async def show_start(n_runs: int) -> None:
+    rows = []
+    for name, program in (("with openai", ASK), ("httpx2 alone", ASK_BARELY)):
+        found = [await measure_start(program) for _ in range(n_runs + 1)][1:]
+        seconds, mib = zip(*found, strict=True)
+        rows.append(
+            (f"one call, {name}", f"{statistics.median(seconds):.2f} s", f"{max(mib):.0f} MiB")
+        )
+    runs = [await measure_run("builtin", n_tasks=1) for _ in range(n_runs)]
+    first_s = statistics.median(seconds for _, seconds in runs)
+    peak = max(child.peak_mib for child, _ in runs)
+    rows.append(("babyagi run", f"{first_s:.2f} s", f"{peak:.0f} MiB"))
+    head = ("what", "start to the first call", "peak memory")
+    print_table(f"Processes that ask a model (median of {n_runs})", head, rows)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.first_token", description=__doc__)
+    parser.add_argument("--pieces", type=int, default=100)
+    parser.add_argument("--runs", type=int, default=5, help="of each process")
+    options = parser.parse_args(argv)
+    asyncio.run(show_pieces(options.pieces))
+    asyncio.run(show_start(options.runs))
+
+
+if __name__ == "__main__":
+    main()

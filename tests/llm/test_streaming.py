@@ -1,0 +1,296 @@
+"""Answers that come as streams, from a real server: whole, faulty, stopped."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+
+from babyagi.errors import (
+    BabyagiError,
+    EndlessAnswerError,
+    ModelUnavailableError,
+    OverdueError,
+)
+from babyagi.llm import client as client_module
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.prices import Price
+from babyagi.llm.prompt import Message, Speaker, bound_tokens
+from babyagi.llm.streaming import Aloud, read_events
+from babyagi.tasks import Role
+from support.local_server import Answer, applies_to, fault_named
+from tests.llm.conftest import no_sleep
+from tests.llm.test_client import DIALECTS, EVERYTHING, PATHS, PROMPT, TABLE
+
+ROWS = [row for row in TABLE if row["stream"]]
+SLOW = {"s-hang-after-first", "s-keepalive-forever"}
+PRICE = Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=2.0)
+
+
+async def stream(endpoint, prompt=PROMPT, **options):
+    """The completion, and the pieces that were told."""
+    heard: list[str] = []
+    model = OpenAIModel("some-model", endpoint, **options)
+    completion = await model.complete(prompt, role=Role.EXECUTION, on_text=heard.append)
+    return completion, heard
+
+
+def rows(*actions):
+    return [
+        pytest.param(dialect, row, id=f"{dialect}-{row['fault']}")
+        for row in ROWS
+        for dialect in DIALECTS
+        if row["right"] in actions
+        and (fault := fault_named(row["fault"]))
+        and applies_to(fault, PATHS[dialect])
+    ]
+
+
+def test_each_row_that_streams_is_tried():
+    tried = {param.values[1]["fault"] for param in rows("ACCEPT", "BREAKER", "CAP")}
+    assert len(ROWS) == 18 and tried == {row["fault"] for row in ROWS}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_the_text_is_told_in_pieces_as_it_comes_and_is_the_answers(server, endpoint, dialect):
+    completion, heard = await stream(endpoint, dialect=dialect)
+
+    assert completion.text == "hello there" and completion.finish_reason == "stop"
+    assert heard == ["hello ", "there"] and completion.model == "some-model"
+    assert completion.usage.unconfirmed_tokens == 0
+    assert completion.usage.tokens == server.requests[0].prompt_tokens + 3
+
+
+@pytest.mark.parametrize(("dialect", "row"), rows("ACCEPT"))
+async def test_a_stream_that_is_whole_is_an_answer_after_one_request(
+    server, endpoint, dialect, row
+):
+    server.fail_next(row["fault"])
+
+    completion, heard = await stream(endpoint, EVERYTHING, dialect=dialect)
+
+    assert len(server.requests) == 1 and completion.usage.prompt_tokens > 0
+    if row["fault"] == "s-tool-split":
+        (call,) = completion.tool_calls
+        assert (call.name, json.loads(call.arguments)) == ("search", {"q": "x"})
+    else:
+        assert completion.text == "".join(heard) == "hello there"
+
+
+@pytest.mark.parametrize(("dialect", "row"), rows("BREAKER"))
+async def test_a_stream_that_breaks_off_is_an_outage_that_may_be_billed(
+    server, endpoint, patient, dialect, row
+):
+    server.fail_next(row["fault"], n=None)
+
+    with pytest.raises(ModelUnavailableError) as caught:
+        await stream(patient if row["fault"] in SLOW else endpoint, EVERYTHING, dialect=dialect)
+
+    assert caught.value.may_be_billed and 1 <= len(server.requests) <= row["max_requests"]
+
+
+@pytest.mark.parametrize(("dialect", "row"), rows("CAP"))
+async def test_a_stream_without_an_end_takes_no_more_than_its_time(
+    server, patient, endpoint, dialect, row
+):
+    server.fail_next(row["fault"], n=None)
+
+    with pytest.raises((OverdueError, EndlessAnswerError)) as caught:
+        await stream(patient, dialect=dialect)
+
+    assert caught.value.may_be_billed and len(server.requests) <= row["max_requests"]
+
+
+async def test_a_stream_that_falls_silent_is_left_before_the_deadline(
+    server, endpoint, monkeypatch
+):
+    monkeypatch.setattr(client_module, "IDLE_S", 0.2)
+    server.fail_next("s-hang-after-first")
+
+    with pytest.raises(OverdueError, match="sent nothing for") as caught:
+        await stream(endpoint)
+
+    assert caught.value.has_begun
+
+
+@pytest.mark.parametrize(
+    ("refused", "sent"),
+    [
+        ("stream_options", [(True, True), (True, False), (True, False)]),
+        ("stream", [(True, True), (False, False), (False, False)]),
+    ],
+)
+async def test_what_a_server_refuses_of_a_stream_is_asked_without_and_remembered(
+    server, endpoint, refused, sent
+):
+    server.fail_next(f"400-param:{refused}", n=None)
+    model = OpenAIModel("some-model", endpoint, dialect="chat", price=PRICE)
+    heard: list[str] = []
+
+    first = await model.complete(PROMPT, role=Role.EXECUTION, on_text=heard.append)
+    await model.complete(PROMPT, role=Role.EXECUTION, on_text=heard.append)
+
+    asked = [
+        (bool(record.body.get("stream")), "stream_options" in record.body)
+        for record in server.requests
+    ]
+    assert asked == sent and first.text == "hello there"
+    assert "".join(heard) == 2 * "hello there"
+    says_no_cost = refused == "stream_options"
+    reserved = model.reserve(PROMPT)
+    assert (first.usage.unconfirmed_tokens == reserved.tokens) is says_no_cost
+    assert first.usage.cost_usd == pytest.approx(reserved.cost_usd) or not says_no_cost
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_what_a_person_must_mend_is_told_of_a_stream_as_of_any_call(
+    server, endpoint, dialect
+):
+    server.fail_next("401", n=None)
+
+    with pytest.raises(BabyagiError, match="refuses the key"):
+        await stream(endpoint, dialect=dialect)
+
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("kind", ["loop", "bound", "echo"])
+async def test_a_stream_that_is_clearly_no_answer_is_stopped_and_what_came_is_spent(
+    server, endpoint, dialect, kind
+):
+    told = " ".join(f"instruction number {n} says what to do" for n in range(20))
+    prompt = replace(
+        PROMPT,
+        messages=(Message(speaker=Speaker.SYSTEM, text=told), PROMPT.messages[1]),
+        max_output_tokens=60 if kind == "bound" else 2000,
+    )
+    said = {
+        "loop": "and then the engine looks again at the list of its tasks and finds nothing. " * 90,
+        "bound": " ".join(f"word{n}" for n in range(900)),
+        "echo": told,
+    }[kind]
+    server.answer = lambda request: Answer(text=said)
+    model = OpenAIModel("some-model", endpoint, dialect=dialect, price=PRICE)
+
+    with pytest.raises(EndlessAnswerError, match="was stopped") as caught:
+        await model.complete(prompt, role=Role.EXECUTION, on_text=lambda text: None)
+
+    billed, reserved = caught.value.billed, model.reserve(prompt)
+    assert caught.value.may_be_billed and len(server.requests) == 1
+    assert billed is not None and (billed.tokens, billed.calls) == (reserved.tokens, 1)
+    assert billed.cost_usd == pytest.approx(reserved.cost_usd)
+    assert 0 <= billed.unconfirmed_tokens < billed.tokens
+    assert 0 <= billed.unconfirmed_cost_usd < billed.cost_usd
+    assert billed.prompt_tokens == bound_tokens(prompt)
+
+
+async def test_a_call_that_is_given_up_closes_its_connection():
+    """Nothing is generated for nobody."""
+    closed, begun = asyncio.Event(), asyncio.Event()
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+        piece = json.dumps({"choices": [{"delta": {"content": "hello"}}]})
+        writer.write(f"{head}data: {piece}\n\n".encode())
+        while await reader.read(65_536):
+            pass
+        closed.set()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", sleep=no_sleep, random=lambda: 0.5)
+    model = OpenAIModel("m", endpoint)
+    call = asyncio.ensure_future(
+        model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
+    )
+    async with asyncio.timeout(20):
+        await begun.wait()
+        call.cancel()
+        await closed.wait()
+    await endpoint.close()
+    server.close()
+
+    assert call.cancelled()
+
+
+async def test_a_stream_that_does_not_say_so_is_read_and_a_character_in_halves_is_whole():
+    pieces = [{"content": "one \ud83d"}, {"content": "\ude00 smile"}]
+    body = (
+        "".join(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in pieces)
+        + 'data: {"choices": [{"delta": {}, "finish_reason": "stop"}]}\n\n'
+    )
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n{body}".encode())
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", sleep=no_sleep, random=lambda: 0.5)
+
+    completion, heard = await stream(endpoint)
+    await endpoint.close()
+    server.close()
+
+    assert completion.text == "".join(heard) == "one \N{GRINNING FACE} smile"
+
+
+# -- the reading of events
+# --------------------------------------------------------------------------------------------------
+
+
+async def events_of(*chunks):
+    async def come():
+        for chunk in chunks:
+            yield chunk
+
+    return [event async for event in read_events(come())]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+async def test_events_are_the_same_however_their_bytes_are_cut(end, size):
+    lines = ["﻿: a comment", "event: a", "data: é日 one", "data:two", "", "id: 7", "", "data: last"]
+    body = end.join(lines).encode()
+
+    found = await events_of(*(body[at : at + size] for at in range(0, len(body), size)))
+
+    assert found == [("a", "é日 one\ntwo"), ("", "last")]
+
+
+async def test_a_long_line_in_small_pieces_is_read_in_a_time_that_grows_with_it():
+    line = b"data: " + b"x" * 2**20 + b"\n\n"
+
+    found = await events_of(*(line[at : at + 64] for at in range(0, len(line), 64)))
+
+    assert len(found[0][1]) == 2**20
+
+
+# -- thoughts
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("hello there", "hello there"),
+        ("<think>secret</think>\n\nhello", "hello"),
+        ("\n<thinking>secret < chain</thinking> hello", "hello"),
+        ("<b>hello</b>", "<b>hello</b>"),
+        ("<think>never ends", ""),
+        ("a <think>b</think>", "a <think>b</think>"),
+    ],
+)
+def test_thoughts_before_an_answer_are_not_told(text, told, size):
+    heard: list[str] = []
+    aloud = Aloud(heard.append)
+
+    for at in range(0, len(text), size):
+        aloud.tell(text[at : at + size])
+
+    assert "".join(heard) == told and aloud.has_told is bool(told)
