@@ -27,6 +27,7 @@ from tests.test_journal import open_desk
 pytestmark = [pytest.mark.system, needs_model, pytest.mark.timeout(240)]
 
 MAX_OUTPUT_TOKENS = 80
+PLAN_TOKENS = 300
 N_PLANNED = 10  # on each way
 OBJECTIVES = {
     "fruits": ("Which colours have common fruits?", ["Which colour has a lemon?"], {}),
@@ -149,7 +150,7 @@ async def test_every_planning_reply_can_be_read(way):
         embedder=HashEmbedder(),
         gate=Gate(),
         sleep=desk.world.sleep,
-        max_output_tokens=MAX_OUTPUT_TOKENS,
+        max_output_tokens=PLAN_TOKENS,
     )
     try:
         for n in range(N_PLANNED):
