@@ -107,7 +107,7 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
     (tmp_path / "notes").mkdir()
     for file, content in notes.items():
         (tmp_path / "notes" / file).write_text(content, encoding="utf-8")
-    line = ["submit", text, "--max-tasks", "4", "--max-calls", "5"]
+    line = ["submit", text, "--max-tasks", "4", "--max-calls", "4"]
     assert (await babyagi(*line, *(["--files", "notes"] if notes else []), env=env)).code == 0
     for task in tasks:
         assert (await babyagi("tasks", "add", task, env=env)).code == 0
