@@ -91,8 +91,8 @@ Trim = Callable[[Sequence[AgentStep]], Sequence[AgentStep]]
 
 
 OnMalformed = bool | str | Callable[[str], str]
-"""What happens after a reply that cannot be read: True tells the model what was expected, a text or a
-function of what was expected tells it that instead, and False ends the run."""
+"""What happens after a reply that cannot be read: True tells the model what was expected, a text or
+a function of what was expected tells it that instead, and False ends the run."""
 
 
 def keep_last(n: int) -> Trim:
