@@ -115,7 +115,7 @@ def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
     return fd
 
 
-# -- putting a file in place: whole or not at all, beneath a folder, never through a link
+# -- writing a file beneath a folder: all of it or nothing, never through a link
 # --------------------------------------------------------------------------------------------------
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")
@@ -230,7 +230,7 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # --------------------------------------------------------------------------------------------------
 
 MAX_LISTED = 500
-MAX_WALKED = 20_000  # directory entries looked at by one listing
+MAX_WALKED = 20_000  # directory entries that one listing examines
 MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
 MAX_LINE_CHARS = 2000

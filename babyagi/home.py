@@ -25,10 +25,16 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def new_worker_id(name: str) -> str:
+    """Return a new random id for a worker of this name."""
     return f"{name}-{secrets.token_hex(4)}"
 
 
 def make_home(home: Path) -> None:
+    """Create the home folder if it is missing.
+
+    Raises:
+        StoreUnusableError: it cannot be created or written.
+    """
     try:
         private.make_folder(home)
         if not os.access(home, os.W_OK | os.X_OK):
@@ -49,7 +55,7 @@ def home_id(home: Path) -> str:
     if not path.is_file():
         made = path.with_name(f"home_id.{os.getpid()}")
         private.write_file(made, secrets.token_hex(8))
-        with suppress(FileExistsError):  # another process was quicker
+        with suppress(FileExistsError):  # another process was faster
             os.link(made, path)
         made.unlink()
     return path.read_text(encoding="utf-8")
@@ -103,7 +109,7 @@ def is_bearer_dead(home: Path, name: str) -> bool:
         with _lock_path(home, name).open(encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return "" != lock.read() == _boot_id()
-    except OSError:  # held, or not there
+    except OSError:  # the lock is held, or the file does not exist
         return False
 
 
@@ -136,6 +142,7 @@ def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
 
 
 def remembered_concurrency(home: Path, uid: str) -> int | None:
+    """Return the stored number of tasks at once, or None."""
     path = home / "concurrency" / uid
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return int(text) if text.isdecimal() else None
@@ -193,7 +200,7 @@ def remember_abilities(home: Path, address: str, text: str) -> None:
 
 
 def remembered_abilities(home: Path, address: str) -> str:
-    """Return what was stored about the model, or ""."""
+    """Return what `remember_abilities` stored about the model, or ""."""
     try:
         return _abilities_path(home, address).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -205,5 +212,6 @@ def _abilities_path(home: Path, address: str) -> Path:
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:
+    """Return the stored path of the objective's folder, or None."""
     path = home / "folders" / uid
     return Path(path.read_text(encoding="utf-8")) if path.is_file() else None

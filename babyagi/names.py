@@ -16,7 +16,7 @@ from itertools import pairwise
 
 from babyagi.text import LETTERED, OPENING, sentences_of
 
-# -- text
+# -- normalizing text
 # --------------------------------------------------------------------------------------------------
 
 _SKIPPED = frozenset({"a", "an", "the"})
@@ -609,7 +609,7 @@ def _place_last(plain: str) -> str:
     return f"{match.group(2)} {match.group(1)}" if is_plain else plain
 
 
-# The words of a name
+# Splitting a name into words
 
 
 def _words(plain: str) -> list[str]:
@@ -813,7 +813,7 @@ def _is_operand(word: str) -> bool:
     return len(word) == 1 or any(map(str.isdigit, word))
 
 
-# One form for words and phrases anywhere
+# Normalizing words and phrases anywhere in a name
 
 
 def _in_one_form(words: list[str]) -> list[str]:
@@ -946,7 +946,7 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
     return ["of"] if word == "for" and before in _MEANT_FOR else [word]
 
 
-# One form for each verb
+# Normalizing verbs
 
 
 def _as_verb(words: list[str]) -> list[str]:
@@ -1016,7 +1016,7 @@ def _with_one_verb(words: list[str]) -> list[str]:
     return ["convert" if is_conversion else _SAME_VERB.get(words[0], words[0]), *words[1:]]
 
 
-# One form for each way of asking
+# Normalizing ways of asking
 
 
 def _ask(words: list[str]) -> list[str]:
@@ -1408,7 +1408,7 @@ def _pair_sorted(words: list[str]) -> list[str]:
 # -- what a text is about
 # --------------------------------------------------------------------------------------------------
 
-_MAX_TERM_WORDS = 8  # a longer quote is a passage, not a term
+_MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
 _PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
 # Words that are no names although they may be written with a capital: at the beginning of a
 # sentence, before a name, or elsewhere.

@@ -168,7 +168,7 @@ def _hide_named(match: re.Match[str]) -> str:
     return match[0] if is_said else f"{match['name']}{match['sign']}{HIDDEN}"
 
 
-# -- whether a question asks for a secret: a hint, it errs both ways, and nothing depends on it
+# -- whether a question asks for a secret: only a hint, which can be wrong in both directions
 # --------------------------------------------------------------------------------------------------
 
 _LOOKS_LATIN = str.maketrans(
@@ -270,7 +270,7 @@ _BY_CONTEXT = (
 # in lower case these are other words
 _IN_CAPITALS = re.compile(r"\b(?:PIN|TAN|PAT|OTP|CVV|CVC)\b")
 _NO_ADJECTIVE = (
-    # key findings
+    # not before another word, as in `key findings`
     r"(?! (?!(?:here|below|now|in|into|to|for|so|and|or|from|of|please|that|which|you"
     r"|with|again|on|at|is)\b)[a-z])"
 )
@@ -300,6 +300,7 @@ _ASKED_FOR = re.compile(
 
 
 def sounds_secret(question: str) -> bool:
+    """Return whether the question seems to ask for a key, a password or another secret."""
     if _IN_CAPITALS.search(question):
         return True
     folded = _fold(question)

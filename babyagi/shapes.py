@@ -27,7 +27,7 @@ from uuid import UUID
 from babyagi.text import shorten
 
 MAX_SHOWN_CHARS = 100
-MAX_NAMED = 20  # choices and fields that are named in words
+MAX_NAMED = 20  # choices and fields listed in `Shape.words`
 
 Read = Callable[[Any, str, bool], Any]
 Make = Callable[[Any], "Shape"]
@@ -263,7 +263,7 @@ def _union(hint: Any, make: Make) -> Shape | None:
     return Shape(schema={"anyOf": [dict(shape.schema) for shape in shapes]}, words=words, read=read)
 
 
-# -- many values
+# -- collections
 # --------------------------------------------------------------------------------------------------
 
 _ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
@@ -343,7 +343,7 @@ def _mapping(hint: Any, make: Make) -> Shape | None:
     return Shape(schema=schema, words="an object", read=read)
 
 
-# -- what wraps a type
+# -- wrappers of a type
 # --------------------------------------------------------------------------------------------------
 
 
@@ -565,7 +565,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-# -- schemas for endpoints that hold a model to every letter
+# -- schemas for endpoints that guarantee a schema
 # --------------------------------------------------------------------------------------------------
 
 _STRICT = ("type", "description", "enum", "const", "format", "minimum", "maximum", "items", "anyOf")
@@ -612,7 +612,7 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 CHARS_PER_TOKEN = 3  # of JSON, for the tokenizers that need the most tokens
-MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # where a schema sets no bound
+MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # bounds where a schema sets none
 MIN_TEXT_CHARS = 24
 N_FITTINGS = 30
 

@@ -233,6 +233,7 @@ def _render_page(source: Source, tasks: str) -> str:
 
 
 def say_fetched(page: Fetched) -> str:
+    """Return when a page was fetched, and the beginning of its digest."""
     digest = page.digest[:SHOWN_DIGEST_CHARS]
     return f"fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC, sha256 {digest}"
 
@@ -261,7 +262,7 @@ def _address(url: str) -> str:
     return quote(url, safe="%/:=&?~#+!$,;'@()*[]")[: MAX_ADDRESS_CHARS * 3]
 
 
-# -- what the answer names and nobody opened -------------------------------------------------------
+# -- addresses in the answer that no task opened ---------------------------------------------------
 
 
 def find_unopened(sources: Sources, answer: str) -> list[str]:

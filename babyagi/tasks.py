@@ -116,7 +116,7 @@ class Duty(StrEnum):
     PLAN = "plan"  # propose tasks from what was recorded
     CHECK = "check"  # is the objective met?
     REPORT = "report"
-    INDEX = "index"  # feed the result store
+    INDEX = "index"  # feed results to the index
 
 
 ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveSpec.asked`
@@ -179,6 +179,7 @@ class Passage:
 
     @property
     def origins(self) -> tuple[str, ...]:
+        """The origin and the sources."""
         return (self.origin, *self.sources)
 
 
@@ -298,6 +299,7 @@ def write_form(description: str, parameters: Mapping[str, Any] | None) -> str:
 
 
 def digest_form(form: str) -> str:
+    """Return the digest of the text from `write_form`."""
     return hashlib.sha256(form.encode("utf-8", "replace")).hexdigest()[:32]
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 
-# -- classes of characters, as they stand between the brackets of a pattern
+# -- classes of characters, written for the brackets of a pattern
 # --------------------------------------------------------------------------------------------------
 
 CONTROLS = r"\x00-\x08\x0b-\x1f\x7f"  # of ASCII, without tab and newline
@@ -128,6 +128,7 @@ def _is_row(line: str) -> bool:
 
 
 def sentences_of(line: str) -> Iterator[str]:
+    """Yield the sentences of one line, without the blanks around them."""
     start = 0
     for match in _ENDING.finditer(line):
         if _is_end(line, start, match):
@@ -175,8 +176,8 @@ LETTERED = frozenset(
 OPENING = "\"'`([{«‹¿¡「『【"
 
 
-# -- on a screen: `harmless` replaces what could steer a terminal or hide in a line, `exact` spells
-# it out (`<U+200B>`, `<U+0020 x4000>`) so that the text can be read back
+# -- for a screen: `harmless` replaces what could steer a terminal or hide in a line; `exact` spells
+# it out (`<U+200B>`, `<U+0020 x4000>`), so that the text can be restored
 # --------------------------------------------------------------------------------------------------
 
 MAX_MARKS = 4  # combining marks on one character; no script that people write needs more
@@ -321,8 +322,8 @@ def _can_write(character: str, encoding: str) -> bool:
     return True
 
 
-# -- for a model: marks of our fences and what looks like them, tokens with which chat templates
-# part turns, and characters that nobody sees are broken and stay legible
+# -- for a model: our fences and their look-alikes, the turn tokens of chat templates, and invisible
+# characters are broken up but stay legible
 # --------------------------------------------------------------------------------------------------
 
 GAP = "·"  # inserted to break a sequence: `<·|im_start|>`

@@ -336,7 +336,7 @@ def _may_answer(sentence: str, objective_text: str) -> bool:
         values += _names(sentence, objective_text)
     if is_foreign and not values and not _is_short(sentence):
         return False
-    question = objective_text.partition(" ")[2]  # without what is to be done about it
+    question = objective_text.partition(" ")[2]  # without its first word, the verb
     wanted = _stems(question)
     asked = wanted - _stems_of_work(question)
     repeats = len(asked) >= MIN_REPEATED and asked <= _stems(sentence)

@@ -39,7 +39,7 @@ MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of it before the reply b
 MAX_REPLY_TASKS = 30  # in a schema, whatever the limit: a small model fills every place
 MAX_LISTED_TOKENS = 800  # for names that share rare words with what is planned from
 LISTED_TOKENS = 400  # up to here the newest other tasks are listed as well
-CODED_LISTED_TOKENS = 60  # the same where names have numbers or codes
+CODED_LISTED_TOKENS = 60  # the same where names have digits
 COMMON_SHARE = 0.1  # a word in a larger share of the names says little
 
 LACK_WORDS = frozenset(  # words of a lack that do not name what is lacking
@@ -66,6 +66,7 @@ class Finished:
 
     @property
     def text(self) -> str:
+        """What the task found, with what it lacks."""
         if self.result is not None:
             return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
         return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
@@ -294,6 +295,7 @@ def first_code(text: str) -> str:
 
 
 def find_codes(text: str) -> set[str]:
+    """Return the marks of the text that contain both a digit and a letter."""
     return {
         mark
         for mark in find_marks(text)

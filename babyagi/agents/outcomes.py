@@ -114,6 +114,7 @@ def _is_tool_call(text: str) -> bool:
 
 
 def read_json(text: str) -> Any:
+    """Return the JSON value that the text is, or None."""
     if not _JSON_START.match(text):
         return None
     try:
@@ -371,6 +372,8 @@ MAX_SENTENCE_CHARS = 400  # bounds the cost of a pattern
 
 
 class OutcomeKind(StrEnum):
+    """What a reply is. `doubtful`: no rule is sure, and a model must judge."""
+
     ANSWERED = "answered"
     PARTIAL = "partial"
     LACKING = "lacking"
@@ -461,7 +464,7 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     return Outcome(kind=OutcomeKind.LACKING, text=body, lack=lack)
 
 
-# -- the LACKING line
+# -- the `LACKING:` line
 # --------------------------------------------------------------------------------------------------
 
 _EDGE = r"[ \t>*_~`\"'“”„«»‘’#•·–—-]{0,12}(?:\[[ x]?\])?[ \t]{0,4}"

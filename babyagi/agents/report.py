@@ -207,7 +207,7 @@ def render_report(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-# -- before the answer: whether it is one
+# -- before the answer: whether it is complete
 # --------------------------------------------------------------------------------------------------
 
 
@@ -238,7 +238,7 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what if n == 1 else what + 's'}"
 
 
-# -- the answer: the model's, or the results
+# -- the answer: from the model, or the results themselves
 # --------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +281,7 @@ def _render_result(result: Result, max_chars: int) -> str:
     return f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{quoted}"
 
 
-# -- after it: what is missing
+# -- after the answer: what is missing
 # --------------------------------------------------------------------------------------------------
 
 

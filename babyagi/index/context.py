@@ -256,8 +256,8 @@ class _Pool:
         self._shares: dict[tuple[int, int], _Share] = {}
 
     def score(self, result: Result) -> float:
-        """Return how well the result fits, from 0 to 1. Results that no search ranked are scored at
-        the first call."""
+        """Return how well the result fits, from 0 to 1. Results without a score from the search are
+        scored together when one of them is asked for."""
         if _key(result) not in self._score_by_key and not self._are_all_scored:
             self._are_all_scored = True
             scores = Words(self._asked_text).score([text_of(result) for result in self._results])
@@ -561,7 +561,7 @@ def _extract(result: Result, *, is_decisive: bool) -> str:
     )
 
 
-# -- a budget and no fact twice
+# -- fitting a budget, without repeated facts
 # -------------------------------------------------------------------------------------------------
 
 

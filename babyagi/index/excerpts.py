@@ -19,7 +19,7 @@ MAX_HEAD_BYTES = 120  # of a heading that is kept with a passage
 NEXT_SHARE = 0.5
 BEFORE_SHARE = 0.3  # the share that the previous passage gets
 FIGURE_BONUS = 0.1  # for a passage with a digit: most values contain one
-N_EXTRACTED = 2  # sentences that stand for a whole result
+N_EXTRACTED = 2  # sentences that represent a whole result
 GAP = "…"
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|[^.!?]{1,80}:$")
 _RULE = re.compile(r"[\s|:+=-]+")

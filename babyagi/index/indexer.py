@@ -85,6 +85,7 @@ class Availability:
             )
 
     async def note_success(self) -> None:
+        """Report that results reach the index again, if trouble was reported before."""
         if self.is_troubled:
             self.is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
             if self._tell is not None:
@@ -206,6 +207,7 @@ class CheckReport:
 
     @property
     def is_damaged(self) -> bool:
+        """Whether so many probes were missed that the index must be rebuilt."""
         return (
             len(self.probe_misses) > max(1, MAX_MISS_SHARE * self.n_probes)
             or len(self.probe_misses) == self.n_probes > 0
@@ -344,7 +346,7 @@ class Indexer:
             await self._source.vectors(self._objective_id, space=self._space, task_ids=[task_id])
         ).get(task_id)
         if vector is None:
-            return True  # nothing to compare with
+            return True  # no stored vector to look up
         hits = await self._index.query(self._collection, vector, k=5)
         return any(hit.id == item_id(self._uid, task_id) or hit.score >= SAME for hit in hits)
 
@@ -471,6 +473,7 @@ def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
 
 
 def collection_of(objective: Objective) -> str:
+    """Return the name of the objective's collection."""
     return collection_name(
         objective.spec.results_store_name, objective.uid, objective.spec.embedding_space
     )

@@ -334,7 +334,7 @@ class ResultSearch:
             ]
             await index.upsert(self._collection, items)
 
-    # -- the order
+    # -- ranking
     # ----------------------------------------------------------------------------------------------
 
     async def _rank(
@@ -501,6 +501,7 @@ class NearDuplicates:
         self._vector_by_text: dict[str, tuple[float, ...]] = {}
 
     def are_near_equal(self, one: str, other: str) -> bool:
+        """Return whether two texts say the same in nearly the same words."""
         (one_marks, one_words), (other_marks, other_words) = self._signs(one), self._signs(other)
         if one_marks != other_marks or 2 * len(one_words & other_words) < max(
             len(one_words), len(other_words)

@@ -136,6 +136,7 @@ class Subjects:
 
     def weigh(self, words: Iterable[str]) -> float:
         # in a fixed order, because a sum of floats depends on it
+        """Return the sum of the words' weights."""
         return sum(self._weight_by_word.get(word, self._unknown_weight) for word in sorted(words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:

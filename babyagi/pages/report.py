@@ -78,7 +78,7 @@ def _digest(style: str) -> str:
     return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
-# -- what it took
+# -- totals
 # --------------------------------------------------------------------------------------------------
 
 
@@ -103,7 +103,7 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
         yield fill("<div><dt>$name</dt><dd>$value</dd></div>", name=name, value=value)
 
 
-# -- the files that results came with
+# -- files of the results
 # --------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +180,7 @@ def _render_table(text: str, delimiter: str) -> Html:
     )
 
 
-# -- what came of what
+# -- the tree of tasks
 # --------------------------------------------------------------------------------------------------
 
 
@@ -308,7 +308,7 @@ def _render_left_out(n: int, objective: Objective) -> Html:
     )
 
 
-# -- when
+# -- the timeline
 # --------------------------------------------------------------------------------------------------
 
 

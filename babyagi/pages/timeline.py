@@ -69,7 +69,7 @@ class Bar:
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
 
 
-# -- what was done when
+# -- bars from events
 # --------------------------------------------------------------------------------------------------
 
 
@@ -149,7 +149,7 @@ def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
     )
 
 
-# -- where it is drawn
+# -- placing bars
 # --------------------------------------------------------------------------------------------------
 
 
@@ -167,6 +167,7 @@ class Scale:
     length_s: float
 
     def place(self, at: datetime) -> float:
+        """Return the x coordinate of a time."""
         seconds = (at - self.start).total_seconds()
         drawn = seconds
         for begins_s, pause_s, drawn_s in self.cuts:
@@ -228,7 +229,7 @@ def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
     return lanes
 
 
-# -- how it is drawn
+# -- drawing
 # --------------------------------------------------------------------------------------------------
 
 

@@ -61,6 +61,7 @@ class Caller:
         self._max_parallel = max(1, max_parallel)
 
     def find(self, name: str) -> Tool | None:
+        """Return the tool of this name, or None."""
         return self._tool_by_name.get(name)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[NumberedCall]]:

@@ -264,7 +264,7 @@ class Executor:
             steps, output = await self._generate(messages, steps, clock)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
-    # -- by hand
+    # -- step by step
     # ----------------------------------------------------------------------------------------------
 
     async def step(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> AgentStep:

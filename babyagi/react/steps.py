@@ -85,7 +85,7 @@ class AtLimit(StrEnum):
     GENERATE = "generate"  # the model is asked once more, without tools
 
 
-MAX_STOP_WORDS = 2  # an endpoint takes four, and the text protocol has two
+MAX_STOP_WORDS = 2  # endpoints accept four, and the text protocol uses two
 
 Trim = Callable[[Sequence[AgentStep]], Sequence[AgentStep]]
 

@@ -687,7 +687,7 @@ def parse_creation(
     )
 
 
-# -- the plan as it is written
+# -- the plan as the reply writes it
 # --------------------------------------------------------------------------------------------------
 
 
@@ -969,7 +969,7 @@ def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
     return [{"task": number} for number in numbers if to_id(number) is not None]
 
 
-# -- words
+# -- replies without JSON
 # --------------------------------------------------------------------------------------------------
 
 
@@ -1271,7 +1271,7 @@ def _to_unanswered(
     return tuple(found.values())
 
 
-# -- a result and the plan behind it
+# -- a result followed by its plan
 # --------------------------------------------------------------------------------------------
 
 _COMBINED_KEYS = frozenset({"lacks", "tasks", "objectivemet"})

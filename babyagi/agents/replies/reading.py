@@ -220,7 +220,7 @@ MAX_DEPTH = 64
 # After so many failures the strict parser is not used any more: for each failure it counts the
 # lines of the text.
 MAX_REFUSED = 64
-MAX_QUOTE_REPAIRS = 8  # each may read the rest of the text
+MAX_QUOTE_REPAIRS = 8  # each attempt may read the rest of the text
 LINE_LOOK_CHARS = 200  # of the line before and after a value, to see whether it stands alone
 
 _START = re.compile(

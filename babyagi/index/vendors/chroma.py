@@ -278,7 +278,7 @@ class _Chroma:
         )
         return self._collections[name]
 
-    # -- opening, and what may crash
+    # -- opening, and guarding against crashes
     # ---------------------------------------------------------------------------------------
 
     @contextmanager

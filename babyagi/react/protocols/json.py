@@ -59,6 +59,7 @@ _MADE_UP = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
+    """Return the request: each earlier step is a reply followed by its fenced observations."""
     messages = instruct(conversation.messages, _instruction(conversation.tools))
     for step, act in acts(conversation.steps):
         messages.append(
@@ -104,6 +105,11 @@ def _log(act: Act) -> str:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
+    """Return the decision of a reply. An answer that was cut off counts as far as it goes.
+
+    Raises:
+        MalformedReplyError: the reply is not one JSON object with a tool.
+    """
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
     text = completion.text.strip()

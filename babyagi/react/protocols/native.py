@@ -34,6 +34,7 @@ _AROUND = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
+    """Return the request, with tool calls and observations in their own messages."""
     messages = list(conversation.messages)
     for step, act in acts(conversation.steps):
         messages.append(
