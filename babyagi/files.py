@@ -1,5 +1,5 @@
-"""A folder that tools may read, and write where the person allows it; nothing of it leads
-outside."""
+"""Gives tools access to one folder: they may read it, and write where the person allows it. No path
+leads outside."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from pathlib import Path, PurePosixPath
 from babyagi.errors import ToolError
 from babyagi.text import shorten
 
-_SYS_OPENAT2 = 437  # the same on every architecture that got the call when it was new (Linux 5.6)
+_SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
 _ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "ppc64le", "s390x")
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_NO_SYMLINKS = 0x04
@@ -42,15 +42,15 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """Return a descriptor of what these components lead to below the folder.
+    """Open what these path components name below the folder, and return its descriptor.
 
     Args:
-        parts: names without `/`, neither empty nor `.` nor `..`. None of them means the folder
-            itself.
-        flags: as for `os.open`. mode: the permissions of a file that is made.
+        parts: names without `/`, not empty, not `.`, not `..`. No parts: the folder itself.
+        flags: as for `os.open`.
+        mode: the permissions of a file that is created.
 
     Raises:
-        OSError: as `os.open`; a link on the way, or at its end, is ELOOP or ENOTDIR.
+        OSError: as `os.open`; ELOOP or ENOTDIR for a symbolic link anywhere on the path.
     """
     if any(part in ("", ".", "..") or "/" in part for part in parts):
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
@@ -61,7 +61,7 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
 
 
 def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """As `open_beneath`, with ordinary calls only."""
+    """Do the same as `open_beneath` with ordinary system calls only."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     if not parts:
         return os.open(".", flags, dir_fd=folder_fd)
@@ -78,7 +78,7 @@ def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: in
 
 @cache
 def has_openat2() -> bool:
-    """Whether this kernel has the call, and nothing (a container's filter) forbids it."""
+    """Return whether the kernel has `openat2` and no filter, such as a container's, forbids it."""
     if not sys.platform.startswith("linux") or platform.machine() not in _ARCHITECTURES:
         return False
     root = os.open("/", FOLDER_FLAGS)
@@ -115,7 +115,7 @@ def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
     return fd
 
 
-# -- putting a file in place: whole or not at all, beneath a folder, never through a link
+# -- writing a file beneath a folder: all of it or nothing, never through a link
 # --------------------------------------------------------------------------------------------------
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")
@@ -125,10 +125,12 @@ FOLDER_MODE = 0o755
 
 
 def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) -> None:
-    """Write the file that these components name, through a temporary one beside it.
+    """Write the file that these components name: all of it or nothing, through a temporary file
+    beside it.
 
     Raises:
-        FileExistsError: it is there, and `replace` is False. Other OSErrors: nothing was written.
+        FileExistsError: the file exists and `replace` is False.
+        OSError: nothing was written.
     """
     *folders, name = parts
     folder_fd = _make_folders(root_fd, folders)
@@ -139,7 +141,7 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
         try:
             if replace:
                 os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-            else:  # a link to the file fails where a file is, whoever put it there meanwhile
+            else:  # linking fails if a file exists, also one that was just created
                 os.link(
                     temporary,
                     name,
@@ -157,13 +159,13 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
 
 
 def is_temporary(name: str) -> bool:
-    """Whether `put_file` gives such a name to what it is about to put in place; for a moment, or
-    after a kill, the file has both."""
+    """Return whether the name is one that `put_file` gives to a temporary file. For a moment, or
+    after a kill, a file has both its name and this one."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def _make_folders(root_fd: int, folders: Sequence[str]) -> int:
-    """A descriptor of the innermost folder; those that are missing are made."""
+    """Create the missing folders, and return a descriptor of the innermost one."""
     for depth in range(len(folders) + 1):
         try:
             fd = open_beneath(root_fd, folders[:depth], FOLDER_FLAGS)
@@ -202,7 +204,7 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
     try:
         fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
     except FileExistsError:
-        # of a writer that was killed; its name says that it was to hold the same
+        # left by a writer that was killed; the name is a hash of the same content
         os.unlink(name, dir_fd=folder_fd)
         fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
     try:
@@ -217,26 +219,25 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The one door to the objective's folder: what is in it, what its text files say, writing one; and
-# nothing outside it.
+# The only access to the objective's folder: list its files, read its text files, write one.
 #
-# A path is checked, and then opened beneath the root without following links, so
-# that nothing that changes in between can lead outside. What `list` does not show (hidden files,
-# caches) is neither read nor written, and a file of which another name may stand outside (a hard
-# link) is not read. `..` and absolute paths are read as they are meant where they stay inside.
+# A path is checked and then opened beneath the root without following links, so that no change in
+# between can lead outside. What `list` does not show (hidden files, caches) is neither read nor
+# written. A file with a hard link that may be outside is not read. `..` and absolute paths are
+# accepted where they stay inside.
 #
 # Does not cover: formats other than plain text; what other workers of the same objective write.
 # --------------------------------------------------------------------------------------------------
 
 MAX_LISTED = 500
-MAX_WALKED = 20_000  # directory entries looked at by one listing
+MAX_WALKED = 20_000  # directory entries that one listing examines
 MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
 MAX_LINE_CHARS = 2000
 MAX_HITS = 60
 MAX_HIT_CHARS = 300
 MAX_SEARCHED_BYTES = 50_000_000  # read by one search
-MAX_WRITTEN_FILES = 1000  # through one `Folder`, which an objective has one of in each worker
+MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
 MAX_WRITTEN_BYTES = 50_000_000
 MAX_UNREADABLE_RATIO = 0.1
 MAX_PATH_CHARS = 1000
@@ -256,8 +257,8 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Regular files in natural order. `n_files` counts also those that did not fit; `is_cut`: the
-    folder is too large to count."""
+    """Regular files in natural order. `n_files` also counts those that did not fit. `is_cut`: the
+    folder has more entries than are counted."""
 
     files: tuple[ListedFile, ...]
     n_files: int
@@ -268,8 +269,8 @@ class Listing:
 class FileText:
     """Lines `first_line` to `last_line` (from 1, both included) of a file of `n_lines`.
 
-    `is_cut`: the file goes on behind the `MAX_FILE_BYTES` that are read, and `n_lines` counts only
-    these.
+    `is_cut`: the file is longer than the `MAX_FILE_BYTES` that are read, and `n_lines` counts only
+    the lines in them.
     """
 
     path: str
@@ -282,7 +283,7 @@ class FileText:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundLine:
-    """A line that holds what was searched for."""
+    """A line that contains the searched words."""
 
     path: str
     line: int
@@ -299,10 +300,10 @@ class FoundLines:
 
 
 class Folder:
-    """Access below `root`. Calls block; paths out are relative, with `/`.
+    """Access to the files below `root`. Calls block. Returned paths are relative, with `/`.
 
     Every failure is a `ToolError` of one line that names no path outside the folder. At most
-    `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` are written through it.
+    `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` bytes can be written.
     """
 
     def __init__(self, root: Path) -> None:
@@ -311,8 +312,11 @@ class Folder:
         self._quota = threading.Lock()
 
     def list(self, pattern: str = "", limit: int = MAX_LISTED) -> Listing:
-        """Return the files whose path matches: a glob (`*.md`, `docs/*`), or a part of the path;
-        empty means all."""
+        """Return the files whose path matches the pattern.
+
+        Args:
+            pattern: a glob (`*.md`, `docs/*`) or a part of the path; empty for all files.
+        """
         wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
         found, is_cut = self._walk(_folder_of(wanted))
         paths = (
@@ -331,9 +335,10 @@ class Folder:
     def read(
         self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000
     ) -> FileText:
-        """Return lines of a text file, as many as fit and at least one.
+        """Return lines of a text file: at least one, at most `max_lines`, in at most `max_chars`
+        characters.
 
-        Line ends become `\\n`; a line over `MAX_LINE_CHARS` is cut and says so; bytes that are no
+        Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. Bytes that are not
         UTF-8 become U+FFFD.
         """
         parts = self._resolve(path)
@@ -365,10 +370,10 @@ class Folder:
         )
 
     def read_bytes(self, path: str) -> bytes:
-        """Return a file as it is.
+        """Return the bytes of a file.
 
         Raises:
-            ToolError: also where it has more than `MAX_FILE_BYTES`.
+            ToolError: also for a file of more than `MAX_FILE_BYTES`.
         """
         data = self._read_bytes(self._resolve(path), self._count_names)
         if len(data) > MAX_FILE_BYTES:
@@ -376,7 +381,7 @@ class Folder:
         return data
 
     def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> FoundLines:
-        """Return the lines that hold these words, in upper or lower case, in the text files whose
+        """Return the lines that contain these words, whatever their case, in the text files whose
         path matches."""
         wanted, listing = words.strip().casefold(), self.list(pattern)
         if not wanted:
@@ -405,14 +410,14 @@ class Folder:
         try:
             data = self._read_bytes(tuple(path.split("/")), count_names)
             return enumerate(_split_lines(_decode(path, data[:MAX_FILE_BYTES]), is_cut=False), 1)
-        except ToolError:  # no text, not to be read, or gone meanwhile
+        except ToolError:  # not a text file, not allowed, or deleted meanwhile
             return enumerate(())
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
-        """Write a text file whole, or not at all, making the folders on its way. Returns its size
-        in bytes.
+        """Write a text file, all of it or nothing, and create missing folders. Return its size in
+        bytes.
 
-        A link is never followed or replaced; a file that is there only with `replace`.
+        A link is never followed or replaced. An existing file is replaced only with `replace`.
         """
         data = text.encode("utf-8", "replace")
         if len(data) > MAX_FILE_BYTES:
@@ -432,8 +437,8 @@ class Folder:
         return len(data)
 
     def look(self, path: str) -> bytes | None:
-        """Return what `write` would replace, or its first `MAX_FILE_BYTES` and one more; None where
-        there is nothing."""
+        """Return the first `MAX_FILE_BYTES + 1` bytes of what `write` would replace, or None if
+        there is no file."""
         parts = self._check(path)
         try:
             with self._open_folder(()) as root_fd:
@@ -446,7 +451,7 @@ class Folder:
 
     @contextmanager
     def _within_quota(self, n_bytes: int) -> Iterator[None]:
-        """Count a file that is written, unless it fails."""
+        """Count a file against the quota, and take it back if writing fails."""
         with self._quota:
             if self._n_written >= MAX_WRITTEN_FILES:
                 raise ToolError(
@@ -474,8 +479,8 @@ class Folder:
             raise
 
     def _below(self, path: str) -> tuple[str, ...]:
-        """The components, relative to the root, of a path as a model wrote it; `..` may be among
-        them, and never leads above the root."""
+        """Return the components, relative to the root, of a path that a model wrote. `..` may be
+        among them but never leads above the root."""
         if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
             raise ToolError(f"{_show(path)} is not a path of a file in this folder")
         parts = PurePosixPath(self._relative(path)).parts
@@ -488,8 +493,8 @@ class Folder:
         return parts
 
     def _relative(self, path: str) -> str:
-        """An absolute path that names the root, or something below it, as a path relative to the
-        root; others as they are."""
+        """Return an absolute path below the root as a relative path, and any other path
+        unchanged."""
         for root in (os.path.abspath(self._root), os.path.realpath(self._root)):  # noqa: PTH100 - both as they are written
             if path == root or path.startswith(f"{root}/"):
                 return path[len(root) :].lstrip("/") or "."
@@ -500,8 +505,8 @@ class Folder:
         return posixpath.normpath(relative) if ".." in relative.split("/") else relative
 
     def _check(self, path: str) -> tuple[str, ...]:
-        """The components of a path that is to be written, none of them hidden; `..` is taken back,
-        and no link stands before it."""
+        """Return the components of a path to be written, with `..` resolved. No component may be
+        hidden, and no `..` may follow a link."""
         parts: list[str] = []
         for part in self._below(path):
             if part != "..":
@@ -518,7 +523,8 @@ class Folder:
         return tuple(parts)
 
     def _resolve(self, path: str) -> tuple[str, ...]:
-        """The components below the root of a path as a model wrote it, links resolved."""
+        """Return the components below the root of a path that a model wrote, with links
+        resolved."""
         below = self._below(path)
         root = os.path.realpath(self._root)
         try:
@@ -535,8 +541,8 @@ class Folder:
     def _read_bytes(
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
     ) -> bytes:
-        """At most `MAX_FILE_BYTES` and one byte of a regular file, all of whose names `count_names`
-        finds."""
+        """Return at most `MAX_FILE_BYTES + 1` bytes of a regular file. A file with hard links is
+        read only if `count_names` finds all its names inside the folder."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows what it holds")
@@ -571,8 +577,8 @@ class Folder:
 
     @contextmanager
     def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:
-        """A descriptor of the folder with these components below the root, reached without
-        following a link."""
+        """Open the folder with these components below the root without following a link; yield its
+        descriptor."""
         root_fd = os.open(os.path.realpath(self._root), FOLDER_FLAGS)
         try:
             fd = open_beneath(root_fd, parts, FOLDER_FLAGS)
@@ -584,14 +590,14 @@ class Folder:
             os.close(fd)
 
     def _count_names(self) -> Mapping[str, int]:
-        """How many names in the folder each file has that has several."""
+        """Count the names in the folder of each file that has more than one."""
         return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
 
     def _walk(
         self, start: tuple[str, ...] = ()
     ) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
-        """Every file below `start` that may be shown, and those that are about to be; and whether
-        the walk had to stop early."""
+        """Return every regular file below `start` that may be shown or is temporary, and whether
+        the walk stopped early."""
         found: list[tuple[str, os.stat_result]] = []
         waiting = [start if self._root.joinpath(*start).is_dir() else ()]
         n_walked = 0
@@ -610,8 +616,8 @@ class Folder:
     def _scan(
         self, parts: tuple[str, ...], max_entries: int
     ) -> Iterator[tuple[str, os.stat_result | None]]:
-        """Each entry of a folder; with its status where it is a file or a folder that is looked
-        at."""
+        """Yield each entry of a folder, with its status if it is a file or folder that may be
+        looked at."""
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):
@@ -646,8 +652,8 @@ def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _folder_of(pattern: str) -> tuple[str, ...]:
-    """The folder that holds all that a glob can match, as far as it is named; none for a part of a
-    path."""
+    """Return the innermost folder that a glob names literally; () for a pattern without
+    wildcards."""
     folders = pattern.split("/")[:-1] if any(char in pattern for char in "*?[") else []
     named = tuple(takewhile(lambda name: not any(char in name for char in "*?["), folders))
     return named if all(map(_is_shown, named)) and "" not in named and ".." not in named else ()
@@ -666,7 +672,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _natural(path: str) -> list[tuple[list[str | int], str]]:
-    """A key that sorts folder by folder, and `part2` before `part10`."""
+    """Return a key that sorts folder by folder, and `part2` before `part10`."""
     return [
         (
             [
@@ -692,7 +698,8 @@ def _decode(name: str, data: bytes) -> str:
 
 
 def _split_lines(text: str, *, is_cut: bool) -> list[str]:
-    """The lines, as editors count them; of a text that was cut off only the complete ones."""
+    """Return the lines as editors count them, without an incomplete last line where the text was
+    cut."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     if lines[-1] == "" or (is_cut and len(lines) > 1):
         lines.pop()

@@ -1,4 +1,4 @@
-"""The home folder: what tells it from others, and the names that workers have in it."""
+"""The home folder: its id, the names of its workers, and what is remembered in it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,23 @@ from babyagi.errors import SettingsError, StoreUnusableError
 MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
 TOUCHED = "touched"
-SCRATCH = "scratch"  # files of tasks' programs, by the uid of the objective and the task
-PAGES = "pages"  # of the web that were fetched, by the uid of the objective
-MEMORIES = "memories"  # of agents, by name; that of an objective's agent by its uid
+SCRATCH = "scratch"  # files of the programs of tasks, by objective uid and task
+PAGES = "pages"  # fetched web pages, by objective uid
+MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def new_worker_id(name: str) -> str:
+    """Return a new random id for a worker of this name."""
     return f"{name}-{secrets.token_hex(4)}"
 
 
 def make_home(home: Path) -> None:
+    """Create the home folder if it is missing.
+
+    Raises:
+        StoreUnusableError: it cannot be created or written.
+    """
     try:
         private.make_folder(home)
         if not os.access(home, os.W_OK | os.X_OK):
@@ -43,13 +49,13 @@ def make_home(home: Path) -> None:
 
 
 def home_id(home: Path) -> str:
-    """What tells this home from all others, made at its first use: two machines may call a worker
-    by the same name."""
+    """Return the random id of this home, and create it at the first use. It tells homes on two
+    machines apart where workers have the same name."""
     path = home / "home_id"
     if not path.is_file():
         made = path.with_name(f"home_id.{os.getpid()}")
         private.write_file(made, secrets.token_hex(8))
-        with suppress(FileExistsError):  # another process was quicker
+        with suppress(FileExistsError):  # another process was faster
             os.link(made, path)
         made.unlink()
     return path.read_text(encoding="utf-8")
@@ -57,14 +63,18 @@ def home_id(home: Path) -> str:
 
 @contextmanager
 def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
-    """Hold the lock of a worker's name in this home while we live: the first free one of `name`,
-    `name-2`, …
+    """Hold the lock of a worker name in this home until the block ends, and yield the name: the
+    first free one of `name`, `name-2`, …
 
-    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for
-    leases.
+    Whoever holds the lock knows that the previous worker of this name is dead, and need not wait
+    for its lease to end.
 
     Args:
-        taken: names that workers of other homes have, which share the task store.
+        wanted: the name; empty for the host name.
+        taken: names of workers in other homes that share the task store.
+
+    Raises:
+        SettingsError: `MAX_WORKERS_PER_NAME` workers have this name already.
     """
     base = wanted or socket.gethostname()
     private.make_folder(home / "locks")
@@ -89,14 +99,17 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:
-    """Whether the last bearer of this name in this home is dead for sure: it ran under this very
-    kernel, which frees the lock of the name with the process. Where another kernel shares the
-    folder, its locks may not be seen here, so nothing is known."""
+    """Return whether the last worker of this name in this home is surely dead.
+
+    It is if it ran under this same start of the kernel, which releases the lock when the process
+    ends, and the lock is free. Locks of another machine that shares the folder may be invisible
+    here, so then the answer is False.
+    """
     try:
         with _lock_path(home, name).open(encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return "" != lock.read() == _boot_id()
-    except OSError:  # held, or not there
+    except OSError:  # the lock is held, or the file does not exist
         return False
 
 
@@ -105,7 +118,7 @@ def _lock_path(home: Path, name: str) -> Path:
 
 
 def _boot_id() -> str:
-    """What tells this start of this kernel from all others; empty where that cannot be known."""
+    """Return an id of this start of the kernel, or "" where it is unknown."""
     try:
         return BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
@@ -113,30 +126,31 @@ def _boot_id() -> str:
 
 
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
-    """Keep the path of an objective's folder in this home, so that `resume` finds it. It is this
-    worker's, so it is not in the store."""
+    """Store the path of an objective's folder in this home, so that `resume` finds it. The folder
+    belongs to this worker, so it is not in the task store."""
     path = home / "folders" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(folder.resolve()))
 
 
 def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
-    """Keep how many tasks of an objective a person wants at once in this home; as the folder, it is
-    not in the store."""
+    """Store how many tasks of an objective a person wants at once in this home. As with the folder,
+    it is not in the task store."""
     path = home / "concurrency" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(concurrency))
 
 
 def remembered_concurrency(home: Path, uid: str) -> int | None:
+    """Return the stored number of tasks at once, or None."""
     path = home / "concurrency" / uid
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return int(text) if text.isdecimal() else None
 
 
 def remember_touch(home: Path, uid: str, objective_id: int) -> None:
-    """Keep that a person has just had to do with this objective: it is the latest one here,
-    whatever others do in a task store that is shared."""
+    """Store that a person has just worked with this objective. It becomes the latest one in this
+    home, whatever others do in a shared task store."""
     known, entry = touched(home), (uid, objective_id)
     if known[-1:] != [entry]:
         kept = [*(one for one in known if one != entry), entry][-MAX_TOUCHED:]
@@ -150,7 +164,8 @@ def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
 
 
 def touched(home: Path) -> list[tuple[str, int]]:
-    """The objectives that a person had to do with here, by uid and number, the latest last."""
+    """Return the objectives that a person worked with in this home as (uid, number), the latest
+    last."""
     try:
         lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -160,12 +175,12 @@ def touched(home: Path) -> list[tuple[str, int]]:
 
 
 def memory_of(uid: str) -> str:
-    """The name of the memory that an objective's agent has in this home."""
+    """Return the name of the memory of an objective's agent in this home."""
     return f"objective-{uid}"
 
 
 def forget(home: Path, uid: str) -> None:
-    """Forget an objective that was deleted."""
+    """Remove what this home keeps about a deleted objective."""
     for kind in ("folders", "concurrency"):
         (home / kind / uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
@@ -178,14 +193,14 @@ def forget(home: Path, uid: str) -> None:
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
-    """Keep what was found out about a model; `address` names its server and the model."""
+    """Store what was found out about a model. `address` names its server and the model."""
     path = _abilities_path(home, address)
     private.make_folder(path.parent)
     private.write_file(path, text)
 
 
 def remembered_abilities(home: Path, address: str) -> str:
-    """What was kept, empty where nothing was."""
+    """Return what `remember_abilities` stored about the model, or ""."""
     try:
         return _abilities_path(home, address).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -197,5 +212,6 @@ def _abilities_path(home: Path, address: str) -> Path:
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:
+    """Return the stored path of the objective's folder, or None."""
     path = home / "folders" / uid
     return Path(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -1,9 +1,10 @@
-"""What the name of a task asks for, and whether two names ask for the same.
+"""Decides what a task's name asks for, and whether two names ask for the same.
 
-`name_key` folds a name; `name_sense` gives what two names share when they surely ask the same;
-`find_marks` gives the codes, numbers, names and quoted terms that identify what a text is about.
-Covers English best. Words of other languages are compared as they are, folded. It knows synonyms of
-the verb a task begins with, and of hardly any other word."""
+`name_key` folds a name. `name_sense` returns a key that two names share when they surely ask the
+same. `find_marks` returns the codes, numbers, names and quoted terms that identify the subject of a
+text. English is covered best: synonyms are known for the verb at the beginning of a task, and for
+hardly any other word. Words of other languages are folded and compared as they are.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from itertools import pairwise
 
 from babyagi.text import LETTERED, OPENING, sentences_of
 
-# -- text
+# -- normalizing text
 # --------------------------------------------------------------------------------------------------
 
 _SKIPPED = frozenset({"a", "an", "the"})
@@ -26,12 +27,14 @@ _BULLETS = "–—•…"
 
 
 def name_key(name: str) -> str:
-    """What two names share when they are the same to a reader; never empty for a name that is not
-    blank.
+    """Return a key that two names share when a reader takes them for the same name.
 
-    Case, articles, white space and the punctuation round a word do not count. Words with a slash
-    (paths, addresses) keep their case, words with a digit keep every sign that could belong to the
+    Case, articles, white space and the punctuation around a word do not count. Words with a slash
+    (paths, addresses) keep their case. Words with a digit keep every sign that could belong to the
     number.
+
+    Returns:
+        A key that is not empty unless the name is blank.
     """
     words = name.split()
     kept = [
@@ -45,8 +48,11 @@ def name_key(name: str) -> str:
 
 
 def _is_article(word: str, at: int, n_words: int) -> bool:
-    """A capital one counts only where a sentence begins, and none at the end: `Plan A` is not
-    `Plan`."""
+    """Return whether the word is an article that can be dropped.
+
+    A capitalized article counts only at the beginning, and the last word never counts: `Plan A` is
+    not `Plan`.
+    """
     return at < n_words - 1 and (word in _SKIPPED or (at == 0 and word.lower() in _SKIPPED))
 
 
@@ -100,8 +106,8 @@ _MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
 
 
 def _plain(text: str) -> str:
-    """One way of writing each sign: NFKC, straight quotes, one hyphen, plain digits; a raised digit
-    stays apart from a plain one."""
+    """Return the text with one way of writing each sign: NFKC, straight quotes, one kind of hyphen,
+    ASCII digits. A superscript digit stays different from an ordinary one."""
     if text.isascii():
         return text
     raised = _RAISED.sub(
@@ -115,7 +121,7 @@ def _plain(text: str) -> str:
 
 
 def _fold(word: str) -> str:
-    """Case folded, but `ß` stays apart from `ss`: Maße are no masses."""
+    """Return the word case-folded, but keep `ß` different from `ss`: `Maße` is not `Masse`."""
     return (
         word.casefold()
         if "ß" not in word
@@ -124,7 +130,8 @@ def _fold(word: str) -> str:
 
 
 def _bare(chunk: str) -> str:
-    """The chunk without the punctuation round it; a bracket that closes one within stays."""
+    """Return the chunk without the punctuation around it. A closing bracket stays when its opening
+    bracket is inside the chunk."""
     bare = chunk.lstrip(OPENING)
     closing = "\"'`.,;:!?»" if "(" in bare or "[" in bare or "{" in bare else _CLOSING
     stripped = bare.rstrip(closing)
@@ -136,15 +143,14 @@ def _bare(chunk: str) -> str:
 
 
 def _number(word: str) -> str:
-    """The number without signs of grouping; empty when the word is no number."""
+    """Return the number without its grouping signs, or "" when the word is not a number."""
     if _GROUPED.fullmatch(word):
         return word.replace(",", "").replace("'", "")
     return word if _NUMBER.fullmatch(word) else ""
 
 
 def _measure(word: str) -> list[str]:
-    """A number with its sign of money or its unit, each apart; empty when the word is something
-    else."""
+    """Split a number from its currency sign or unit; return [] when the word is not a number."""
     match = _MEASURED.fullmatch(word)
     number = match and _number(match.group(2))
     return (
@@ -157,15 +163,15 @@ def _measure(word: str) -> list[str]:
 # -- what a name asks for
 # --------------------------------------------------------------------------------------------------
 
-_MAX_SENSE_CHARS = 500  # of 4 bytes at most: an entry of PostgreSQL's index holds 2,704 bytes
+_MAX_SENSE_CHARS = 500  # a character has up to 4 bytes; a PostgreSQL index entry holds 2,704
 _KEPT_SENSE_CHARS = 400
 
 _ARTICLES = frozenset({"a", "an", "the"})
-# After these an `a` may be a letter: `vitamin a`.
+# Words that can be dropped where they only fill a sentence.
 _FILLERS = frozenset("please kindly exactly carefully again now also bitte".split())
 _DROPPABLE = _FILLERS | {"then", "year", "-"}
 _DENYING = frozenset("not no never".split())  # `not exactly equal` is not `not equal`
-# Words that end in `s` and mean something else without it, or are no plural.
+# Words that end in `s` but are not plurals, or mean something else without the `s`.
 _NOT_STEMMED = frozenset(
     "does this always perhaps plus versus sans less across towards besides alias atlas "
     "canvas chaos cosmos series species lens headquarters"
@@ -225,7 +231,7 @@ _NUMBER_WORDS = {
         for unit, one in enumerate(_SPELLED[:9], 1)
     },
 }
-# `the one` is no number
+# `the one` is not a number
 _ONE_FORM |= {word: number for word, number in _NUMBER_WORDS.items() if word != "one"}
 _SCALES = {"hundred": 100, "thousand": 1000}
 
@@ -237,7 +243,7 @@ _ASK_SURELY = frozenset("find determine identify ascertain discover detect".spli
 _ASK_OF_FACTS = frozenset(
     "get establish research investigate retrieve list name give calculate".split()
 )
-# Whether the two words always ask; the others do so only of a fact.
+# True: these two words always ask. False: they ask only before a fact.
 _ASK_IN_TWO = {
     ("find", "out"): True, ("look", "up"): True, ("look", "for"): True, ("search", "for"): True,
     ("figure", "out"): True,
@@ -249,8 +255,8 @@ _ASKED_BY = {
     "describe": {"how", *_EXPLAINED},
 }  # fmt: skip
 _MAKING = frozenset("establish work get give".split())
-# What there is already, so that it can only be found, and what may as well be made or fetched: a
-# budget, a version.
+# _FACTS exist already, so they can only be found. _MADE_FACTS, such as a budget or a version, can
+# be found or made.
 _FACTS = frozenset(
     "population capital cost amount size height length width weight distance age cause "
     "reason author year time date duration ratio"
@@ -307,7 +313,7 @@ _BOUNDARIES = (
     )
 )
 _CLAUSAL = _ASKING | _AUXILIARIES | frozenset("which whom that and or by if whether while".split())
-# What a task may begin with, in its one form.
+# Verbs that a task may begin with, in their normalized form.
 _VERBS = frozenset(
     "add analyze answer append arrange ask assess build buy calculate call check choose "
     "classify clean collect compare compile compute"
@@ -337,7 +343,7 @@ _POLITE = tuple(
         "make sure to", "be sure to", "do not forget to",
     )
 )  # fmt: skip
-# The verb of a task in one form: whoever asks for the one is content with the other.
+# Maps verbs to one form where a person who asks for one is content with the other.
 _SAME_VERB = {
     "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect",
     "purchase": "buy", "reserve": "book", "propose": "suggest",
@@ -348,7 +354,7 @@ _SAME_VERB = {
     "conduct": "perform", "predict": "forecast", "alter": "modify", "enhance": "improve",
     "display": "show",
 }  # fmt: skip
-# The second word may stand behind the object, too: `cut the text down to a page`.
+# The second word may also follow the object: `cut the text down to a page`.
 _VERB_IN_TWO = {
     ("break", "up"): "split", ("cut", "down"): "shorten", ("put", "together"): "compile",
     ("carry", "out"): "perform",
@@ -366,7 +372,7 @@ _NOUN_OF_VERB = {
     "review": "review", "investigation": "investigate", "recommendation": "recommend",
     "decision": "decide",
 }  # fmt: skip
-# others `of` alone
+# which prepositions may follow the noun; for all other nouns only `of`
 _DONE_TO = {
     "investigation": ("of", "into"),
     "recommendation": ("of", "for"),
@@ -377,7 +383,7 @@ _WRITING = frozenset(
 )
 _PRODUCING = _WRITING | {"give", "do", "perform"}
 _MEETINGS = frozenset("meeting call appointment interview".split())
-# to do one is to perform it
+# `do an analysis` means `perform an analysis`
 _DONE = frozenset("analysis research review survey search audit study check test".split())
 _DOCUMENTS = frozenset(
     "agenda article brochure budget chart dashboard diagram email essay glossary graph "
@@ -387,9 +393,9 @@ _DOCUMENTS = frozenset(
     " timeline tutorial website".split()
 )
 _FORMATS = frozenset("pdf csv json xml html yaml excel png jpeg svg markdown".split())
-# to build or compile it is not to write it
+# `build` and `compile` do not mean `write` for these
 _CODE = frozenset("test script function query program class method tool macro".split())
-# One word for several, anywhere in a name.
+# Phrases that are replaced wherever they stand in a name.
 _PHRASES = {
     "close to": "near", "per cent": "%", "for each": "per", "for every": "per", "all of": "all",
     "in order to": "to", "as well as": "and",
@@ -414,7 +420,7 @@ _TOPICAL = frozenset(
     "presentation data book review article report paper post"
     " statistic memo letter guide tutorial speech brochure questionnaire".split()
 )
-# What carries a text, and when it is given: before anything else, `on` names the topic.
+# After `on`, these say where or when a text appears. Before any other word, `on` names the topic.
 _CARRIERS = frozenset(
     "internet web website site page server disk drive table desk shelf floor wall blog "
     "tv radio computer laptop phone cloud intranet"
@@ -425,7 +431,7 @@ _CARRIERS = frozenset(
     " saturday sunday january february march april may june july august september "
     "october november december".split()
 )
-# the recipe for X is X's recipe
+# `the recipe for X` means `X's recipe`
 _MEANT_FOR = frozenset(
     "agenda budget forecast itinerary logo menu recipe schedule timetable".split()
 )
@@ -436,7 +442,7 @@ _SPANS = frozenset(
     ).split()
 )
 
-# What a question asks for, as a noun
+# The noun that names what a question asks for.
 _MEASURE_OF = {
     "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth",
     "old": "age", "heavy": "weight",
@@ -449,7 +455,7 @@ _AGENT_OF = {
     "composed": "composer", "discovered": "discoverer", "painted": "painter",
     "directed": "director",
 }  # fmt: skip
-# who was the author is the author
+# who was the author still is the author
 _TIMELESS = frozenset(_AGENT_OF.values()) - {"owner", "director"}
 _EVENTS = {
     "born": "birth", "opened": "opening", "founded": "founding", "published": "publication",
@@ -458,7 +464,7 @@ _EVENTS = {
     "finished": "completion", "completed": "completion",
 }  # fmt: skip
 
-# Two things joined by `and` come in one order, unless their order may say something.
+# Two things joined by `and` are sorted, unless one of these words says that their order matters.
 _ORDERED = frozenset(
     "sort sorted order ordered rank ranked group grouped divide divided subtract "
     "concatenate append join nest ratio quotient sequence"
@@ -477,8 +483,8 @@ _MUTUAL = frozenset(
         "comparison"
     ).split()
 )
-# `The criticism of the author` is not the author's criticism, `the number of customers` not the
-# customers' number.
+# `The criticism of the author` is not `the author's criticism`, and `the number of customers` is
+# not `the customers' number`.
 _NOT_OWNED = frozenset(
     "number share lot piece glass cup bottle pair set group kind type sort part half "
     "third quarter list series love fear hate hatred study"
@@ -495,15 +501,16 @@ _NOT_OWNED_ALONE = frozenset(
     "institute museum journal church school republic war"
     " art bag box basket can tank".split()
 )  # the Bank of England, a man of honour
-# What ends like an act and is a thing: the structure of X is X's structure
+# Words that end like the noun of an action but name a thing: `the structure of X` is `X's
+# structure`.
 _THINGS = frozenset(
     "structure architecture culture agriculture furniture government parliament "
     "department page language ceiling building wing ruling"
     " beginning ending rating ranking spelling mechanism hospital terminal village "
     "station section religion".split()
 )
-# A market value is not the market's value, and women doctors are not women's doctors, nor a title
-# page the title's page.
+# `a market value` is not `the market's value`, `women doctors` are not `women's doctors`, and `a
+# title page` is not `the title's page`.
 _NO_COMPOUND = (
     frozenset(
         "value age war power rate day time life side woman man child girl boy baby "
@@ -513,7 +520,7 @@ _NO_COMPOUND = (
     )
     | _THINGS
 )
-# the phone number of Ann is hers
+# `the phone number of Ann` is `Ann's phone number`
 _COUNTED_BY = frozenset("phone serial account model registration".split())
 _ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
 _NUMBERING = re.compile(
@@ -525,29 +532,28 @@ _NUMBERING = re.compile(
 
 
 def name_sense(name: str) -> str:
-    """Return a key that is equal for two names of tasks which surely ask the same of the same
-    subject; in doubt the keys differ.
+    """Return a key that two task names share when they surely ask the same of the same subject.
 
-    What does not count:
+    When in doubt, the keys differ. These differences do not count:
 
-    * case, articles, punctuation, politeness, the number in a list, an English plural, how numbers
-      and units are spelled;
-    * the verb a task begins with, where another loses nothing (fix, repair), and the verb of asking
-      before a noun phrase;
+    * case, articles, punctuation, politeness, the number in a list, an English plural, and how
+      numbers and units are spelled;
+    * the verb at the beginning, where another verb means the same (fix, repair), and a verb of
+      asking before a noun phrase;
     * question or command, and whether a question asks with a verb or with a noun (how tall, the
       height of; why X ended);
     * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the
-      order of two equals that `and` joins;
+      order of two equal things that `and` joins;
     * whether a phrase of place or time (`In the manual, ...`) comes first or last.
 
-    All other words count, and their order does; so do `to` and `from`, `all` and `each`, `for` and
-    `about`.
+    All other words count, and so does their order; `to` and `from`, `all` and `each`, `for` and
+    `about` are different words.
 
-    A capital A within a name in small letters is a letter, not an article. Paths and code in
-    backticks keep their case.
+    A capital A inside a name in lower case is a letter, not an article. Paths and code in backticks
+    keep their case.
 
     Returns:
-        At most 500 characters; never empty for a name that is not blank.
+        At most 500 characters; never empty unless the name is blank.
     """
     plain = _place_last(_without_numbering(_plain(name)))
     words = _in_one_form(_without_politeness([_stem(word) for word in _words(plain)]))
@@ -562,8 +568,8 @@ def name_sense(name: str) -> str:
 
 
 def _without_numbering(plain: str) -> str:
-    """Without what numbers a list: `Task 3:` before anything, `1.` before what begins like a task;
-    `1. FC Köln` is a name."""
+    """Return the name without its list number: `Task 3:` is always removed, `1.` only before a word
+    that a task begins with, because `1. FC Köln` is a name."""
     match = _NUMBERING.match(plain)
     rest = plain[match.end() :] if match else plain
     if not match or not match.group().strip() or not rest:
@@ -586,8 +592,8 @@ _FRONTED = re.compile(r"((?:in|for|from|on|at|with)\s[^,\"`]+),\s+((\w+)\s[^,]+)
 
 
 def _place_last(plain: str) -> str:
-    """`In the manual, look up X` as `look up X in the manual`, unless what follows has a clause
-    that the phrase might belong to there."""
+    """Turn `In the manual, look up X` into `look up X in the manual`, unless the rest has a clause
+    that the phrase could then belong to."""
     leading = _LEADING.match(plain)
     plain = plain[leading.end() :] if leading else plain
     match = _FRONTED.fullmatch(plain.strip().rstrip(".?"))
@@ -603,7 +609,7 @@ def _place_last(plain: str) -> str:
     return f"{match.group(2)} {match.group(1)}" if is_plain else plain
 
 
-# The words of a name
+# Splitting a name into words
 
 
 def _words(plain: str) -> list[str]:
@@ -623,8 +629,8 @@ def _words(plain: str) -> list[str]:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """A quoted word that nothing could be done to is like one without quotes; others keep them, and
-    code keeps its case."""
+    """Return a quoted word without its quotes when nothing could change it. Other quotations keep
+    their quotes, and code keeps its case."""
     inner = " ".join(next(part for part in match.groups() if part is not None).split())
     folded = inner if match.group().startswith("`") else _fold(inner)
     is_like_bare = (
@@ -675,7 +681,7 @@ def _split(chunk: str) -> list[str]:
 
 
 def _apart(word: str) -> list[str]:
-    """The words of a contraction, and a possessive apart from its noun."""
+    """Split a contraction into its words, and a possessive `'s` from its noun."""
     if word in _CONTRACTED:
         return _CONTRACTED[word].split()
     head, _, tail = word.rpartition("'")
@@ -690,7 +696,7 @@ _LISTED = re.compile("[,;]+")
 
 
 def _pieces(word: str) -> list[str]:
-    """The words that a comma or a hyphen joins; a number word or a participle stays joined
+    """Split words that a comma or a hyphen joins. A number word or a participle stays joined
     (`twenty-five`, `man-eating`)."""
     parts = _LISTED.split(word)
     if len(parts) > 1 and all(map(str.isalpha, parts)):
@@ -724,7 +730,7 @@ _AMERICAN = [
 
 
 def _stem(word: str) -> str:
-    """The word without the `s` of a plural or of a verb, in one spelling."""
+    """Return the word in one spelling, without the `s` of a plural or of a verb."""
     if (
         len(word) > 3
         and word[-1] == "s"
@@ -747,7 +753,7 @@ def _without_s(word: str) -> str:
 
 
 def _without_politeness(words: list[str]) -> list[str]:
-    """Without articles, fillers and phrases that only soften."""
+    """Return the words without articles, fillers and polite phrases."""
     is_asked_nicely = "please" in words
     kept: list[str] = []
     for at, word in enumerate(words):
@@ -759,7 +765,7 @@ def _without_politeness(words: list[str]) -> list[str]:
         if len(kept) > len(phrase) and tuple(kept[: len(phrase)]) == phrase:
             kept = kept[len(phrase) :]
     if len(kept) > 2 and kept[1] == "you" and kept[2] in _VERBS:
-        # `Can you train a cat?` may be a question.
+        # `Can you train a cat?` may be a real question.
         is_request = kept[0] in ("could", "would", "will") or (kept[0] == "can" and is_asked_nicely)
         kept = kept[2:] if is_request else kept
     return (
@@ -770,7 +776,7 @@ def _without_politeness(words: list[str]) -> list[str]:
 
 
 def _article(words: list[str], at: int) -> list[str]:
-    """What is kept of an article: nothing, unless it is a letter or the last word."""
+    """Return what is kept of an article: nothing, unless it is a letter or the last word."""
     word = words[at]
     if at == len(words) - 1:
         return ['"a"' if word == "a" else word]
@@ -807,12 +813,13 @@ def _is_operand(word: str) -> bool:
     return len(word) == 1 or any(map(str.isdigit, word))
 
 
-# One form for words and phrases anywhere
+# Normalizing words and phrases anywhere in a name
 
 
 def _in_one_form(words: list[str]) -> list[str]:
-    """Phrases as one word, `on` before a topic as `about`, `that is` left out, `that shows` as
-    `showing`, `version 2 of X` as `X 2`."""
+    """Normalize words and phrases: a phrase becomes one word, `on` before a topic becomes `about`,
+    `that is` is left out, `that shows` becomes `showing`, and `version 2.1 of X` becomes `X
+    2.1`."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -839,7 +846,7 @@ def _in_one_form(words: list[str]) -> list[str]:
 
 
 def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
-    """How many words there are replaced, and by which."""
+    """Return how many words at this place are replaced, and the words that replace them."""
     length, number = _number_at(words, at)
     if length > 1:
         return length, [number]
@@ -848,7 +855,7 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
         and words[at + 2 : at + 3]
         and not _MEASURE_OF.keys().isdisjoint(words[at + 4 : at + 5])
     ):
-        # `more than 5 days old`, `older than 5 days`
+        # `more than 5 days old` becomes `older than 5 days`
         return 5, [words[at + 4].removesuffix("e") + "er", "than", *words[at + 2 : at + 4]]
     for phrase, form in _PHRASES_FROM.get(words[at], ()):
         if words[at : at + len(phrase)] == phrase:
@@ -860,13 +867,13 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
     if is_clause and words[at + 1] == "is":
         return 2, []
     if is_clause and before not in _CODE | _CHECKING and words[at + 1] not in _BOUNDARIES:
-        # a chart that shows X, a chart showing X
+        # `a chart that shows X` becomes `a chart showing X`
         return 2, [words[at + 1].removesuffix("e") + "ing"]
     return 1, _linked(words, at, before)
 
 
 def _number_at(words: list[str], at: int) -> tuple[int, str]:
-    """How many words the number has that begins there, and the number: `2 hundred and 50` as
+    """Return how many words the number at this place has, and the number: `2 hundred and 50` is
     `250`."""
     first, scale = (
         "1" if words[at] == "one" else words[at],
@@ -891,7 +898,7 @@ def _is_count(word: str) -> bool:
 
 def _version_at(words: list[str], at: int, *, is_after_noun: bool) -> tuple[int, list[str]]:
     number = "".join(words[at + 1 : at + 2])
-    # plan 2 may be another plan than version 2 of the plan
+    # `plan 2` may be another plan than `version 2 of the plan`
     if not number[:1].isdigit() or "." not in number:
         return 1, ["version"]
     if is_after_noun:
@@ -905,7 +912,7 @@ def _version_at(words: list[str], at: int, *, is_after_noun: bool) -> tuple[int,
 
 
 def _linked(words: list[str], at: int, before: str) -> list[str]:
-    """The small word that links a noun or a verb to what follows, in one form."""
+    """Return the normalized form of a small word that links a noun or a verb to what follows."""
     word, following = words[at], words[at + 1 : at + 5]
     if (
         word == "that"
@@ -913,7 +920,7 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
         and len(following) > 1
         and following[0] not in _AUXILIARIES
     ):
-        return ["to"]  # a function that sorts, a function to sort
+        return ["to"]  # `a function that sorts` becomes `a function to sort`
     if word == "that" and before in _CHECKING:
         return []
     if (
@@ -939,11 +946,11 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
     return ["of"] if word == "for" and before in _MEANT_FOR else [word]
 
 
-# One form for each verb
+# Normalizing verbs
 
 
 def _as_verb(words: list[str]) -> list[str]:
-    """The verb in its one form; `Write a summary of X` as `summarize X`, `count X` as `find the
+    """Normalize the verb: `Write a summary of X` becomes `summarize X`, `count X` becomes `find the
     number of X`."""
     if len(words) < 2:
         return words
@@ -973,7 +980,7 @@ def _as_verb(words: list[str]) -> list[str]:
 
 
 def _verb_for(words: list[str]) -> str:
-    """The verb in the form that depends on what it is done to."""
+    """Return the verb in the form that fits its object."""
     verb, done_to = words[0], words[1 + _head(words[1:])]
     if verb in _WRITING and done_to in _DOCUMENTS:
         return "make"
@@ -1009,12 +1016,12 @@ def _with_one_verb(words: list[str]) -> list[str]:
     return ["convert" if is_conversion else _SAME_VERB.get(words[0], words[0]), *words[1:]]
 
 
-# One form for each way of asking
+# Normalizing ways of asking
 
 
 def _ask(words: list[str]) -> list[str]:
-    """The words with `?` before a noun phrase that is asked for; a question begins with its
-    question word or with `whether`."""
+    """Put `?` before a noun phrase that is asked for. A question begins with its question word or
+    with `whether`."""
     if len(words) < 2:
         return words
     surely, rest = _after_asking(words)
@@ -1030,7 +1037,7 @@ def _ask(words: list[str]) -> list[str]:
         rest = rest[3:] if rest[1:3] == ["or", "not"] else rest[1:]
         return ["whether", *_auxiliary_at(rest, 0)]
     if words[0] == "calculate" and words[1 + _head(rest)] in _EXPLAINED:
-        return words  # a number, where `explain` wants words
+        return words  # `calculate` asks for a number, `explain` for words
     is_asked = (
         surely
         or _names_a_fact(rest, is_made=words[0] in _MAKING)
@@ -1040,7 +1047,7 @@ def _ask(words: list[str]) -> list[str]:
 
 
 def _what_year(words: list[str]) -> list[str]:
-    """`In what year was X opened` and `year in what X was opened` as `what year ...`."""
+    """Turn `In what year was X opened` and `year in what X was opened` into `what year ...`."""
     if words[:3] == ["in", "what", "year"] and len(words) > 4:
         return words[1:]
     is_asked = words[:1] == ["year"] and words[-2:-1] == ["was"]
@@ -1059,8 +1066,8 @@ def _what_year(words: list[str]) -> list[str]:
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
-    """Whether the verb asks whatever comes after it, and what does; nothing when it is no verb of
-    asking."""
+    """Return whether the verb asks whatever follows it, and the words that follow; no words when it
+    is not a verb of asking."""
     pair = (words[0], words[1])
     if pair in _ASK_IN_TWO:
         return _ASK_IN_TWO[pair], words[2:]
@@ -1089,8 +1096,8 @@ def _question(words: list[str], *, is_embedded: bool) -> list[str]:
 
 
 def _as_noun(words: list[str]) -> list[str]:
-    """What the question asks for as a noun phrase: `the height of X` for `how tall is X`; nothing
-    where there is none."""
+    """Return what the question asks for as a noun phrase: `the height of X` for `how tall is X`.
+    Return [] when there is no such noun."""
     return _ASKED[words[0]](words) if words[0] in _ASKED and len(words) > 2 else []
 
 
@@ -1104,7 +1111,8 @@ def _noun_of_how(words: list[str]) -> list[str]:
 
 
 def _noun_of_doing(words: list[str]) -> list[str]:
-    """`The effect of X on Y` for `how X affects Y`, `the weight of X` for `how much X weighs`."""
+    """Return `the effect of X on Y` for `how X affects Y`, `the weight of X` for `how much X
+    weighs`."""
     if words[1:5] == ["long", "it", "take", "to"]:
         return ["duration", *words[4:]]
     if words[1] == "long" and words[-1] in ("take", "last"):
@@ -1127,7 +1135,8 @@ def _noun_of_doing(words: list[str]) -> list[str]:
 
 
 def _number_of(words: list[str]) -> list[str]:
-    """`The number of X` for `how many X are there`, `does Y have`, `were made`."""
+    """Return `the number of X` for `how many X are there`, `how many X does Y have` and `how many X
+    were produced`."""
     if len(words) == 5 and words[4] in ("has", "have") and words[3] not in _BOUNDARIES:
         return ["number", "of", words[3], "'s", words[2]]  # `how many moons Uranus has`
     at = next((at for at in range(3, len(words) - 1) if words[at] in _AUXILIARIES), 0)
@@ -1208,7 +1217,7 @@ _ASKED = {
 
 
 def _how(words: list[str], *, is_embedded: bool) -> list[str]:
-    """`How X is made` as `how is X made`, `how tall X is` as `how tall is X`."""
+    """Turn `how X is made` into `how is X made`, and `how tall X is` into `how tall is X`."""
     if words[1] == "to" or words[1] in _AUXILIARIES:
         return words
     if words[1] in _MEASURING:
@@ -1217,8 +1226,8 @@ def _how(words: list[str], *, is_embedded: bool) -> list[str]:
 
 
 def _what(words: list[str]) -> list[str]:
-    """`What is the population of X`, `what the population of X is`: a noun phrase that is asked
-    for."""
+    """Turn `what is the population of X` and `what the population of X is` into a noun phrase that
+    is asked for."""
     if words[0] == "who":
         words = _auxiliary_at(words, 1)
     elif words[1] == "was" and any(
@@ -1247,7 +1256,7 @@ def _is_year(word: str) -> bool:
 
 
 def _has_superlative(words: list[str]) -> bool:
-    """Whether the noun phrase with which the words begin has one."""
+    """Return whether the noun phrase at the beginning contains a superlative."""
     return any(map(_is_superlative, words[: _head(words) + 1]))
 
 
@@ -1258,10 +1267,10 @@ def _is_superlative(word: str) -> bool:
 
 
 def _without_do(words: list[str]) -> list[str]:
-    """`How does X work` as `how X works`, `how do I` as `how to`, `why did X end` as `why X
-    ended`."""
+    """Remove a form of `do`: `how does X work` becomes `how X works`, `how do I` becomes `how to`,
+    `why did X end` becomes `why X ended`."""
     for at in range(1, min(len(words) - 1, 4)):
-        # which days did shops open, which day shops opened
+        # not for `what` and `who`: `what day did shops open` is not `what day shops opened`
         if words[at] == "did" and words[0] not in ("what", "who"):
             verb = (
                 next(
@@ -1288,7 +1297,7 @@ def _without_do(words: list[str]) -> list[str]:
 
 
 def _auxiliary_at(words: list[str], place: int) -> list[str]:
-    """The words with the first auxiliary from `place` on moved to it, as in a question."""
+    """Move the first auxiliary at or after `place` to `place`, as in a question."""
     for at in range(place, len(words)):
         if words[at] in _AUXILIARIES:
             return [*words[:place], words[at], *words[place:at], *words[at + 1 :]]
@@ -1296,13 +1305,13 @@ def _auxiliary_at(words: list[str], place: int) -> list[str]:
 
 
 def _head(words: list[str]) -> int:
-    """Where the last word of the noun phrase stands with which the words begin."""
+    """Return the index of the last word of the noun phrase at the beginning."""
     end = next((at for at, word in enumerate(words) if word in _PARTING), len(words))
     return max(end - 1, 0)
 
 
 def _names_a_fact(words: list[str], *, is_made: bool) -> bool:
-    """Whether the head of the noun phrase is something that can be looked up.
+    """Return whether the head of the noun phrase is something that can be looked up.
 
     Args:
         is_made: the verb may mean making as well as finding: `establish a budget`.
@@ -1312,7 +1321,7 @@ def _names_a_fact(words: list[str], *, is_made: bool) -> bool:
 
 
 def _swap_of(words: list[str]) -> list[str]:
-    """`The Y of X` as `X's Y`, in each noun phrase for itself."""
+    """Turn `the Y of X` into `X's Y`, in each noun phrase separately."""
     if "of" not in words:
         return words
     swapped: list[str] = []
@@ -1335,7 +1344,7 @@ def _owners_first(words: list[str]) -> list[str]:
             parts[-1].append(word)
     if len(parts) < 2 or not all(parts):
         return words
-    # `number of moons of X`
+    # `number` cannot be owned, so its `of` stays in `number of moons of X`
     kept = next((at + 1 for at in range(len(parts) - 2, -1, -1) if not _is_owned(parts[at])), 0)
     joined = [word for part in parts[:kept] for word in (*part, "of")] + parts[-1]
     for part in reversed(parts[kept:-1]):
@@ -1344,7 +1353,7 @@ def _owners_first(words: list[str]) -> list[str]:
 
 
 def _compounds(words: list[str]) -> list[str]:
-    """`Network's diagram` as `network diagram`, where one word owns one word."""
+    """Turn `network's diagram` into `network diagram`, where one word owns one word."""
     return [
         word for at, word in enumerate(words) if word != "'s" or not _joins_a_compound(words, at)
     ]
@@ -1373,8 +1382,8 @@ def _is_owned(phrase: list[str]) -> bool:
 
 
 def _pair_sorted(words: list[str]) -> list[str]:
-    """`By weight and cost` as `by cost and weight`: two things of as many words, where the order
-    says nothing."""
+    """Turn `by weight and cost` into `by cost and weight`: sort two things with equally many words
+    where their order means nothing."""
     if words.count("and") != 1 or not _ORDERED.isdisjoint(words):
         return words
     at = words.index("and")
@@ -1399,10 +1408,10 @@ def _pair_sorted(words: list[str]) -> list[str]:
 # -- what a text is about
 # --------------------------------------------------------------------------------------------------
 
-_MAX_TERM_WORDS = 8  # a longer quote is a passage, not a term
+_MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
 _PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
-# Words that are written with a capital where a sentence begins, before a name or elsewhere, and are
-# none.
+# Words that are no names although they may be written with a capital: at the beginning of a
+# sentence, before a name, or elsewhere.
 _NO_NAMES = frozenset(
     "i the a an and or but if in on at by for with from to into it its this that these "
     "those there here he she they we you my our your his"
@@ -1423,13 +1432,13 @@ _SEPARATING = dict.fromkeys(map(ord, '|"`«»「」『』'), " ")
 
 
 def find_marks(text: str) -> frozenset[str]:
-    """Return what identifies the subject of a text: codes, paths, addresses, numbers, quoted terms
-    and proper names, folded.
+    """Return the marks of a text: the codes, paths, addresses, numbers, quoted terms and proper
+    names that identify its subject, folded.
 
-    A number comes without grouping and unit (`1,200 km` gives `1200`), a name of several words as a
-    whole and in its parts. A name that opens a sentence is missed unless another capital, a
-    possessive or its own case shows it. In languages that write every noun with a capital, nouns
-    are found as well; in scripts without capitals, names are not found.
+    A number has no grouping and no unit (`1,200 km` gives `1200`). A name of several words is
+    returned as a whole and word by word. A name at the beginning of a sentence is missed unless
+    another capital, a possessive or its own case shows that it is one. In languages that capitalize
+    every noun, nouns are found as well; in scripts without capitals, names are not found.
     """
     found: set[str] = set()
     for line in text.splitlines():
@@ -1470,7 +1479,7 @@ def _marks_of(sentence: str) -> Iterator[str]:
 
 
 def _names(run: list[str]) -> Iterator[str]:
-    """A name as a whole, and its words."""
+    """Yield a name as a whole, then its words."""
     if run[-1:] and run[-1] in _PARTICLES:
         run = run[:-1]
     if run:
@@ -1479,20 +1488,21 @@ def _names(run: list[str]) -> Iterator[str]:
 
 
 def _mark_word(chunk: str) -> str:
-    """The chunk without punctuation, asterisks of emphasis and a possessive."""
+    """Return the chunk without punctuation, asterisks of emphasis and the ending of a
+    possessive."""
     word = _bare(_bare(chunk).strip("*"))
     return word[:-2] if word.endswith(("'s", "'S")) else word
 
 
 def _is_code(word: str) -> bool:
-    """Whether the word has a digit, or a sign that ordinary words do not have within: `a_b`,
+    """Return whether the word has a digit, or a sign that ordinary words do not contain: `a_b`,
     `#tag`, `file.py`."""
     is_dotted = "." in word.strip(".") and len(word) > 3
     return is_dotted or any(map(str.isdigit, word)) or not _CODE_SIGNS.isdisjoint(word)
 
 
 def _is_heading(chunks: list[str]) -> bool:
-    """Whether every longer word has a capital: then a capital says nothing about which words are
+    """Return whether all longer words have a capital, so that capitals do not show which words are
     names."""
     long = [chunk for chunk in chunks if len(chunk) > 3 and chunk[0].isalpha()]
     return (
@@ -1512,7 +1522,8 @@ def _is_name(word: str, at: int, chunks: list[str]) -> bool:
     ):
         return False
     if not letters[1:].islower():
-        return letters.casefold() != letters  # NASA, iPhone; a script without case is no name
+        # NASA, iPhone; in a script without case no name can be seen
+        return letters.casefold() != letters
     if at > 0:
         return letters[0].isupper()
     if _stem(letters.casefold()) in _VERBS:
@@ -1526,8 +1537,8 @@ def _is_name(word: str, at: int, chunks: list[str]) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """The words of a text as marks are compared with them: folded, without the punctuation round
-    them, numbers in one form."""
+    """Return the words of a text in the form in which marks are compared: folded, without the
+    punctuation around them, numbers in one form."""
     tokens: list[str] = []
     for chunk in text.translate(_SEPARATING).split():
         if chunk.isalpha():
@@ -1540,8 +1551,8 @@ def _tokens(text: str) -> list[str]:
 
 
 def _parts(word: str) -> list[str]:
-    """What a word without blanks is made of: `Oslo/Bergen` and `red,green` are two words,
-    `src/main.py` is one."""
+    """Split a word without blanks: `Oslo/Bergen` and `red,green` are two words, `src/main.py` is
+    one."""
     folded = _fold(word)
     number = next((part for part in _measure(folded) if part[-1].isdigit()), "")
     if number:
@@ -1554,7 +1565,7 @@ def _parts(word: str) -> list[str]:
 
 
 def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
-    """Return those of the marks that the text holds as whole words, on whatever lines."""
+    """Return those of the marks that the text contains as whole words, also across line breaks."""
     tokens = _tokens(_plain(text))
     known = set(tokens)
     joined = f" {' '.join(tokens)} "

@@ -1,4 +1,4 @@
-"""Secrets: keys and passwords taken out of what is shown or logged, and questions that ask for
+"""Removes keys and passwords from what is shown or logged, and recognizes questions that ask for
 one."""
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlsplit
 from babyagi.text import UNSEEN
 
 HIDDEN = "***"
-MIN_PIECE_CHARS = 8  # of a known key: less is found in ordinary words
+MIN_PIECE_CHARS = 8  # of a known key; shorter pieces occur in ordinary words
 MIN_SECRET_CHARS = 3
 
-_HARMLESS = frozenset(  # parameters whose values say nothing about a key
+_HARMLESS = frozenset(  # parameters whose values are not secret
     "api-version version v model deployment region timeout host hostaddr port dbname "
     "user sslmode sslnegotiation sslrootcert sslcert "
     "requiressl connect_timeout application_name client_encoding target_session_attrs "
@@ -48,13 +48,13 @@ _PRIVATE_KEY = re.compile(
 
 
 def redact_url(url: str) -> str:
-    """Return the address with its user's password, unknown parameters and whatever looks like a key
-    hidden, the fragment left out."""
+    """Return the URL with its password, unknown parameters and everything that looks like a key
+    hidden, and without its fragment."""
     found = _URL.fullmatch(url)
     if found is None:
         return HIDDEN
     scheme, rest = found.groups()
-    # a password may hold any character, so the last @ counts
+    # a password may contain any character, so the last @ separates it
     before, at, rest = rest.rpartition("@")
     rest, _, query = rest.partition("#")[0].partition("?")
     authority, slash, path = rest.partition("/")
@@ -70,8 +70,8 @@ def redact_url(url: str) -> str:
 
 
 def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Return the text without these secrets, in whatever spelling, without what looks like a key,
-    and with its addresses redacted."""
+    """Return the text without these secrets in any spelling, without what looks like a key, and
+    with redacted URLs."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARS:
             text = _hide_secret(text, secret)
@@ -81,8 +81,8 @@ def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
 
 
 def looks_like_key(word: str) -> bool:
-    """Whether the word has the shape of a key: a known beginning with something random behind it, a
-    JWT, or long and random."""
+    """Return whether the word looks like a key: a known prefix and something random, a JWT, or long
+    and random."""
     word = unquote(word)
     prefix = _PREFIX.match(word)
     if prefix is not None:
@@ -126,8 +126,8 @@ def _hide_secret(text: str, secret: str) -> str:
 
 
 def _spellings(character: str) -> str:
-    """A pattern of the character as it is, percent-encoded any number of times, or escaped as in
-    JSON."""
+    """Return a pattern that matches the character as it is, percent-encoded any number of times, or
+    escaped as in JSON."""
     percent = "".join(rf"%(?:25)*{byte:02x}" for byte in character.encode("utf-8", "replace"))
     return rf"(?:\\?{re.escape(character)}|(?i:{percent}|\\u{ord(character):04x}))"
 
@@ -141,7 +141,7 @@ def _redact_user(text: str, *, is_database: bool) -> str:
 
 
 def _redact_segment(text: str) -> str:
-    name, sign, _ = text.partition(";")  # what stands behind it are parameters
+    name, sign, _ = text.partition(";")  # parameters follow it
     return _hide_key(name) + (f";{HIDDEN}" if sign else "")
 
 
@@ -158,7 +158,8 @@ def _hide_after_scheme(match: re.Match[str]) -> str:
 
 
 def _hide_named(match: re.Match[str]) -> str:
-    """Hide `password=anything`, and after a colon what is no word: `password: required` stays."""
+    """Hide the value in `password=anything`; after a colon only if it is not a plain word, so
+    `password: required` stays."""
     value, is_quoted = match["value"], bool(match["sign"].strip("=: "))
     is_word = match["equals"] == ":" and value.isalpha()
     is_said = not is_quoted and (
@@ -167,7 +168,7 @@ def _hide_named(match: re.Match[str]) -> str:
     return match[0] if is_said else f"{match['name']}{match['sign']}{HIDDEN}"
 
 
-# -- whether a question asks for a secret: a hint, it errs both ways, and nothing depends on it
+# -- whether a question asks for a secret: only a hint, which can be wrong in both directions
 # --------------------------------------------------------------------------------------------------
 
 _LOOKS_LATIN = str.maketrans(
@@ -266,18 +267,18 @@ _BY_CONTEXT = (
     r"\b(?:your|my|our)\b[^.?!]{0,30}\b(?:key|token|secret|pin|login)s?\b",
     r"\bwhat(?: is|.s|s)\b[^.?!]{0,30}\b(?:key|token|secret|pin)\b",
 )
-# in small letters these are other words
+# in lower case these are other words
 _IN_CAPITALS = re.compile(r"\b(?:PIN|TAN|PAT|OTP|CVV|CVC)\b")
 _NO_ADJECTIVE = (
-    # key findings
+    # not before another word, as in `key findings`
     r"(?! (?!(?:here|below|now|in|into|to|for|so|and|or|from|of|please|that|which|you"
     r"|with|again|on|at|is)\b)[a-z])"
 )
 
 
 def _fold(text: str) -> str:
-    """The text in small letters, without marks, unseen characters and the blanks between single
-    letters."""
+    """Return the text in lower case, without combining marks, invisible characters and the blanks
+    between single letters."""
     text = UNSEEN.sub("", unicodedata.normalize("NFKD", re.sub(r"[\t\n\r]", " ", text)).casefold())
     text = "".join(
         character for character in text if not unicodedata.category(character).startswith("M")
@@ -299,6 +300,7 @@ _ASKED_FOR = re.compile(
 
 
 def sounds_secret(question: str) -> bool:
+    """Return whether the question seems to ask for a key, a password or another secret."""
     if _IN_CAPITALS.search(question):
         return True
     folded = _fold(question)

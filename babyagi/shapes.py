@@ -1,11 +1,11 @@
-"""Types of Python as a model is told them, as JSON Schema, and JSON read back into their values.
+"""Describes Python types to a model as JSON Schema, and reads JSON back into their values.
 
-A shape is made once from a type; then it gives the schema, the type in words, and reads values.
+A shape is made once from a type. It gives the schema, the type in words, and a reader of values.
 
-Covers: text, numbers, truth values, None, `Any`, Literal, Enum, date, datetime, time, Decimal,
-UUID, Path, list, set, tuple, dict, unions, `Annotated[…, "what it is"]`, NewType, dataclasses,
-TypedDict, NamedTuple, and models of pydantic, which is not imported here. Does not cover: types
-that contain themselves, and any other class.
+Covers: str, numbers, bool, None, `Any`, Literal, Enum, date, datetime, time, Decimal, UUID, Path,
+list, set, tuple, dict, unions, `Annotated[…, "what it is"]`, NewType, dataclasses, TypedDict,
+NamedTuple, and models of pydantic, which is not imported here. Does not cover: types that contain
+themselves, and any other class.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from uuid import UUID
 from babyagi.text import shorten
 
 MAX_SHOWN_CHARS = 100
-MAX_NAMED = 20  # choices and fields that are named in words
+MAX_NAMED = 20  # choices and fields listed in `Shape.words`
 
 Read = Callable[[Any, str, bool], Any]
 Make = Callable[[Any], "Shape"]
 
 
 class ShapeError(ValueError):
-    """A value is not what the type asks for; the text says what was expected."""
+    """A value does not fit its type; the text says what was expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A type as a model is told it.
+    """A type as a model is told about it.
 
     Attributes:
-        schema: the JSON Schema. words: the same for a sentence, as `an integer`.
-        read: a value of JSON, where it stands (for messages), and whether nothing may be converted
-            that is written in another way (`"12"` for 12); returns the value of the type, or
-            raises `ShapeError`.
+        schema: the JSON Schema.
+        words: the type within a sentence, such as `an integer`.
+        read: takes a JSON value, its place (for messages), and whether conversions (`"12"` to 12)
+            are forbidden; returns the value of the type, or raises `ShapeError`.
     """
 
     schema: Mapping[str, Any]
@@ -57,7 +57,7 @@ def shape_of(hint: Any) -> Shape:
     """Return the shape of a type.
 
     Raises:
-        ValueError: a model cannot be told this type.
+        ValueError: the type cannot be described to a model.
     """
     return _make(hint, ())
 
@@ -73,7 +73,7 @@ def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
 
 
 def show(value: Any) -> str:
-    """A value of JSON for a message, bounded."""
+    """Return a JSON value as a short text for a message."""
     return shorten(json.dumps(value, ensure_ascii=False, default=str), MAX_SHOWN_CHARS)
 
 
@@ -169,7 +169,7 @@ _WRITTEN: Mapping[Any, tuple[str, str, Callable[[str], Any]]] = {
 
 
 def _written(hint: Any, make: Make) -> Shape | None:
-    """What stands in JSON as text."""
+    """Return the shape of a type whose values are strings in JSON."""
     if not isinstance(hint, type) or hint not in _WRITTEN:
         return None
     kind, words, parse = _WRITTEN[hint]
@@ -220,7 +220,8 @@ def _enum(hint: Any, make: Make) -> Shape | None:
 
 
 def _choice(pairs: Sequence[tuple[Any, Any]]) -> Shape:
-    """One of some values of JSON, each with what it stands for."""
+    """Return the shape of one of several JSON values, each paired with the Python value that it
+    means."""
     values = [value for value, _ in pairs]
     kinds = {_PLAIN[type(value)][0] for value in values if type(value) in _PLAIN}
     is_one_kind = len(kinds) == 1 and all(type(value) in _PLAIN for value in values)
@@ -255,14 +256,14 @@ def _union(hint: Any, make: Make) -> Shape | None:
                     return shape.read(value, where, strict)
                 except ShapeError as error:
                     faults.append(error)
-        # what is wrong within the only object says more than that it is none of the types
+        # A fault deep inside an object says more than "it is none of these types".
         deep = [fault for fault in faults if not str(fault).startswith(f"{where} must be ")]
         raise deep[-1] if deep else _expected(where, words, value)
 
     return Shape(schema={"anyOf": [dict(shape.schema) for shape in shapes]}, words=words, read=read)
 
 
-# -- many values
+# -- collections
 # --------------------------------------------------------------------------------------------------
 
 _ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
@@ -342,7 +343,7 @@ def _mapping(hint: Any, make: Make) -> Shape | None:
     return Shape(schema=schema, words="an object", read=read)
 
 
-# -- what wraps a type
+# -- wrappers of a type
 # --------------------------------------------------------------------------------------------------
 
 
@@ -375,7 +376,8 @@ class _Field:
 
     @property
     def takes_null(self) -> bool:
-        """Else null says that nothing is given, where nothing need be."""
+        """Whether null is passed on as a value. For other fields null means that no value is
+        given."""
         return self.is_required or takes_null(self.shape.schema)
 
     @property
@@ -426,7 +428,7 @@ def _dataclass_fields(hint: Any, make: Make) -> dict[str, _Field]:
 
 def _typed_dict_fields(hint: Any, make: Make) -> dict[str, _Field]:
     def is_required(name: str, of: Any) -> bool:
-        # what is written as text is not looked into by Python
+        # `__required_keys__` is wrong for annotations that are strings
         outer = typing.get_origin(of)
         return outer is Required or (outer is not NotRequired and name in hint.__required_keys__)
 
@@ -500,7 +502,7 @@ def _pydantic(hint: Any, make: Make) -> Shape | None:
 
 
 def _faults(error: Any) -> str:
-    """What pydantic says, on one line."""
+    """Return what pydantic reports, on one line."""
     if not hasattr(error, "errors"):
         return shorten(str(error), 300)
     said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
@@ -510,7 +512,8 @@ def _faults(error: Any) -> str:
 def _inline(
     schema: Any, within: tuple[str, ...], defs: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The schema with what it refers to put in place, so that it can stand within another one."""
+    """Return the schema with every `$ref` replaced by its definition, so that it can be part of
+    another schema."""
     defs = schema.get("$defs", {}) if defs is None else defs
     name = schema.get("$ref", "").rpartition("/")[2]
     if name in within:
@@ -526,7 +529,7 @@ def _inline(
 
 
 def _inline_value(key: str, value: Any, within: tuple[str, ...], defs: Mapping[str, Any]) -> Any:
-    if key == "properties":  # here a key is a name, also one that is called title
+    if key == "properties":  # here each key is the name of a field, even if it is `title`
         return {name: _inline(one, within, defs) for name, one in value.items()}
     if isinstance(value, dict) and key not in ("default", "const"):
         return _inline(value, within, defs)
@@ -553,7 +556,7 @@ _MAKERS = (
 
 
 def _without_nulls(value: Any) -> Any:
-    """The value without the fields that are null, as a model says that it gives none."""
+    """Return the value without fields that are null, which is how a model leaves out a field."""
     match value:
         case dict():
             return {key: _without_nulls(one) for key, one in value.items() if one is not None}
@@ -562,7 +565,7 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-# -- schemas for endpoints that hold a model to every letter
+# -- schemas for endpoints that guarantee a schema
 # --------------------------------------------------------------------------------------------------
 
 _STRICT = ("type", "description", "enum", "const", "format", "minimum", "maximum", "items", "anyOf")
@@ -570,8 +573,9 @@ _STRICT_FORMATS = ("date-time", "date", "time", "uuid")
 
 
 def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema as an endpoint takes it that guarantees a reply of it: every object closed,
-    every field given, null where it need not be. None where that cannot be said."""
+    """Return the schema in the form for endpoints that guarantee a reply that fits it: closed
+    objects, all fields required, optional ones nullable. Return None if the schema cannot be
+    written so."""
     try:
         return _strict(schema)
     except ValueError:
@@ -607,16 +611,17 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-CHARS_PER_TOKEN = 2  # of JSON with numbers in it, in the tokenizers that take most
-MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # where a schema sets no bound
+CHARS_PER_TOKEN = 2  # of JSON with numbers, for the tokenizers that need the most tokens
+MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # bounds where a schema sets none
 MIN_TEXT_CHARS = 24
 MAX_NUMBER = 999_999
 N_FITTINGS = 30
 
 
 def fit_schema(schema: Mapping[str, Any], *, max_tokens: int) -> dict[str, Any]:
-    """Return the schema with bounds on every text and list, so narrow that its longest value is no
-    longer than `max_tokens`, as far as that can be: one item and a few words are always left."""
+    """Return the schema with a bound on every text and list, so that its longest value has at most
+    `max_tokens` tokens where possible. Each list keeps at least one item and each text a few
+    words."""
     fitted = _bound(schema, 1.0)
     for n in range(1, N_FITTINGS):
         if _longest_chars(fitted) <= max_tokens * CHARS_PER_TOKEN:
@@ -648,7 +653,7 @@ def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def _longest_chars(schema: Mapping[str, Any]) -> int:
-    """How long the longest value is as JSON, with the blanks that small models put in."""
+    """Return the length of the longest JSON value, with the blanks that small models add."""
     if "enum" in schema or "const" in schema:
         return max(len(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
@@ -671,7 +676,7 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def takes_null(schema: Mapping[str, Any]) -> bool:
-    """Whether null is a value of the schema."""
+    """Return whether the schema allows null."""
     return (
         not {"type", "enum", "const", "anyOf"} & set(schema)
         or schema.get("type") == "null"
@@ -685,10 +690,10 @@ def takes_null(schema: Mapping[str, Any]) -> bool:
 
 
 def to_plain(value: Any) -> Any:
-    """Return the value as `json.dumps` asks for what it does not know.
+    """Return a value that JSON can represent, for use as `default` of `json.dumps`.
 
     Raises:
-        TypeError: JSON cannot say it.
+        TypeError: JSON has no form for the value.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}

@@ -1,7 +1,6 @@
-"""What results were made from: pages, files, tools and searches, with the tasks that used them, and
-what the journal knows of each page. The program says it, from origins alone; no model has a part in
-it.
-"""
+"""Finds what results were made from: pages, files, tools and searches, the tasks that used them,
+and what the journal knows of each page. It uses only origins that the program recorded; no model is
+asked."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
 from babyagi.tools.base import read_observations
 
-MAX_TASKS_READ = 60  # whose steps are looked through for what is known of pages
+MAX_TASKS_READ = 60  # whose steps are read to find what is known of pages
 MAX_TITLE_CHARS = 120
 MAX_ADDRESS_CHARS = 600
 MAX_TASKS_NAMED = 8
@@ -41,8 +40,8 @@ _KIND_BY_ORIGIN = {
     "tool": SourceKind.TOOL,
     "search": SourceKind.SEARCH,
 }
-_PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # after all others
-# their files, pages, engines, results and persons are named themselves
+_PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # listed after all other kinds
+# the files, pages, engines, results and persons behind these tools have origins of their own
 _SAID_OTHERWISE = frozenset(
     f"tool:{name}"
     for name in (
@@ -53,9 +52,14 @@ _SAID_OTHERWISE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One source. `name` is the address of a page, the path of a file, the name of a tool or an
-    engine; `task_ids` are the tasks that read it, and not those that were only given a result made
-    from it; `page` is what is known of a page that was opened."""
+    """One source.
+
+    Attributes:
+        name: the address of a page, the path of a file, or the name of a tool or a search engine.
+        task_ids: the tasks that read it themselves. A task that was only given a result made from
+            it does not count.
+        page: what is known of a page that was opened.
+    """
 
     kind: SourceKind
     name: str
@@ -65,8 +69,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The sources of some results: those that most tasks read first, then tools, searches last.
-    `n_unnamed` others were too many for a result to name."""
+    """The sources of some results: first those that most tasks read, then tools, then searches.
+    `n_unnamed` counts sources that did not fit into the origins of a result."""
 
     named: Sequence[Source] = ()
     n_unnamed: int = 0
@@ -80,8 +84,8 @@ NO_SOURCES = Sources()
 
 
 async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
-    """Return what the results were made from, with every task that read it; and of pages, what the
-    steps of these tasks know."""
+    """Return what the results were made from, with every task that read it. For pages, add what the
+    steps of these tasks know of them."""
     reading = _Reading(store)
     task_ids_by_origin: dict[str, list[int]] = {}
     n_unnamed = 0
@@ -89,7 +93,7 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
     for result in results:
         given = _given_with_results(result, origins_by_task)
         named = {origin for origin in result.origins if _is_source(origin)}
-        if named & given:  # what came with a result may have been read again
+        if named & given:  # a task may have read such a source itself as well
             given -= await reading.origins(result)
         for origin in dict.fromkeys(result.origins):
             head, _, name = origin.partition(":")
@@ -111,7 +115,8 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
 
 
 def _is_source(origin: str) -> bool:
-    """Whether it is named as a source: a tool is where nothing else says what it gave."""
+    """Return whether the origin is listed as a source. A tool is listed only if nothing else names
+    what it returned."""
     head, _, name = origin.partition(":")
     return bool(name) and head in _KIND_BY_ORIGIN and origin not in _SAID_OTHERWISE
 
@@ -119,7 +124,7 @@ def _is_source(origin: str) -> bool:
 def _given_with_results(
     result: Result, origins_by_task: Mapping[int, frozenset[str]]
 ) -> frozenset[str]:
-    """The origins that came with the earlier results that a task was given."""
+    """Return the origins of the earlier results that the task was given."""
     return frozenset().union(
         *(
             origins_by_task.get(int(name), frozenset())
@@ -138,7 +143,7 @@ def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetch
 
 
 class _Reading:
-    """The steps of tasks, each read once and of at most `MAX_TASKS_READ`."""
+    """Reads the steps of at most `MAX_TASKS_READ` tasks, each once."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
@@ -151,7 +156,7 @@ class _Reading:
         return self._steps_by_task.get(task_id, ())
 
     async def origins(self, result: Result) -> frozenset[str]:
-        """What the tools gave that the task of a result called itself."""
+        """Return the origins of what the tools returned that the result's own task called."""
         steps = await self._steps(result.objective_id, result.task_id)
         return frozenset(
             origin for step in steps if step.kind in ("tool", "once") for origin in step.origins
@@ -160,8 +165,8 @@ class _Reading:
     async def find_pages(
         self, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]
     ) -> dict[str, Fetched]:
-        """What is known of these pages; each is looked for where it was used first, then in the
-        other tasks that used it."""
+        """Return what is known of these pages. Each is looked for in the first task that used it,
+        then in the others."""
         found: dict[str, Fetched] = {}
         for url, task_ids in task_ids_by_url.items():
             for task_id in sorted(task_ids):
@@ -173,7 +178,7 @@ class _Reading:
 
 
 def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
-    """The pages that the tool calls among the steps opened."""
+    """Yield the pages that the tool calls among the steps opened."""
     for observation in read_observations(steps):
         yield from observation.passage.pages
 
@@ -182,11 +187,12 @@ def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
 
 
 def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
-    """Return the section of a report, empty where nothing came from outside. What the answer names
-    stands first; then come addresses in it that no task opened.
+    """Return the sources section of a report as Markdown; empty where nothing came from outside.
+    Sources that the answer names come first. Addresses in the answer that no task opened follow.
 
     Args:
-        most: so many sources are listed. more: where the others can be read.
+        most: the number of sources that are listed.
+        more: where the others can be read.
     """
     ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer))
     lines = [f"* {_render_source(source)}" for source in ordered[:most]]
@@ -227,6 +233,7 @@ def _render_page(source: Source, tasks: str) -> str:
 
 
 def say_fetched(page: Fetched) -> str:
+    """Return when a page was fetched, and the beginning of its digest."""
     digest = page.digest[:SHOWN_DIGEST_CHARS]
     return f"fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC, sha256 {digest}"
 
@@ -240,7 +247,7 @@ def _say_tasks(task_ids: Sequence[int]) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text as Markdown that shows it and does nothing else."""
+    """Return the text escaped so that Markdown shows it and does nothing else."""
     return _MARKUP.sub(r"\\\1", harmless(one_line(clean(text))))
 
 
@@ -251,16 +258,16 @@ def _code(text: str) -> str:
 
 
 def _address(url: str) -> str:
-    """The address with nothing in it that ends a link."""
+    """Return the address with every character quoted that could end a link."""
     return quote(url, safe="%/:=&?~#+!$,;'@()*[]")[: MAX_ADDRESS_CHARS * 3]
 
 
-# -- what the answer names and nobody opened -------------------------------------------------------
+# -- addresses in the answer that no task opened ---------------------------------------------------
 
 
 def find_unopened(sources: Sources, answer: str) -> list[str]:
-    """Return the addresses in the answer that no task opened, where tasks were on the web: a model
-    may have made them up, or only seen them in a list of results."""
+    """Return the addresses in the answer that no task opened, if any task used the web. The model
+    may have made them up, or seen them only in a list of search results."""
     if not sources.is_of_the_web:
         return []
     opened = {
@@ -274,7 +281,7 @@ def find_unopened(sources: Sources, answer: str) -> list[str]:
 
 
 def _cut_end(url: str) -> str:
-    """The address without what belongs to the sentence around it."""
+    """Return the address without the punctuation of the sentence around it."""
     url = url.rstrip(".,;:!?*_")
     while url.endswith(")") and url.count(")") > url.count("("):
         url = url[:-1].rstrip(".,;:!?*_")
@@ -303,7 +310,7 @@ def _render_unopened(urls: Sequence[str]) -> str:
 
 
 def sources_shape(sources: Sources) -> list[dict[str, object]]:
-    """One object for each; title, time and digest are null where nothing is known of them."""
+    """Return one JSON object per source; title, time and digest are null where they are unknown."""
     return [
         {
             "kind": source.kind.value,

@@ -1,7 +1,7 @@
-"""The nouns: objective, task, result, step, event, and the small values they are made of.
+"""The nouns: objective, task, result, step, event, and the small values that they consist of.
 
-Frozen, slotted, keyword-only; a wrong one cannot be built. Times are aware UTC datetimes, money is
-US dollars. Nothing here touches a disk, a clock or a network.
+All are frozen, slotted and keyword-only, and an invalid one cannot be built. Times are aware UTC
+datetimes, money is in US dollars. Nothing here touches a disk, a clock or a network.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 
 
 class TaskStatus(StrEnum):
-    """queued → running → recorded → done, or after a lack → queued again; the side exits are
-    waiting, dead and cancelled."""
+    """queued → running → recorded → done, or after a lack queued again. A task can also become
+    waiting, dead or cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
-    # the result, or what it lacked, is committed; the planning from it is still owed
+    # its result or lack is committed; the plan from it is still to be made
     RECORDED = "recorded"
     DONE = "done"
     WAITING = "waiting"  # a person was asked
-    DEAD = "dead"  # its failures are used up, or what it lacked never came
+    DEAD = "dead"  # it failed too often, or what it lacked never came
     CANCELLED = "cancelled"
 
 
@@ -37,7 +37,7 @@ class ObjectiveStatus(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why an objective ended. `words` follow on "it stopped:"."""
+    """Why an objective ended. `words` complete the sentence "it stopped:"."""
 
     words: str
 
@@ -64,14 +64,14 @@ class StopReason(StrEnum):
 
 
 class Place(StrEnum):
-    """An end of the list of what is still to be done."""
+    """An end of the task list."""
 
     FIRST = "first"
     LAST = "last"
 
 
 class Role(StrEnum):
-    """Who asks a model; the objective freezes one model name per role."""
+    """The role in which a model is asked; the objective freezes one model name per role."""
 
     EXECUTION = "execution"
     CREATION = "creation"
@@ -89,7 +89,7 @@ class Effect(StrEnum):
 
 
 class Approval(StrEnum):
-    """Which tool calls ask a person before they are made; frozen with the objective."""
+    """Which tool calls need a person's approval first; frozen with the objective."""
 
     ONCE = "once"  # those with the effect `once`
     NONE = "none"
@@ -105,7 +105,7 @@ class Memory(StrEnum):
 class Planning(StrEnum):
     """Who proposes new tasks; frozen with the objective."""
 
-    SEPARATE = "separate"  # the creation agent, from results that came in together
+    SEPARATE = "separate"  # the creation agent, one call for several results
     COMBINED = "combined"  # the execution agent, at the end of its result
 
 
@@ -116,11 +116,11 @@ class Duty(StrEnum):
     PLAN = "plan"  # propose tasks from what was recorded
     CHECK = "check"  # is the objective met?
     REPORT = "report"
-    INDEX = "index"  # feed the result store
+    INDEX = "index"  # feed results to the index
 
 
-ASKED_FURTHER = "Asked further: "  # begins the line of a question beside an objective's text
-MAX_SOURCES = 30  # that a text is said to be made from
+ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveSpec.asked`
+MAX_SOURCES = 30  # named as sources of one text
 MAX_ARTIFACTS = 20  # of one tool call
 _OUTSIDE = re.compile(r"file:|scratch:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
@@ -132,8 +132,8 @@ def _require_utc(name: str, at: datetime | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A page of the web as it was fetched: its address, the one that was asked for where a redirect
-    led on from there, its title, and the SHA-256 of its bytes."""
+    """A page of the web as it was fetched: its address, the address that was asked for if that was
+    redirected, its title, and the SHA-256 of its bytes."""
 
     url: str
     title: str
@@ -147,7 +147,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A file that a tool made beside its answer, as text: its path, what it is (`text/csv`,
+    """A text file that a tool made beside its answer: its path, its media type (`text/csv`,
     `image/svg+xml`, …), and the SHA-256 of the text in UTF-8."""
 
     name: str
@@ -158,15 +158,17 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A text and where it came from.
+    """A text and its origin.
 
     `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `web:ADDRESS`,
-    `scratch:PATH` (which an earlier call of the task wrote), `search:ENGINE`, `result:TASK_ID` or,
-    of another objective, `result:OBJECTIVE_ID/TASK_ID`.
-    Whatever is not from a person or from this program is data: fenced and labelled in prompts,
-    escaped on a terminal. `sources` are the origins from outside that it was made from, `pages`
-    what is known of those that are pages, `artifacts` the files that were made with it, which no
-    model is shown.
+    `scratch:PATH` (written by an earlier call of the task), `search:ENGINE`, `result:TASK_ID` or,
+    for a result of another objective, `result:OBJECTIVE_ID/TASK_ID`. Every text that is not from a
+    person or from this program is data: fenced and labelled in prompts, escaped on a terminal.
+
+    Attributes:
+        sources: the outside origins that the text was made from.
+        pages: what is known of those sources that are web pages.
+        artifacts: files that were made with the text; no model is shown them.
     """
 
     text: str
@@ -177,14 +179,15 @@ class Passage:
 
     @property
     def origins(self) -> tuple[str, ...]:
+        """The origin and the sources."""
         return (self.origin, *self.sources)
 
 
 def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
-    """Return the origins from outside, each once, files first: what this objective's own model,
-    person and results are not.
+    """Return the origins from outside, each once, files and pages first. This objective's own
+    model, person and results are not from outside.
 
-    Of more than `MAX_SOURCES` the last one is `more:N`, for N others.
+    If there are more than `MAX_SOURCES`, the last entry is `more:N`, for N others.
     """
     found = [origin for origin in dict.fromkeys(origins) if _OUTSIDE.match(origin)]
     named = sorted(
@@ -198,8 +201,8 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return a text that was made from texts of these origins: a model's, unless only a person or
-    only the program had a part in it."""
+    """Return the passage of a text that was made from texts of these origins. Its origin is the
+    model, unless only a person or only the program contributed."""
     sources = find_sources(origins)
     author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
     return Passage(text=text, origin=author, sources=sources)
@@ -207,7 +210,7 @@ def make_passage(text: str, origins: Sequence[str]) -> Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where an objective must stop. 0 means: no such limit."""
+    """Where an objective must stop. 0 means no limit."""
 
     max_tasks: int = 50
     max_calls: int = 0
@@ -225,10 +228,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What calls cost. Money is counted in whole micro-dollars, rounded up call by call.
+    """What calls cost. Money is in whole micro-dollars, rounded up for each call.
 
     `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
-    that a kill or an outage left open, and answers that do not say what they cost. They are counted
+    that a kill or an outage left open, and answers that do not report their cost. They are counted
     with all that was reserved for them.
     """
 
@@ -266,7 +269,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The most that one call may cost; held from the intended step until it is settled."""
+    """The most that one call may cost, held from the intended step until it is settled."""
 
     calls: int = 0
     tokens: int = 0
@@ -275,11 +278,11 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """A tool that the objective may use, as frozen at its creation.
+    """A tool that the objective may use, frozen when the objective is created.
 
-    `description` and `parameters` (a JSON Schema) are there for a function of a Python program,
-    which must be handed in again by whoever goes on with the objective, and for a tool of a server.
-    `refused` is the `digest_form` of what that tool became, where a person did not allow it.
+    `description` and `parameters` (a JSON Schema) are set for a tool of a server and for a function
+    of a Python program, which must be passed in again to continue the objective. `refused` is the
+    `digest_form` of a changed version of the tool that a person did not allow.
     """
 
     name: str
@@ -290,23 +293,24 @@ class ToolGrant:
 
 
 def write_form(description: str, parameters: Mapping[str, Any] | None) -> str:
-    """What a model is told of a tool, as one text: JSON in lines, the same for the same tool."""
+    """Return what a model is told about a tool as JSON in lines; equal for equal tools."""
     form = {"description": description, "parameters": parameters}
     return json.dumps(form, sort_keys=True, indent=1, ensure_ascii=False)
 
 
 def digest_form(form: str) -> str:
+    """Return the digest of the text from `write_form`."""
     return hashlib.sha256(form.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveSpec:
-    """What belongs to the objective and is frozen with it. Keys, addresses, folders and concurrency
-    are the worker's.
+    """What is frozen with the objective. Keys, addresses, folders and concurrency belong to the
+    worker.
 
-    `text`, `initial_task` and `instance_name` together say which objective this is: starting the
-    same three again goes on with it. `further` are the questions that a person asked later, in
-    their order; they are changed by an event, as the limits are.
+    `text`, `initial_task` and `instance_name` together identify the objective: starting the same
+    three again continues it. `further` are the questions that a person asked later, in order. They
+    change by an event, as the limits do.
     """
 
     text: str
@@ -315,28 +319,29 @@ class ObjectiveSpec:
     limits: Limits = field(default_factory=Limits)
     model_by_role: Mapping[Role, str]
     temperature: float | None = None
-    has_price: bool = True  # the price of its models was known, so what it costs is known in money
+    has_price: bool = True  # the prices of its models were known, so its cost is known
     embedding_space: str
     results_store_name: str = "babyagi"
     tools: tuple[ToolGrant, ...] = ()
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
-    output_schema: Mapping[str, Any] | None = None  # what a program wants the report's answer to be
-    agent: str = ""  # of a file, that carries the tasks out; its tools are among `tools`
+    # JSON Schema of the report's answer, where a program wants one
+    output_schema: Mapping[str, Any] | None = None
+    agent: str = ""  # from a file, executes the tasks; `tools` includes its tools
     prompt_version: str
     further: tuple[str, ...] = ()
 
     @property
     def models(self) -> str:
-        """The names of the models that are asked, and of what makes vectors."""
+        """The names of the language models, and of the embedder."""
         names = {name for role, name in self.model_by_role.items() if role is not Role.EMBEDDING}
         embedder = self.model_by_role.get(Role.EMBEDDING)
         return ", ".join(sorted(names)) + (f"; embeddings by {embedder}" if embedder else "")
 
     @property
     def asked(self) -> str:
-        """All that the objective asks: its text, and each further question on a line of its own."""
+        """All that the objective asks: its text, then each further question on its own line."""
         return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
 
     def __post_init__(self) -> None:
@@ -355,12 +360,14 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """What the last check of an objective found, and how the checks went that found the list empty
-    and something missing.
+    """What the last check of an objective found, and a summary of the checks that found the list
+    empty and something missing.
 
-    `n_idle` of them in a row had no new answer since the one before, `n_stuck` in a row found no
-    fewer parts missing than the best one (`least_missing`). `n_answers` is how many answers there
-    were at the last check.
+    Attributes:
+        n_idle: how many such checks in a row saw no new answer since the previous check.
+        n_stuck: how many such checks in a row found no fewer parts missing than the best check.
+        least_missing: the number of missing parts in the best check.
+        n_answers: the number of answers at the last check.
     """
 
     parts: tuple[CheckedPart, ...] = ()
@@ -373,12 +380,17 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """One objective as the store has it. `uid` is the random root of every outside id;
-    `is_claimed_met`: an agent says that it is met, and no check has looked since; `overspent` is
-    the limit (`cost`, `tokens`) that cannot be held any more, because a call went over what was
-    reserved for it, or its cost was not said; `n_begun` counts every task that was ever begun;
-    `report_no` counts the reports that were owed.
-    `stop_detail` says more of why it ended, or of why it was set aside (`is_set_aside`)."""
+    """One objective as the store has it.
+
+    Attributes:
+        uid: the random root of every id that is used outside the store.
+        is_claimed_met: an agent says that the objective is met, and no check has run since.
+        overspent: the limit (`cost`, `tokens`) that can no longer be kept, because a call cost more
+            than was reserved for it, or its cost was not reported.
+        n_begun: counts every task that was ever begun.
+        report_no: counts the reports that were due.
+        stop_detail: more about why it ended, or why it was set aside (`is_set_aside`).
+    """
 
     id: int
     uid: str
@@ -407,8 +419,8 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Whether no call costs money: the rehearsal is asked, a person, or a model in this
-        process."""
+        """Whether no call costs money: the rehearsal, a person, or a model in this process
+        answers."""
         return self.spec.model_by_role.get(Role.EXECUTION) in (
             "rehearsal",
             "human",
@@ -417,14 +429,14 @@ class Objective:
 
     @property
     def is_set_aside(self) -> bool:
-        """Whether it is paused because a run of it got no answer; no worker takes it up by
+        """Whether it is paused because a run of it got no answer. No worker takes it up by
         itself."""
         return self.status is ObjectiveStatus.PAUSED and bool(self.stop_detail)
 
     @property
     def spent(self) -> str:
-        """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer
-        has confirmed, `unknown`, or `nothing` where no language model is asked."""
+        """The cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` if a part is unconfirmed,
+        `unknown`, or `nothing` if no call costs money."""
         if self.is_free and not self.usage.cost_usd:
             return "nothing"
         if not self.spec.has_price:
@@ -436,7 +448,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a try of a task lacked, in the model's words, and the results that stood in its
+    """What a try of a task lacked, in the model's words, and the results that were in its
     prompt."""
 
     what: str
@@ -447,9 +459,11 @@ class Lack:
 class Task:
     """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
 
-    `lack` is what its last try lacked, None when that is answered or was never so; `n_lacks` tries
-    of it lacked something. `n_lost` workers in a row were lost while they held it, without a step
-    of it that was recorded.
+    Attributes:
+        lack: what the last try lacked; None when nothing is lacking.
+        n_lacks: the number of tries that lacked something.
+        n_lost: how many workers in a row were lost while they held the task, without recording a
+            step.
     """
 
     id: int
@@ -484,9 +498,10 @@ class Task:
 class Proposal:
     """A task that an agent or a person proposes; it has no id before the store accepts it.
 
-    `after` names tasks by their ids, and others that are proposed with it by their `label` or name.
-    `parent_id` is the task whose result or lack it comes from. `is_missing`: a check found that its
-    part of the objective is not answered.
+    Attributes:
+        after: ids of tasks, and labels or names of tasks that are proposed together with it.
+        parent_id: the task whose result or lack it comes from.
+        is_missing: a check found that this part of the objective is not answered.
     """
 
     name: str
@@ -499,10 +514,12 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A task that is recorded and not answered: what it lacks, and the tasks that bring it, named
-    as in `Proposal.after`.
+    """A task that is recorded but not answered.
 
-    `shown` are the results that stood in its prompt.
+    Attributes:
+        lack: what it lacks.
+        after: the tasks that bring it, named as in `Proposal.after`.
+        shown: the results that were in its prompt.
     """
 
     task_id: int
@@ -524,11 +541,12 @@ class TaskName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a finished task found; one for each task. `lack` is what it does not answer of its task,
-    empty when it answers all of it.
+    """What a finished task found; one for each task.
 
-    `is_planned`: it stands for ever; before, the creation agent may still say that it is no answer,
-    and then it is withdrawn.
+    Attributes:
+        lack: what it does not answer of its task; empty when it answers all of it.
+        is_planned: it is final. Before that, the creation agent may still decide that it is no
+            answer, and then it is withdrawn.
     """
 
     task_id: int
@@ -546,9 +564,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
-    """How many results there are, the oldest that the result store does not have yet, and which of
-    these have a vector, by task id. `with_words` are the tasks in whose results some words stand,
-    the best match first."""
+    """What a search needs to know about results that the index does not have yet.
+
+    Attributes:
+        n_results: the number of all results of the objective.
+        results: the oldest results that are not indexed.
+        vectors: the stored vectors of these, by task id.
+        with_words: ids of tasks whose results contain the searched words, best match first.
+    """
 
     n_results: int
     results: tuple[Result, ...]
@@ -558,7 +581,8 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """Who may change what: the owner of steps, the number of the claim, the worker that holds it.
+    """What a change of state must show to be accepted: the owner of the steps, the claim number,
+    and the worker that holds the claim.
 
     `owner` is `task:ID`, `order:REVISION`, `plan:N`, `check:N`, `report` or `index`.
     """
@@ -579,8 +603,8 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives. `is_new`: nobody has held it before for
-    the same round, so no step of it is recorded."""
+    """A duty that this worker holds while its lease lives. `is_new`: nobody has held it in this
+    round before, so none of its steps is recorded."""
 
     duty: Duty
     fence: Fence
@@ -590,20 +614,23 @@ class DutyClaim:
 class StepState(StrEnum):
     INTENDED = "intended"
     DONE = "done"
-    UNKNOWN = "unknown"  # intended and never confirmed; a person must say
+    UNKNOWN = "unknown"  # intended and never confirmed; a person must decide
     ASKED = "asked"  # a person was asked and has not answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One journaled call, known by `(objective_id, owner, key)`.
+    """One journaled call, identified by `(objective_id, owner, key)`.
 
-    `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
-    repeated), `question` or `approval`; `output` is JSON text, None before the step is done.
-    `request` is what was asked, as JSON text: the prompt (`llm/kept.py`), or the tool call (""
-    for a step of an earlier version that no person has to decide). `id` is the step's number, for
-    answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
-    the call in flight.
+    Attributes:
+        kind: `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
+            repeated), `question` or `approval`.
+        output: JSON text; None before the step is done.
+        request: what was asked, as JSON text: the prompt (`llm/kept.py`) or the tool call. It is ""
+            for a step of an earlier version that no person has to decide.
+        id: the number by which a person answers it.
+        unconfirmed: the part of `usage` that belongs to claims that ended with the call in flight,
+            as (claim number, usage).
     """
 
     objective_id: int
@@ -626,13 +653,13 @@ class Step:
 
     @property
     def n_unconfirmed(self) -> int:
-        """How many of the calls that were charged gave no outcome that anybody heard of."""
+        """The number of charged calls whose outcome is unknown."""
         return sum(usage.calls for _, usage in self.unconfirmed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One change of state, in the order in which the store committed them."""
+    """One change of state. Ids rise in the order in which the store committed the changes."""
 
     id: int
     objective_id: int
@@ -644,8 +671,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """That a worker serves an objective: since when, what keeps it from claiming there ("" for
-    nothing), and what it holds of it."""
+    """A worker's part in an objective: since when it serves it, why it cannot claim there ("" when
+    it can), and what it holds."""
 
     objective_id: int
     blocked_reason: str
@@ -656,10 +683,11 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that works, and until when its lease lives. The store fills in `since`,
-    `lease_left_s` and `joined`.
+    """A working process, and when its lease ends. The store fills in `since`, `lease_left_s` and
+    `joined`.
 
-    `home` is the random id of its home folder: within one home, a name has one bearer at a time.
+    `home` is the random id of its home folder. Within one home, only one process has a name at a
+    time.
     """
 
     id: str

@@ -1,7 +1,8 @@
-"""Text as characters and sentences: lines and cuts, characters that nobody sees, and what must not
-reach a model or a screen as it is.
+"""Text as characters and sentences: lines, cuts, characters that nobody sees, and what must not
+reach a model or a screen unchanged.
 
-`names.py` beside this file knows what the words of a name mean."""
+The meaning of the words in a name is in `names.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,25 +11,25 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 
-# -- classes of characters, as they stand between the brackets of a pattern
+# -- classes of characters, written for the brackets of a pattern
 # --------------------------------------------------------------------------------------------------
 
-CONTROLS = r"\x00-\x08\x0b-\x1f\x7f"  # of ASCII, beside tab and newline
+CONTROLS = r"\x00-\x08\x0b-\x1f\x7f"  # of ASCII, without tab and newline
 C1_CONTROLS = r"\x80-\x9f"
 SURROGATES = r"\ud800-\udfff"
-# What has no shape of its own: fillers, joiners, marks of direction, separators of lines, variation
-# selectors, tags, noncharacters (Default_Ignorable_Code_Point of Unicode 16, and what no text
-# should hold).
+# Characters without a shape of their own: fillers, joiners, marks of direction, line separators,
+# variation selectors, tags (Default_Ignorable_Code_Point of Unicode 16), and noncharacters, which
+# no text should contain.
 _SHAPELESS = (
     r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     r"\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 17))
 )
-# What a model must not get; controls of ASCII are `clean`'s.
+# Characters that a model must not get; `clean` removes the ASCII controls.
 _NOT_FOR_A_MODEL = C1_CONTROLS + _SHAPELESS
-# What a screen must show in some way: that, every control, private use, and what fonts draw as
-# nothing. The number signs among the format characters show by themselves.
+# Characters that a screen must show in some way: those above, every control, private use, and what
+# fonts draw as nothing. The number signs among the format characters are visible anyway.
 _UNSEEN = (
     CONTROLS + r"\t\n" + SURROGATES + _NOT_FOR_A_MODEL + r"\u070f\u2800\ue000-\uf8ff\ufffc"
     r"\U00013430-\U00013440\U00016fe4\U0001d159\U000f0000-\U0010ffff"
@@ -42,13 +43,13 @@ _NOT_CLEAN = re.compile(f"[{CONTROLS}{SURROGATES}]")
 
 
 def clean(text: str) -> str:
-    """Return the text without what no store, prompt or terminal should carry: control characters
-    but tab and newline, and lone surrogates."""
+    """Return the text with every control character except tab and newline, and every lone
+    surrogate, replaced by U+FFFD. `\\r\\n` becomes `\\n`."""
     return _NOT_CLEAN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """Return the text as one line: white space folded to single blanks, control characters
+    """Return the text as one line: white space becomes single blanks, control characters are
     removed."""
     if not text.isprintable():
         text = "".join(
@@ -58,8 +59,8 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """Return the text if it has at most `max_chars` characters, else its beginning, cut between two
-    words and ended by `…`."""
+    """Return the text, or, if it has more than `max_chars` characters, its beginning with `…` at
+    the end. The cut is between two words where possible."""
     if len(text) <= max_chars:
         return text
     if max_chars < 1:
@@ -67,14 +68,14 @@ def shorten(text: str, max_chars: int) -> str:
     head = text[: max_chars - 1]
     if not text[max_chars - 1].isspace():
         words = head.rsplit(maxsplit=1)
-        # A text without blanks, or a last word that is most of what fits, is cut within the word.
+        # A text without blanks, or with a very long last word, is cut inside the word.
         if len(words) == 2 and 2 * len(words[0]) >= len(head):
             head = words[0]
     return head.rstrip() + "…"
 
 
 def say_duration(seconds: float) -> str:
-    """0.4 s, 45 s, 12 min 5 s, 2 h 3 min."""
+    """Return the duration in words: `0.4 s`, `45 s`, `12 min 5 s`, `2 h 3 min`."""
     if seconds < 9.95:
         return f"{max(0.0, seconds):.1f} s".replace(".0 s", " s")
     minutes, rest = divmod(round(seconds), 60)
@@ -95,17 +96,17 @@ _ABBREVIATIONS = frozenset(
     "max min avg tel art abs sec ch chap ref jan feb mar"
     " apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
-# After these the sentence may well be over, so only a small letter goes on with it.
+# After these abbreviations a sentence may end, so it goes on only before a small letter or a digit.
 _MAY_END = frozenset(
     "etc al inc ltd co corp u.s u.k a.m p.m usw no max min ed art sun sat mar col ch sec st".split()
 )
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of each line, as they stand there, without the blanks round them. A line
-    break always ends a sentence.
+    """Return the sentences of each line, unchanged but without the blanks around them. A line break
+    always ends a sentence.
 
-    A bullet and a row of a table are one unit each, with all their sentences and cells.
+    A bullet or a row of a table is one unit, with all its sentences and cells.
     """
     found: list[str] = []
     for line in text.splitlines():
@@ -127,6 +128,7 @@ def _is_row(line: str) -> bool:
 
 
 def sentences_of(line: str) -> Iterator[str]:
+    """Yield the sentences of one line, without the blanks around them."""
     start = 0
     for match in _ENDING.finditer(line):
         if _is_end(line, start, match):
@@ -140,7 +142,8 @@ def sentences_of(line: str) -> Iterator[str]:
 def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
     if match.group()[0] in "。！？｡":
         return True
-    # The white space after the mark is part of the line, which was stripped: something follows.
+    # The pattern requires white space after the mark, and the line was stripped, so something
+    # follows.
     following = line[match.end() : match.end() + 20].lstrip()[:1]
     if following.islower():
         return False
@@ -150,7 +153,7 @@ def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
     last = word[-1].lstrip("(\"'“‘[").casefold() if word else ""
     if len(last) == 1 and last.isalpha():
         before = word[0] if len(word) > 1 else ""
-        # `John F.` goes on, `vitamin C.` may end
+        # `John F.` does not end a sentence, `vitamin C.` may
         return before.strip(OPENING).casefold() in LETTERED
     return last not in _ABBREVIATIONS or (last in _MAY_END and not following.isdigit())
 
@@ -158,8 +161,8 @@ def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
 # -- words
 # --------------------------------------------------------------------------------------------------
 
-# BM25's k1, how soon a further occurrence of a word counts no more, and its b, how far a long text
-# must hold more to count as much
+# BM25's k1: how soon further occurrences of a word stop counting. BM25's b: how much more often a
+# long text must contain a word to get the same score.
 BM25_SATURATION = 1.2
 BM25_LENGTH_SHARE = 0.75
 
@@ -173,25 +176,25 @@ LETTERED = frozenset(
 OPENING = "\"'`([{«‹¿¡「『【"
 
 
-# -- on a screen: `harmless` replaces what could steer a terminal or hide in a line, `exact` spells
-# it out (`<U+200B>`, `<U+0020 x4000>`) so that the text can be read back
+# -- for a screen: `harmless` replaces what could steer a terminal or hide in a line; `exact` spells
+# it out (`<U+200B>`, `<U+0020 x4000>`), so that the text can be restored
 # --------------------------------------------------------------------------------------------------
 
 MAX_MARKS = 4  # combining marks on one character; no script that people write needs more
-MAX_BLANKS = 40  # in a row, as code is indented; more push what follows off the screen
+MAX_BLANKS = 40  # in a row, enough for indented code; more would push text off the screen
 MAX_NEWLINES = 5  # in a row
 
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 _SPACE_LIKE = "\t\n\v\f\r\u0085\u2028\u2029"
-_BLANKS = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # look like U+0020 and are not
+_BLANKS = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # they look like U+0020
 _NOT_EXACT = re.compile(
     rf"(?P<literal><(?=U\+))|(?P<newlines>\n{{{MAX_NEWLINES + 1},}})|(?P<blanks> "
     rf"{{{MAX_BLANKS + 1},}}| +(?=\n|\Z))"
     rf"|(?P<unseen>(?P<one>(?!\n)[{_UNSEEN}{_BLANKS}])(?P=one)*)"
 )
 _WORD = re.compile(r"[^\W_]+")
-# Letters that look like Latin ones: phonetic, of other scripts, letterlike symbols, mathematical
-# and full-width letters.
+# Letters that look like Latin ones: phonetic letters, letters of other scripts, letterlike symbols,
+# mathematical and full-width letters.
 _LOOKALIKE = re.compile(
     "[\u017f\u0250-\u02af\u1d00-\u1dbf\u0370-\u052f\u0530-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u2100-\u214f\u2160-\u217f\u2c80-\u2cff\u2de0-\u2dff\ua4d0-\ua4ff"
     "\ua640-\ua69f\uab70-\uabbf\uff01-\uff5e\U0001d400-\U0001d7ff]"
@@ -200,8 +203,8 @@ _USES_JOINERS = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109
 
 
 def harmless(text: str) -> str:
-    """Return the text as one line in which nothing steers a terminal and nothing hides; of a flood
-    of marks the count is left."""
+    """Return the text as one line that cannot steer a terminal or hide anything. After `MAX_MARKS`
+    combining marks in a row, the others are replaced by their number."""
     shown = UNSEEN.sub(_replace, text)
     return shown if shown.isascii() else _count_marks(shown)
 
@@ -219,8 +222,8 @@ def _replace(match: re.Match[str]) -> str:
 
 
 def _does_its_work(text: str, at: int) -> bool:
-    """Whether a joiner or a selector is where writing needs it: in an emoji, or between letters of
-    a script that is joined."""
+    """Return whether a joiner or a variation selector is where writing needs it: in an emoji, or
+    between letters of a script that uses joiners."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     match text[at]:
         case "\ufe0e" | "\ufe0f":
@@ -236,7 +239,7 @@ def _does_its_work(text: str, at: int) -> bool:
 
 
 def is_mark(character: str) -> bool:
-    """Whether it is drawn on the character before it and takes no room of its own."""
+    """Return whether the character is drawn on the one before it and has no width of its own."""
     return unicodedata.category(character) in ("Mn", "Me")
 
 
@@ -256,11 +259,12 @@ def _count_marks(text: str) -> str:
 
 
 def exact(text: str, *, encoding: str = "utf-8") -> str:
-    """Return the text with everything that cannot be seen spelled out, and nothing lost; a newline
-    stays a newline.
+    """Return the text with every invisible character spelled out, so that nothing is lost. A
+    newline stays a newline.
 
-    Spelled out are also blanks at the end of a line, long runs of blanks and newlines, marks beyond
-    `MAX_MARKS`, letters of another script within a Latin word, and what `encoding` cannot write.
+    Also spelled out are blanks at the end of a line, long runs of blanks and newlines, more than
+    `MAX_MARKS` marks, look-alikes of another script inside a Latin word, and what `encoding` cannot
+    write.
     """
     spelled = _NOT_EXACT.sub(_spell_match, text)
     if not spelled.isascii():
@@ -301,8 +305,8 @@ def _spell_marks(text: str) -> str:
 
 
 def _find_loose_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Each character, and whether it is a mark too many, or one that would be drawn on the margin
-    or on a bracket."""
+    """Yield each character, and whether it is a mark too many, or a mark that would be drawn on the
+    margin or on a bracket."""
     before, n = "\n", 0
     for character in text:
         n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_mark(character) else 0
@@ -318,14 +322,13 @@ def _can_write(character: str, encoding: str) -> bool:
     return True
 
 
-# -- for a model: marks of our fences and what looks like them, tokens with which chat templates
-# part turns, and characters that nobody sees are broken and stay legible
+# -- for a model: our fences and their look-alikes, the turn tokens of chat templates, and invisible
+# characters are broken up but stay legible
 # --------------------------------------------------------------------------------------------------
 
-GAP = "·"  # it stands within what is broken: `<·|im_start|>`
+GAP = "·"  # inserted to break a sequence: `<·|im_start|>`
 
-# Scripts whose letters joiners and separators of words of no width stand between, Arabic to
-# Javanese.
+# Scripts, Arabic to Javanese, in which joiners and zero-width separators stand between letters.
 _JOINED = (
     "\u0600-\u109f\u1780-\u18af\u1900-\u1cff\ua800-\uabff"
     "\ufb50-\ufdcf\ufdf0-\ufdff\ufe70-\ufefc\U00011000-\U00011fff\U0001e900-\U0001e95f"
@@ -353,7 +356,7 @@ _SHOWN = re.compile(
     rf"(?<=[^\w\s]){GAP}|{GAP}(?=[»》≫⟫⋙])|\[U\+[0-9A-F]{{4,6}}(?: and \d+ more)?\]"
 )
 
-# Letters and brackets that look like those of ASCII, beside what NFKC folds.
+# Letters and brackets that look like ASCII ones and that NFKC does not fold.
 _LIKE_ASCII = {
     "<": "‹〈⟨❬❮❰⧼˂ᐸ᚜",
     ">": "›〉⟩❭❯❱⧽˃ᐳ᚛",
@@ -401,8 +404,8 @@ _LIKE_ASCII = {
 
 
 class _Plain(dict[int, int]):
-    """For each character the one that it is read as, as `str.translate` wants it; the length of a
-    text stays what it is."""
+    """A table for `str.translate` that maps each character to the one that it looks like. It does
+    not change the length of a text."""
 
     def __missing__(self, code: int) -> int:
         folded = unicodedata.normalize("NFKC", chr(code))
@@ -419,7 +422,7 @@ _WORDS = (
     r"s|bos|eos|[sem]op|eo[adhtm]|thinking|think|tool_calls?|tool_responses?"
     r"|function_(?:calls?|results?)"
 )
-_TOKENS = (  # each matches up to where the gap is put
+_TOKENS = (  # each match ends where the gap is inserted
     # <|im_start|>, <|turn>, <turn|>
     rf"<(?=\s?/?\|(?:{_NAME}|\s?(?:\w{{0,20}}_\w{{1,20}}|{_TURNS})\s?)\|?\s?>|{_NAME}\|>)",
     (rf"<(?=/?(?:{_WORDS}|\w{{2,12}}_of_\w{{2,20}}|(?:unused|reserved|extra_id|special"
@@ -429,7 +432,7 @@ rf"|tokens_unused)_?\d+|\w{{2,30}}_token|seed:\w+)\s?/?>)"),
 r"|content)|call_id|think|[gs]mask)\s?\])"),
     r"\](?=~!?b[\[\]])|\[(?=e~\[)",
 )  # fmt: skip
-_OPENS = (  # a fence: doubled brackets before a name, a mark and an origin
+_OPENS = (  # a fence: doubled brackets before a name, hexadecimal digits and an origin
     r"<(?=(?:\s?<){1,9}\s?/?\s?sys\b)|<(?=(?:\s?<){1,9}\w[\w -]{0,60} [0-9a-f]{6,64}\b)"
     r"|(?:<(?=\s?<)|[«《≪⟪⋘])(?=[\s<]{0,18}/?[\w "
     r"-]{1,100}?\bfrom\b[\s:=]+(?:the\s)?(?:person|program|model|tool|file|result|user)\b)"
@@ -443,12 +446,13 @@ _LOOKING = (
 
 
 def disarm(text: str) -> str:
-    """Return the text with what a model must not be steered by broken, each by a `·` or a
-    `[U+200B]` that shows where it stood.
+    """Return the text with every sequence that could steer a model broken by a `·` or shown as
+    `[U+200B]`.
 
-    Ordinary text comes back as it is, also code, markup, emoji of several characters, and joined
-    scripts. What only says how a line may break or which form of an ideograph to draw is left out.
-    A text that was disarmed is not changed again.
+    Such sequences are our fences and their look-alikes, tokens of chat templates, and invisible
+    characters. Ordinary text is unchanged, also code, markup, composed emoji and joined scripts.
+    Characters that only control line breaks or the form of an ideograph are removed. Disarming a
+    text again changes nothing.
     """
     text = text if text.isascii() else _HIDDEN.sub(_show, text)
     plain = text if text.isascii() else text.translate(_PLAIN)
@@ -459,20 +463,21 @@ def disarm(text: str) -> str:
 
 
 def is_armed(text: str) -> bool:
-    """Whether a fence, what looks like one, or a token of a chat template stands in the text."""
+    """Return whether the text contains a fence, a look-alike of one, or a token of a chat
+    template."""
     plain = text.translate(_PLAIN)
     return any(pattern.search(plain) for pattern in _LOOKING)
 
 
 def rearm(text: str) -> str:
-    """Return the text without the signs that `disarm` leaves, so that a copy of what was shown can
-    be compared with what stands there."""
+    """Return the text without the signs that `disarm` inserts, so that a copy of a shown text can
+    be compared with the original."""
     return _SHOWN.sub("", disarm(text))
 
 
 def unmix(text: str) -> str:
-    """Return the text with words that mix Latin letters and look-alikes of them in Latin letters
-    alone; a word of another script comes back as it is."""
+    """Return the text with look-alike letters replaced by Latin ones in words that mix both. A word
+    that is all of another script is unchanged."""
     return text if text.isascii() else _WORD.sub(_unmix_word, text)
 
 

@@ -29,17 +29,17 @@ from babyagi.taskstore.port import Checked
 from babyagi.text import OPENING, is_armed, rearm, split_sentences, unmix
 from babyagi.tools.catalog import RUN_PYTHON, effect_of
 
-MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing of what was asked
-MIN_REPEATED = 4  # words of the objective; a sentence that holds all of them repeats the question
-# Words of a text that are neither of the objective nor about the work, with which it tells
-# something; where it also speaks of work, more.
+MAX_VALUE_WORDS = 6  # of a quote that may be only a value, without words of the question
+MIN_REPEATED = 4  # words of the objective; a sentence that contains all of them repeats it
+# A text says something if it has so many words that are neither in the objective nor about the
+# work; if it also speaks of work, it needs more of them.
 MIN_TOLD, MIN_TOLD_BESIDE_WORK = 4, 6
-MIN_FOREIGN = 0.1  # of the words of a text in another language are among its commonest ones
+MIN_FOREIGN = 0.1  # the share of common words in a text of another language
 STEM_CHARS = 5
-MIN_FOLDED_CHARS = 3  # of a word whose `s` at the end is left out
+MIN_FOLDED_CHARS = 3  # longer words lose an `s` at the end
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
-MAX_JUDGED_CHARS = 1000  # of a quote or a sentence
+MAX_JUDGED_CHARS = 1000  # of a quote, a sentence or a text
 MAX_JUDGED_SENTENCES = 50
 
 _UNSPACED_WORD = re.compile(
@@ -50,15 +50,15 @@ _UNSPACED = re.compile(f"[{_NO_SPACES}]")
 
 
 def _any_of(words: str) -> str:
-    """One of the words: `met.` is a whole word, `complet` begins one, `_` is a blank. Scripts
-    without spaces have neither."""
+    """Return a pattern for one of the words. `met.` is a whole word, `complet` is the beginning of
+    one, `_` is a blank. Scripts without spaces have no word boundaries."""
     return "|".join(
         _UNSPACED_WORD.sub("", rf"\b{word}").replace(".", r"\b").replace("_", " ")
         for word in words.split()
     )
 
 
-# What a claim is about, and what it says of it.
+# A claim says of one of these, or of one of `_WHOLES`, that it is done (`_DONE`).
 _AIMS = _any_of(
     "objectives?. goals?. tasks?. to-?dos?. ziele?n?. ziels. aufgabe auftrag objectifs?. "
     "tâche objetivo tarea la_meta. obiettiv"
@@ -110,7 +110,7 @@ _DONE = _any_of(
     " saavutett valmis teljes kész"
     " atins îndeplinit"
 )
-_LEFT = (  # nothing is left to do
+_LEFT = (  # phrases for "nothing is left to do"
     r"\b(?:nothing|none|no (?:\w+ "
     r"){0,2}(?:tasks?|work|steps?|actions?|parts?|items?|gaps?|questions?))\b[^.\n]{0,30}"
     r"\b(?:missing|left|remains?|remaining|open|outstanding|needed|required|necessary|to "
@@ -127,7 +127,7 @@ _TELL = (
     r"reply|respond|answer|return|output|say|print|declare|conclude|assume|tell|announce"
     r"|report|treat|consider|mark|set|state|claim"
 )
-_ORDERS = (  # what somebody is to do or to reply
+_ORDERS = (  # instructions: what somebody should do or reply
     r"\b(?:ignor|disregard|forget|overrid|bypass|overrul"
     r"|supersed)\w*\b[^.\n]{0,60}\b(?:previous|prior|above|earlier|preceding"
     r"|instructions?|rules?|prompts?"
@@ -157,7 +157,7 @@ _ORDERS = (  # what somebody is to do or to reply
     r"|игнорир|забудь|ответь|сообщи|忽略|无视|無視|忘记|请回|请报|報告せよ|回答して|무시하|응답하|보고하|تجاهل|أجب"
     r"|अनदेखा|उत्तर दें|התעלם"
 )
-_PROTOCOL = (  # the keys of our replies, and how turns begin
+_PROTOCOL = (  # the keys of our replies, and the beginnings of turns
     r"objective[_ ]?met\b|\"?\b(?:is_)?met\b\"?\s*[:=]+\s*\"?(?:true|yes|1\b)"
     r"|[\"'](?:parts|missing|tasks|unanswered|quote|lacks"
     r"|final_answer)[\"']\s*:"
@@ -165,7 +165,7 @@ _PROTOCOL = (  # the keys of our replies, and how turns begin
     r"answer|observation|action(?: input)?)\s*:"
     r"|^\W{0,6}(?:system|assistant|human|user)\s*:"
 )
-_BARE = re.compile(  # all that a text says
+_BARE = re.compile(  # texts that contain nothing else
     r"\W*(?:(?:status|result|verdict|answer|outcome|state|conclusion)\W+)?(?:yes"
     r"|ok(?:ay)?|done|complete[d]?|finished"
     r"|success(?:ful(?:ly)?)?|met|fulfilled|achieved"
@@ -205,7 +205,8 @@ _WORK_WORD = re.compile(
     ),
     re.IGNORECASE,
 )
-# What says that something was found out, and not what: `found to be` and `determined by` go on.
+# Words that say that something was found, but not what. `found to be` and `determined by` continue
+# with what was found.
 _FINDING = _any_of(
     "found. determined.(?!_by.) established.(?!_by.) settled.(?!_by.) resolv identified. verified. "
     "confirmed. clarified. ascertained. answered. ermittelt gefunden bestimmt geklärt festgestellt "
@@ -220,23 +221,23 @@ _FOUND_THAT = re.compile(rf"(?:{_FINDING})\w*\s+that\s+(?=\w)", re.IGNORECASE)
 _NO_VALUE = re.compile(
     # when a line was logged
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*(?:\s+\W?[A-Z]{4,8}\b\W?)?"
-    # how much is done, and how sure somebody is
+    # how much is done, and how certain it is
     r"|\b(\d+)\s?(?:/|of|out of)\s?\1\b|\b100\s?%|\b(?:true|false|none|null|yes|no|ok)\b"
     r"|\b(?:confidence|certainty|probability|likelihood|score)\b\W{1,4}[\d.]+"
-    # where something stands
+    # where to find something
     r"|^\W*\d+[.)]\s|\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
     r"|line|item|part|step|task|no|article|clause|definition|note|paragraph|point|question"
     r"|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*"
-    # who says so
+    # who says it
     r"|\b(?:said|says|wrote|reported|confirmed|verified|signed|approved|according to)(?: by)?"
     r"(?-i: [A-Z]\w+)+",
     re.IGNORECASE,
 )
 _HEADING = re.compile(r"\s*#{1,6}\s[^\n]*\s*\Z")
-# What makes a sentence of English of a few words, which is then no bare value.
+# A few words with one of these are an English sentence, not a bare value.
 _STATES = re.compile(r"\b(?:is|are|was|were|has|have|had|been|can|may|must|shall|will)\b", re.I)
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:[-.,/][A-Za-z0-9]+)*|[^\W_]+")
-# The commonest words of languages in Latin letters that are no English words.
+# The most common words of languages in Latin letters that are not English words.
 _GERMAN = frozenset(
     "der das und ist nicht ein eine einen dem zu von mit für auf im sich wurde wird sind".split()
 )
@@ -245,14 +246,14 @@ _FOREIGN = _GERMAN | frozenset(
     "con una gli della di è che sono nel os da um uma não ao foi het een niet op te dat voor zijn "
     "och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
 )
-_CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # where a fact stands
-# tools that ship and compute what they are given, and read nothing unless they name it
+_CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # a reference to a task
+# Built-in tools that compute what they are given, and read nothing unless its origin is named.
 _ONLY_COMPUTES = frozenset({"tool:calculator", f"tool:{RUN_PYTHON}"})
 _CODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
 
 def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
-    """Whether a quote from this result may show that a part of the objective is answered."""
+    """Return whether a quote from this result can show that a part of the objective is answered."""
     said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
         return False
@@ -269,23 +270,23 @@ def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
 
 
 def _has_acted(result: Result) -> bool:
-    """Whether a tool that ships changed something for the result, which a person allowed: that it
-    was done is then what there is to say, with no value in it."""
+    """Return whether a built-in tool with the effect `once` ran for the result, which a person
+    allowed. Then "it was done" is a full answer, without a value."""
     names = (origin.removeprefix("tool:") for origin in result.origins)
     return any(effect_of(name) is Effect.ONCE for name in names)
 
 
 def is_from_outside(result: Result) -> bool:
-    """Whether a file, a page or a tool had a part in a result, but for the tools that only compute
-    what a model wrote: with a file of the task they name it. The rehearsal model, which obeys
-    nothing, only quotes."""
+    """Return whether a file, a page or a tool contributed to a result. Tools that only compute do
+    not count; a file that they read is an origin itself. The rehearsal model, which obeys nothing,
+    only quotes, so its results do not count either."""
     outside = (origin for origin in find_sources(result.origins) if origin not in _ONLY_COMPUTES)
     return any(outside) and "model:rehearsal" not in result.origins
 
 
 def is_about_work(text: str, objective_text: str) -> bool:
-    """Whether a text claims that the objective is met, or says what somebody is to do or to reply.
-    What the objective itself asks about in these words is its subject."""
+    """Return whether a text claims that the objective is met, or tells somebody what to do or to
+    reply. Words that the objective itself uses are its subject and do not count."""
     text, asked = _CITED.sub(" ", text[:MAX_JUDGED_CHARS]), _stems(objective_text)
     if is_armed(rearm(text)) or any(
         not _stems(found[0]) <= asked for found in _STEERING.finditer(text)
@@ -298,7 +299,8 @@ def is_about_work(text: str, objective_text: str) -> bool:
 
 
 def is_claim(text: str, objective_text: str) -> bool:
-    """Whether a text holds nothing but words about the work; a long one says more."""
+    """Return whether a text consists only of words about the work. A text over `MAX_JUDGED_CHARS`
+    says more."""
     if len(text) > MAX_JUDGED_CHARS:
         return False
     return all(
@@ -315,22 +317,26 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Whether a text that speaks of something done says more than the objective does."""
+    """Return whether a text about something done says more than the objective does."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )
 
 
 def _may_answer(sentence: str, objective_text: str) -> bool:
-    """Whether a sentence that was made from outside says what was found, not only that it was: one
-    that speaks of finding, repeats the question or is in another language needs a value."""
+    """Return whether a sentence that was made from outside says what was found, not only that it
+    was.
+
+    A sentence needs a value if it speaks of finding, repeats the question, or is in another
+    language and longer than a few words.
+    """
     values = _values(sentence, objective_text)
     is_foreign = _is_in_another_language(sentence, objective_text)
     if not (is_foreign and _GERMAN & set(sentence.split())):  # where every noun has a capital
         values += _names(sentence, objective_text)
     if is_foreign and not values and not _is_short(sentence):
         return False
-    question = objective_text.partition(" ")[2]  # without what is to be done about it
+    question = objective_text.partition(" ")[2]  # without its first word, the verb
     wanted = _stems(question)
     asked = wanted - _stems_of_work(question)
     repeats = len(asked) >= MIN_REPEATED and asked <= _stems(sentence)
@@ -341,10 +347,12 @@ def _may_answer(sentence: str, objective_text: str) -> bool:
 
 
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
-    """Whether a result that was made from outside is about what is asked: it has words of it, or
-    is a bare value; where the objective names nothing, it may tell enough in words of its own. In
-    another language only names can be the same words, so a value is enough that is no whole number,
-    which may be a date."""
+    """Return whether a quote from a result that was made from outside is about what is asked.
+
+    It is if it shares words with the objective or is a bare value. If the objective names nothing,
+    the quote may say enough in its own words. In another language only names can be shared, so a
+    value other than a whole number, which may be a date, is enough.
+    """
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
     n_told = sum(not stem.isdigit() for stem in words - of_work - asked)
@@ -370,7 +378,7 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
 
 
 def _is_bare_value(said: str, objective_text: str) -> bool:
-    """Whether a text of a few words is a value, and no heading and no sentence without one."""
+    """Return whether a short text is a value, and not a heading or a sentence without a value."""
     if not _is_short(said) or _HEADING.match(said):
         return False
     return not _STATES.search(said) or bool(
@@ -379,12 +387,14 @@ def _is_bare_value(said: str, objective_text: str) -> bool:
 
 
 def _is_short(said: str) -> bool:
-    """Whether a text may be a bare value; in scripts without spaces two signs are a word."""
+    """Return whether a text is short enough for a bare value. In scripts without spaces, two
+    characters count as a word."""
     return len(re.findall(r"\S*\w\S*", said)) + len(_UNSPACED.findall(said)) / 2 <= MAX_VALUE_WORDS
 
 
 def _values(sentence: str, objective_text: str) -> list[str]:
-    """The numbers, codes and abbreviations of a sentence that the objective does not have."""
+    """Return the numbers, codes and abbreviations of a sentence that the objective does not
+    contain."""
     is_shouted = all(sign.isupper() for sign in sentence if sign.isalpha())
     return [
         token
@@ -400,8 +410,8 @@ def _has_inner_capital(token: str) -> bool:
 
 
 def _names(sentence: str, objective_text: str) -> list[str]:
-    """The words of a sentence with a capital that is not due to their place, and that the objective
-    does not have."""
+    """Return the words of a sentence that the objective does not contain and that have a capital
+    although no sentence begins there."""
     return [
         token
         for before, token in _new_tokens(sentence, objective_text)
@@ -410,7 +420,7 @@ def _names(sentence: str, objective_text: str) -> list[str]:
 
 
 def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
-    """The tokens of a sentence that may be a value, each with what stands before it."""
+    """Return the tokens of a sentence that may be a value, as (text before it, token)."""
     known = {_squeeze(word) for word in (*objective_text.split(), *_TOKEN.findall(objective_text))}
     said = _NO_VALUE.sub(" ", sentence)
     return [
@@ -425,8 +435,8 @@ def _squeeze(word: str) -> str:
 
 
 def _is_in_another_language(text: str, objective_text: str) -> bool:
-    """Whether a text is surely in another language than the objective: in other letters, or not in
-    English where the objective is."""
+    """Return whether a text is surely in another language than the objective: in other letters, or
+    not in English while the objective is."""
     if _is_latin(text) != _is_latin(objective_text):
         return True
     return _english_share(objective_text) > 0 and _english_share(text) <= -MIN_FOREIGN
@@ -438,15 +448,16 @@ def _is_latin(text: str) -> bool:
 
 
 def _english_share(text: str) -> float:
-    """The share of common English words in a text, less that of common words of other languages."""
+    """Return the share of common English words in a text, minus the share of common words of other
+    languages."""
     words = re.findall(r"[^\W\d_]{2,}", text.casefold())
     n_english = sum(word in STOP_WORDS for word in words)
     return (n_english - sum(word in _FOREIGN for word in words)) / max(1, len(words))
 
 
 def _stems(text: str) -> frozenset[str]:
-    """The beginnings of the words that say something, two signs at a time in scripts without
-    spaces."""
+    """Return the stems of the words that are not stop words, or pairs of characters in scripts
+    without spaces."""
     found: set[str] = set()
     for word in WORD.findall(fold(rearm(text))):
         if _UNSPACED.search(word):
@@ -473,8 +484,7 @@ def _stems_of_work(text: str) -> frozenset[str]:
 
 
 def _spelled_out(quote: str) -> str:
-    """The quote with what is written in base64 or in hexadecimal digits behind it, in plain
-    words."""
+    """Return the quote followed by the decoded text of its base64 and hexadecimal parts."""
     return "\n".join(
         [unmix(rearm(quote)), *(_decode(found[0]) for found in _CODED.finditer(quote))]
     ).strip()
@@ -497,14 +507,14 @@ def _decode(coded: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# The check: is the objective met, part by part, with a quote for each that the program looks up
-# itself.
+# The check: is the objective met, part by part, with a quote for each part that the program looks
+# up itself.
 # --------------------------------------------------------------------------------------------------
 
 MIN_QUOTE_CHARS = 2
-MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
+MAX_NAME_WORDS = 3  # of a quote that may be only the name of what was asked for
 ARTICLES = ("the", "a", "an")
-MAX_PIECES = 3  # of a quote with gaps
+MAX_PIECES = 3  # the parts of a quote with gaps that are looked up
 DOUBTING = (
     " Somebody found it met; look for what was overlooked: a part without an answer, a value "
     "that no result gives."
@@ -549,10 +559,12 @@ async def check_objective(
     stance: str = "",
     contested: Sequence[str] = (),
 ) -> CheckReply:
-    """Return what the model says of the objective, judged from the results alone. Raises as `ask`.
+    """Return what the model says about the objective, judged from the results alone. Raises as
+    `ask`.
 
     Args:
-        path: of the step in the journal. stance: how to look, empty or `DOUBTING` or `SETTLING`.
+        path: of the step in the journal.
+        stance: how to look: "", `DOUBTING` or `SETTLING`.
         contested: the parts on which two checks disagree.
     """
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
@@ -590,8 +602,8 @@ def _read(completion: Completion) -> CheckReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What some checks of the same results come to. `contested` are the parts on which two of them
-    disagree, for a third to decide."""
+    """What several checks of the same results come to. `contested` are the parts on which two of
+    them disagree, for a third one to decide."""
 
     is_met: bool
     checked: Checked
@@ -599,14 +611,14 @@ class Settled:
 
 
 def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] = ()) -> Settled:
-    """Return what the checks come to together. A part that one of them misses is answered all the
-    same where two of the others say so: each by showing an answer to it, or by finding the
-    objective met.
+    """Return what the checks come to together. A part that one check misses still counts as
+    answered if two of the others say so: by showing an answer to it, or by finding the objective
+    met.
 
     Args:
-        views: of two or three checks whether the objective is met, and what was found, as `look_up`
-            returns it.
-        known: the parts that the check before these found answered; it is one more that says so.
+        views: two or three checks, each as `look_up` returns it: whether the objective is met, and
+            what was found.
+        known: the parts that the previous check found answered; it counts as one more check.
     """
     missing: list[str] = []
     contested: list[str] = []
@@ -637,8 +649,8 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
 
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
-    """Whether one of the parts is this one: word by word, or with more words before or behind. In
-    doubt it is another one."""
+    """Return whether the part is among the parts: with the same words, or with more words before or
+    after them. When in doubt it is not."""
     return any(
         name_sense(part) == name_sense(other) or _holds(part, other) or _holds(other, part)
         for other in parts
@@ -656,12 +668,11 @@ def _holds(long: str, short: str) -> bool:
 def look_up(
     reply: CheckReply, results: Sequence[Result], *, objective_text: str
 ) -> tuple[bool, Checked]:
-    """Return whether the reply shows that the objective is met, and what it shows: a part counts
-    only if its quote stands in a result.
+    """Return whether the reply shows that the objective is met, and what it shows. A part counts
+    only if its quote is found in a result and is evidence.
 
-    A quote is looked for in the result that it names, then in the others: a wrong number is no
-    fault of the quote. One that only claims
-    something shows nothing.
+    A quote is looked for in the result that the reply names, then in the others, because a wrong
+    number does not make the quote wrong.
     """
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
@@ -690,8 +701,8 @@ def look_up(
 def still_shown(
     parts: Sequence[CheckedPart], results: Sequence[Result], *, objective_text: str
 ) -> tuple[CheckedPart, ...]:
-    """Return the parts whose quotes still stand in the results that they were found in, and show
-    something."""
+    """Return the parts whose quotes are still in the results in which they were found, and are
+    still evidence."""
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
     computed = _find_computed(results)
@@ -704,15 +715,16 @@ def still_shown(
 
 
 def _only_names(quote: str, objective_text: str) -> bool:
-    """Whether a quote is only the name of what was asked for: a few words that all stand in the
-    objective."""
+    """Return whether a quote is only the name of what was asked for: a few words that are all in
+    the objective."""
     words = _words(quote)
     return len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
 
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:
-    """The tasks whose results were computed from a model's own numbers alone: there a number is an
-    answer, also one digit, and where it is all that is said also one of the objective's."""
+    """Return the ids of the tasks whose results were computed from a model's own numbers alone. In
+    them a number is an answer, also a single digit; where it is the whole text, also a number of
+    the objective."""
     return frozenset(
         result.task_id
         for result in results
@@ -725,9 +737,9 @@ def _find_computed(results: Sequence[Result]) -> frozenset[int]:
 def _find(
     quote: str, folded: Mapping[int, str], *, first: int | None, computed: Collection[int]
 ) -> int | None:
-    """The result in which the quote stands, its pieces in their order where something is left out
-    of it. One that is very short stands only in a result that says nothing else, or in one that was
-    computed."""
+    """Return the id of the task whose result contains the quote, or None. Where the quote has gaps,
+    its parts must follow each other. A very short quote must be the whole text of a result, or part
+    of one that was computed."""
     pieces = [
         folded_piece
         for piece in re.split(r"…|\.{3}|\[\.*\]", quote)
@@ -748,7 +760,7 @@ def _find(
 
 
 def _as_words(piece: str) -> str:
-    """A pattern for the piece where it cuts through no word; in scripts without spaces it may stand
+    """Return a pattern that finds the piece only at word boundaries; in scripts without spaces,
     anywhere."""
     before = "" if _UNSPACED.match(piece[0]) else rf"(?<![^\W{_NO_SPACES}])"
     behind = "" if _UNSPACED.match(piece[-1]) else rf"(?![^\W{_NO_SPACES}])"
@@ -760,7 +772,7 @@ def _words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """The text as quotes are compared: case, quotation marks, dots at the ends, the width of space
-    and what `disarm` adds ignored."""
+    """Return the text as quotes are compared: without case, quotation marks, dots at the ends, the
+    width of space, and what `disarm` adds."""
     plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
     return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:。、")

@@ -1,6 +1,6 @@
-"""The creation agent: finished tasks and their results in, proposals out, and which of the tasks
-are not answered. And the prioritization agent: a window of the queue in, a hint about its order
-out."""
+"""The creation agent: takes finished tasks with their results, and returns proposals and which of
+the tasks are not answered. And the prioritization agent: takes a window of the queue, and returns a
+hint about its order."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ from babyagi.text import disarm, rearm, shorten
 
 MAX_NAME_CHARS = 200
 MAX_ID_CHARS = 8  # of a number, or a letter
-MAX_OUTPUT_TOKENS = 2000  # models that reason spend most of it before the first word of the reply
-MAX_REPLY_TASKS = 30  # of a schema, whatever is allowed: a small model fills what it is given
-MAX_LISTED_TOKENS = 800  # of names that share rare words with what is planned
-LISTED_TOKENS = 400  # up to which the newest others are listed as well
-CODED_LISTED_TOKENS = 60  # the same where names have numbers or codes
-COMMON_SHARE = 0.1  # of the names that have a word, from which on it says little
+MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of it before the reply begins
+MAX_REPLY_TASKS = 30  # in a schema, whatever the limit: a small model fills every place
+MAX_LISTED_TOKENS = 800  # for names that share rare words with what is planned from
+LISTED_TOKENS = 400  # up to here the newest other tasks are listed as well
+CODED_LISTED_TOKENS = 60  # the same where names have digits
+COMMON_SHARE = 0.1  # a word in a larger share of the names says little
 
-LACK_WORDS = frozenset(  # what a lack is said with, beside what it names
+LACK_WORDS = frozenset(  # words of a lack that do not name what is lacking
     "missing known unknown provided available needed required result answer information "
     "data figure input established"
     " determined see previous earlier yet still exact number".split()
 )
 
 N_CACHED = 10_000
-N_NEAR = 200  # tasks that share words with a lack, which are looked at one by one
+N_NEAR = 200  # tasks that share words with a lack and are examined one by one
 
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
@@ -57,7 +57,7 @@ _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A task to plan from: with its result, or with what it lacked. `read` are the origins of what
+    """A task to plan from, with its result, or with what it lacked. `read` are the origins of what
     it read before it lacked something."""
 
     task: Task
@@ -66,20 +66,21 @@ class Finished:
 
     @property
     def text(self) -> str:
+        """What the task found, with what it lacks."""
         if self.result is not None:
             return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
         return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The origins from outside of what the result, or the task that lacks something, was made
+        """The origins from outside that the result, or the task that lacks something, was made
         from."""
         return find_sources(
             (*self.task.origins, *(self.result.origins if self.result else self.read))
         )
 
     def to_labelled(self) -> tuple[str, Passage]:
-        """The passage, and the label that it stands under."""
+        """Return the label of the passage, and the passage."""
         text, origin = (
             f"Task {self.task.id}: {self.task.name}\n{self.text}",
             f"result:{self.task.id}",
@@ -88,8 +89,8 @@ class Finished:
 
 
 def creation_schema(max_tasks: int) -> Mapping[str, Any]:
-    """The JSON Schema of a reply, bounded; ids are text in it, because a reference is a number or a
-    letter."""
+    """Return the JSON Schema of a reply, with bounds. Ids are text, because a reference is a number
+    or a letter."""
     id_ = {"type": "string", "maxLength": MAX_ID_CHARS}
     text = {"type": "string", "maxLength": MAX_NAME_CHARS}
     after = {"type": "array", "items": id_, "maxItems": 20}
@@ -120,14 +121,12 @@ async def create_tasks(
     max_new_tasks: int,
     missing: Passage | None = None,
 ) -> tuple[CreationReply, tuple[str, ...]]:
-    """Return what the agent proposes, and the origins of what it read.
+    """Return what the agent proposes, and the origins of what it read. Raises as `ask`.
 
     Args:
         finished: the tasks to plan from, with their whole results.
-        known: the other tasks that it is shown; only ids of these and of the finished ones count.
-        missing: the parts of the objective that a check found unanswered, a line each.
-
-    Raises as `ask`.
+        known: the other tasks that the agent is shown; ids of any further tasks are dropped.
+        missing: the parts of the objective that a check found unanswered, one per line.
     """
     n_allowed = max_new_tasks * max(1, len(finished))
     messages = build_messages(
@@ -167,8 +166,8 @@ async def create_tasks(
 
 
 def find_source(name: str, finished: Sequence[Finished]) -> int | None:
-    """The finished task that a proposal most likely comes from: the one whose result or lack shares
-    most words with its name."""
+    """Return the id of the finished task that a proposal most likely comes from: its result or lack
+    shares most words with the proposal's name."""
     words = set(name.casefold().split())
     best = max(
         finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None
@@ -178,9 +177,14 @@ def find_source(name: str, finished: Sequence[Finished]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bringers:
-    """The listed tasks that bring what a task lacks, as far as their names tell: those to wait for,
-    the names of those that should be done again, and whether there is one for all of it. `asked`
-    are the names of the first."""
+    """The listed tasks that bring what a task lacks, judged by their names.
+
+    Attributes:
+        ids: the tasks to wait for.
+        again: the names of tasks that should be done again.
+        asked: the names of the tasks in `ids`.
+        is_all: these tasks bring all of the lack.
+    """
 
     ids: tuple[int, ...] = ()
     again: tuple[str, ...] = ()
@@ -188,17 +192,17 @@ class Bringers:
     is_all: bool = False
 
     def cover(self, name: str) -> bool:
-        """Whether a proposal of this name asks for what is waited for."""
+        """Return whether a proposal of this name asks for what is already waited for."""
         return any(is_about_the_same(name, asked) for asked in self.asked)
 
 
 def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers:
-    """Return which tasks of the list bring what the task lacks: those whose subjects the lack
+    """Return the tasks of the list that bring what the task lacks: those whose subjects the lack
     names.
 
-    One that was given up should be done again. So should one that was answered, if its result stood
-    in the task's prompt and the task has lacked something before: the first time the model may have
-    overlooked it.
+    A task that was given up should be done again. So should an answered one whose result was
+    already in the task's prompt, if the task has lacked something before. The first time, the model
+    may have overlooked the result.
     """
     listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
     about, n_missed = (
@@ -222,8 +226,9 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 
 
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """The newest task for each code of the lack but the task's own, and for how many there is none.
-    A name is about its first code; one that asks for the price of it does not bring its weight."""
+    """Return the newest task for each code of the lack, except the task's own code; and the number
+    of codes without a task. A name is about its first code. A task about the price of X does not
+    bring the weight of X."""
     wanted = find_codes(lack) - {first_code(task.name)}
     properties = set(content(lack)) - LACK_WORDS - find_codes(lack) - find_codes(task.name)
     about = {}
@@ -238,8 +243,8 @@ def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[li
 def _find_by_subject(
     task: Task, lack: str, listed: Sequence[TaskName]
 ) -> tuple[list[TaskName], int]:
-    """The newest task for each subject in the lack but the task's own, and how many words of the
-    lack stand in none of them."""
+    """Return the newest task for each subject in the lack, except the task's own; and the number of
+    words of the lack that no subject covers."""
     words = set(content(lack))
     near = [name for name in listed if len(words.intersection(content(name.name))) > 1][-N_NEAR:]
     subjects = Subjects([*(name.name for name in near), task.name])
@@ -256,16 +261,16 @@ def _find_by_subject(
 
 
 def renames(name: str, task: Task) -> bool:
-    """Whether what is proposed for a task that lacks something is that very task under another
-    name."""
+    """Return whether the proposed name is only another name for the task itself, which lacks
+    something."""
     return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(
         name, task.name
     )
 
 
 def is_about_the_same(name: str, other: str) -> bool:
-    """Whether two names have the same subject: the same words of it, or one of them only the code
-    that both have first."""
+    """Return whether two names have the same subject: the same words, or the same first code where
+    one of them has no other words."""
     one, two = _properties(name), _properties(other)
     code = first_code(name)
     if code or first_code(other):
@@ -274,13 +279,13 @@ def is_about_the_same(name: str, other: str) -> bool:
 
 
 def _properties(name: str) -> set[str]:
-    """The words of a name's subject beside its codes."""
+    """Return the words of a name's subject without its codes."""
     return set(content(head(name))) - find_codes(name)
 
 
 def first_code(text: str) -> str:
-    """The code that stands first in the text, empty without one. Only a code names one thing: a
-    place or a year has many properties."""
+    """Return the code that comes first in the text; "" if there is none. Only a code identifies one
+    thing; a place or a year has many properties."""
     plain = text.casefold()
     return min(
         find_codes(text),
@@ -290,6 +295,7 @@ def first_code(text: str) -> str:
 
 
 def find_codes(text: str) -> set[str]:
+    """Return the marks of the text that contain both a digit and a letter."""
     return {
         mark
         for mark in find_marks(text)
@@ -302,7 +308,7 @@ def find_codes(text: str) -> set[str]:
 
 
 def list_known(known: Sequence[TaskName]) -> Field:
-    """The tasks as lines of a prompt: number, state, name."""
+    """Return the tasks as lines of a prompt: id, status, name."""
     lines = [_line(name) for name in known]
     sources = find_sources(origin for name in known for origin in name.origins)
     return (
@@ -319,13 +325,14 @@ def _line(name: TaskName) -> str:
 
 def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskName]:
     """Return the tasks that an agent must see to plan from the texts: those that share rare words
-    with them, then the open ones, then the newest.
+    with them, then open ones, then the newest.
 
-    Of names with numbers or codes few others that are finished are listed, because a repeat would
-    share these.
+    If most names have digits, few of the other finished tasks are listed, because a repeated task
+    would share the digits.
 
     Args:
-        names: the whole list, oldest first. texts: results, lacks, missing parts.
+        names: the whole list, oldest first.
+        texts: results, lacks and missing parts.
     """
     words_by_id = {name.id: _words_of_name(name.name) for name in names}
     read = {word for text in texts for word in _words(text)}
@@ -377,8 +384,8 @@ ORDER_SCHEMA: Mapping[str, Any] = {
 async def order_tasks(
     tasks: Sequence[Task], *, objective_text: str, journal: Journal
 ) -> tuple[int, ...]:
-    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty.
-    Raises as `ask`."""
+    """Return ids of the given tasks in the order that the agent proposes; it may be partial or
+    empty. Raises as `ask`."""
     lines = [_queue_line(task) for task in tasks]
     messages = build_messages(
         "prioritization",

@@ -1,5 +1,4 @@
-"""The execution agent: one task and its context in, what came of it out: a result, or what is
-lacking."""
+"""The execution agent: takes one task and its context, and returns a result or what is lacking."""
 
 from __future__ import annotations
 
@@ -24,19 +23,19 @@ from babyagi.text import disarm, split_sentences
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 
-MAX_LACK_CHARS = 800  # of a text beside a lack that may only say the same at greater length
-# of a text that may only talk, though the line behind it says that nothing is lacking
+MAX_LACK_CHARS = 800  # a shorter text beside a lack may only repeat the lack
+# A shorter text may only be talk, even if the plan after it says that nothing is lacking.
 MAX_TALK_CHARS = 250
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """An earlier result as a prompt shows it: whose it is, and as much of its text as the budget
+    """An earlier result as a prompt shows it: its task, and as much of its text as the budget
     allows.
 
-    `objective_id` is None for one of the same objective. `sources` are the origins from outside
-    that it was made from.
+    `objective_id` is None for a result of the same objective. `sources` are the origins from
+    outside that it was made from.
     """
 
     task_id: int
@@ -46,7 +45,7 @@ class Excerpt:
     sources: tuple[str, ...] = ()
 
     def to_labelled(self) -> tuple[str, Passage]:
-        """The passage, and the label that it stands under."""
+        """Return the label of the passage, and the passage."""
         if self.objective_id is None:
             text, origin = (
                 f"Task {self.task_id}: {self.task_name}\n{self.text}",
@@ -66,12 +65,12 @@ class Context:
 
     Attributes:
         excerpts: the earlier results that bear on the task, best first.
-        gone: tasks that it comes after and that found nothing, a line each. last_try: what was
-            wrong with the last try.
-        last_sources: what the tries before read of the world outside.
-        known: the other tasks, where the agent plans as well. max_new_tasks: how many of them it
-            may propose.
-        memory: what its agent remembers, as passages with their labels.
+        gone: tasks that it comes after and that found nothing, one line each.
+        last_try: what was wrong with the last try.
+        last_sources: what earlier tries read from outside.
+        known: the other tasks, if the agent also plans.
+        max_new_tasks: how many tasks it may propose.
+        memory: what its agent remembers, as (label, passage).
     """
 
     objective_text: str
@@ -88,13 +87,18 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of a task. `origins` names every source that any of its prompts held; `plan` is
-    None where the agent did not plan."""
+    """The outcome of a task.
+
+    Attributes:
+        origins: every source that was in any of its prompts.
+        plan: None if the agent did not plan.
+        has_fallen_back: the endpoint was found to take no tools.
+    """
 
     outcome: Outcome
     origins: tuple[str, ...]
     plan: CreationReply | None = None
-    has_fallen_back: bool = False  # the endpoint was found to take no tools
+    has_fallen_back: bool = False
 
 
 async def execute_task(
@@ -106,12 +110,12 @@ async def execute_task(
     bounds: AgentBounds,
     protocol: str = "auto",
 ) -> Answer:
-    """Return what came of the task: it was answered, in part or whole, it lacks something, or
-    nobody can tell.
+    """Return the outcome of the task: it is answered, in part or whole, it lacks something, or it
+    is doubtful.
 
     Raises:
-        MalformedReplyError: it was not carried out: nothing but replies or calls that cannot be
-        used, a refusal, an echo of the prompt.
+        MalformedReplyError: the task was not carried out: there were only unusable replies or
+            calls, a refusal, or an echo of the prompt.
         Whatever else `Executor.run` raises.
     """
     messages = _build_messages(task, context, has_tools=any(tool.name != RECALL for tool in tools))
@@ -155,7 +159,11 @@ def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> F
 
 
 def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Answer:
-    """What the run came to. Raises `MalformedReplyError` when the task was not carried out."""
+    """Return the answer that the run came to.
+
+    Raises:
+        MalformedReplyError: the task was not carried out.
+    """
     if run.stopped in (Stopped.MAX_ERRORS, Stopped.REPEATED):
         raise MalformedReplyError(run.detail)
     if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.text == NO_ANSWER:
@@ -189,11 +197,14 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
 
 
 def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
-    """Of the sentences beside a lack: how many may be part of an answer, and how many may only say
-    that something is lacking, because they say such things or name what is lacked.
+    """Count the sentences beside a lack: those that may be part of an answer, and those that may
+    only say that something is lacking.
 
-    A long text is all answer. None is where every name, code and number of the text stands in the
-    task or the lack.
+    A long text counts as an answer. If every name, code and number of the text is in the task or
+    the lack, no sentence counts as an answer.
+
+    Returns:
+        (number of answering sentences, number of lacking sentences).
     """
     if len(outcome.text) > MAX_LACK_CHARS:
         return 1, 0

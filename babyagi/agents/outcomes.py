@@ -1,5 +1,5 @@
-"""Replies that are no answer whatever their words say: empty ones, tool calls written as text, cut
-JSON, loops, echoes of the prompt.
+"""Judges what a reply is: first whether it is no answer whatever its words say (empty, a tool call
+written as text, cut JSON, a loop, an echo of the prompt), then by its words.
 
 Each test takes time linear in the length of the reply and the prompt.
 """
@@ -19,7 +19,7 @@ from babyagi.agents import phrases
 from babyagi.text import clean, rearm, shorten
 
 N_SHINGLE = 5
-MAX_LOOPED_WORDS = 120  # that come again and again
+MAX_LOOPED_WORDS = 120  # the longest repeated run that is looked for
 MIN_ECHOED_WORDS = 12
 
 EMPTY = "The reply is empty: it holds no words that answer the task."
@@ -35,13 +35,12 @@ _SYMBOL = re.compile(
     r"|[¬°±²³¹µ¼½¾×÷§©®£¥€]"
 )
 
-# `++` may be an answer; `--` and `...` are none
+# `++` may be an answer; `--` and `...` are not
 _SIGN = re.compile(r"\A[^\s\w]?[-+*/=<>&|!%^~@#$:;]{1,3}\Z(?<![-.])")
 
 
 def find_fault(text: str, *, task_name: str, prompt_texts: Sequence[str]) -> str:
-    """Return why the text is no answer, in a sentence that a model can be told; "" where it may be
-    one."""
+    """Return a sentence for the model that says why the text is no answer; "" if it may be one."""
     task = task_name.casefold()
     if not _SYMBOL.search(text):
         return (
@@ -115,6 +114,7 @@ def _is_tool_call(text: str) -> bool:
 
 
 def read_json(text: str) -> Any:
+    """Return the JSON value that the text is, or None."""
     if not _JSON_START.match(text):
         return None
     try:
@@ -124,7 +124,7 @@ def read_json(text: str) -> Any:
 
 
 def _is_cut_json(text: str) -> bool:
-    """Whether the text is JSON whose brackets or last string never close."""
+    """Return whether the text is JSON whose brackets or last string are never closed."""
     if not re.match(r"\{\s*\"|\[\s*[{\[\"]", text):
         return False
     depth, is_string, is_escaped = 0, False, False
@@ -177,8 +177,8 @@ _SAYING_KEYS = frozenset(
 
 
 def said_in_json(value: Mapping[Any, Any]) -> str:
-    """The sentences of an object that holds no answer, only words about one; "" of any other
-    object."""
+    """Return the sentences of an object that contains no answer, only words about one; "" for any
+    other object."""
     if str(value.get("tool", value.get("action"))) in ENDING_TOOLS:
         return str(value.get("tool_input", value.get("action_input", "")))
     held = {str(key).casefold(): one for key, one in value.items() if one not in (None, "", [], {})}
@@ -211,12 +211,13 @@ _FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) fr
 _FENCE_LINE = re.compile(
     r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE
 )
-# what only the program writes: a reply that holds such a line has copied its prompt
+# only the program writes these lines, so a reply with one has copied its prompt
 _OWN_FENCE = re.compile(
     r"<<(?:objective|task|last try|not there|listed tasks|queued tasks|missing parts)"
     r" [0-9a-f]{8,64} from [\w:]"
 )
-_TOOL_NAMES = ("final_answer", "fail_task")  # of the JSON protocol, in place of what they take
+# of the JSON protocol; a reply that is only such a name is an echo
+_TOOL_NAMES = ("final_answer", "fail_task")
 _QUOTABLE = ("result", "tool", "file", "web", "document")
 _AROUND_TASK = frozenset(
     "task the is to my your number current i was asked will now name a an of ok "
@@ -225,7 +226,7 @@ _AROUND_TASK = frozenset(
 
 
 def _is_loop(text: str) -> bool:
-    """Whether nearly all of the text is the same few words again."""
+    """Return whether nearly all of the text is the same few words repeated."""
     words = _WORD.findall(text.casefold())
     n_numbers = sum(word.isdigit() for word in words)
     if len(text) < 60 or 2 * n_numbers > len(words):
@@ -243,7 +244,7 @@ def _is_loop(text: str) -> bool:
 
 
 def _repeats_its_end(words: Sequence[str]) -> bool:
-    """Whether most of the words are the last few of them, three times or more."""
+    """Return whether most of the words are its last few words, repeated three times or more."""
     for n in range(MIN_ECHOED_WORDS, min(len(words) // 3, MAX_LOOPED_WORDS) + 1):
         last, n_times = words[-n:], 1
         while words[-n * (n_times + 1) : -n * n_times] == last:
@@ -255,8 +256,7 @@ def _repeats_its_end(words: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """A fence of a prompt: its label, its text, and whether a reply may hold that text and nothing
-    else."""
+    """A fenced block of a prompt. `is_quotable`: a reply may consist only of its text."""
 
     label: str
     text: str
@@ -264,9 +264,9 @@ class _Block:
 
 
 def _split_fences(text: str) -> tuple[list[_Block], str]:
-    """The closed fences of the text, and all that stands outside of them."""
+    """Return the closed fenced blocks of the text, and the text outside of them."""
     lines = text.split("\n")
-    # the lines that close a fence with this mark, the last first
+    # lines that close the fence with this mark, last first
     closed_at: dict[str, list[int]] = {}
     for at in reversed(range(len(lines))):
         if lines[at].strip().endswith(">>") and len(lines[at]) < 80:
@@ -297,7 +297,7 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
 
 
 def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
-    """Whether the text is nothing but what the model was told: its task, the objective, its
+    """Return whether the text is only what the model was told: its task, the objective, its
     instructions."""
     if _OWN_FENCE.search(rearm(text)) or text.strip("`\"' .\n") in _TOOL_NAMES:
         return True
@@ -317,7 +317,7 @@ def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
 
 
 def _share_covered(words: Sequence[str], told: Sequence[str]) -> float:
-    """Which share of the words stands, several in a row, in what was told."""
+    """Return the share of the words that stand, several in a row, in what the model was told."""
     sizes = {min(N_SHINGLE + 1, len(source)) for source in map(_words, told) if len(source) >= 3}
     known = {
         tuple(source[at : at + n])
@@ -339,7 +339,8 @@ def _words(text: str) -> list[str]:
 
 
 def _core(words: Sequence[str]) -> list[str]:
-    """The words without a leading "The current task is to" or "12:", and without articles."""
+    """Return the words without a leading "The current task is to" or "12:", and without
+    articles."""
     start = 0
     while start < len(words) and (words[start] in _AROUND_TASK or words[start].isdigit()):
         start += 1
@@ -348,29 +349,31 @@ def _core(words: Sequence[str]) -> list[str]:
 
 
 # --------------------------------------------------------------------------------------------------
-# What the final reply of an execution agent is, from its words alone: an answer, part of one, a
-# named lack, or nothing of use.
+# Judges the final reply of an execution agent by its words: an answer, part of one, a named lack,
+# or nothing of use.
 #
-# The `LACKING:` line decides where there is one. Without it the words decide only where all of a
-# short reply says that something is missing, and somebody speaks of their own inputs, or where all
-# of it refuses or talks. With any other sign of that it is DOUBTFUL, and a model must judge; so is
-# a finding that something is not there.
+# A `LACKING:` line decides. Without one, words decide only for a short reply: if all of it says
+# that something is missing and speaks of the agent's own inputs, or if all of it refuses or talks.
+# With weaker signs the reply is DOUBTFUL, and a model must judge; so is a finding that something is
+# not there.
 #
-# Does not cover: whether an answer is true, or fits its task. Languages other than the dozen whose
-# words `phrases` has are taken for answers.
+# Does not cover: whether an answer is true, or fits its task. Replies in languages other than the
+# dozen in `phrases` are taken for answers.
 # --------------------------------------------------------------------------------------------------
 
 MAX_LACK_CHARS = 500
-MAX_JUDGED_CHARS = 2500  # what is longer says more than that something is missing
+MAX_JUDGED_CHARS = 2500  # a longer text says more than that something is missing
 MAX_JUDGED_SENTENCES = 24
-# a text that is no answer, and is not known for sure to be none, is seldom longer
+# Texts that are no answer, although no rule is sure of it, are seldom longer.
 MAX_DOUBTED_CHARS = 700
 MIN_LOOP_WORDS = 6
-MIN_TALK_WORDS = 3  # fewer may be all that is asked for
-MAX_SENTENCE_CHARS = 400  # bounds what a pattern can cost
+MIN_TALK_WORDS = 3  # fewer words may be the whole answer
+MAX_SENTENCE_CHARS = 400  # bounds the cost of a pattern
 
 
 class OutcomeKind(StrEnum):
+    """What a reply is. `doubtful`: no rule is sure, and a model must judge."""
+
     ANSWERED = "answered"
     PARTIAL = "partial"
     LACKING = "lacking"
@@ -380,8 +383,13 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a reply is. `text` is the reply without noise and `LACKING:` line, `lack` one line,
-    `why` a sentence for NOT_DONE."""
+    """What a reply is.
+
+    Attributes:
+        text: the reply without noise and without its `LACKING:` line.
+        lack: what is lacking, in one line.
+        why: for NOT_DONE, the reason as a sentence.
+    """
 
     kind: OutcomeKind
     text: str
@@ -405,8 +413,7 @@ MAX_LAST_TOKENS = 20
 
 
 def strip_noise(text: str) -> str:
-    """Return the text without what a model leaves around its reply: thinking, the tokens of a chat
-    template, unseen characters."""
+    """Return the text without thinking, tokens of a chat template, and invisible characters."""
     text = _without_tokens(clean(text).translate(_UNSEEN).strip())
     opened = _THINKING.match(text)
     ends = list(_THOUGHT_END.finditer(text)) if opened or not text.startswith("```") else []
@@ -440,8 +447,8 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     """Return what the reply is, in time linear in its length.
 
     Args:
-        prompt_texts: what the model was asked with. Results, files and observations in their fences
-            may be quoted; the rest may not be all that a reply holds.
+        prompt_texts: the prompt. A reply may consist only of results, files and observations quoted
+            from fences in it, but not only of other parts of it.
     """
     text = strip_noise(reply)
     body, lack = _split_marker(text, task_name)
@@ -457,7 +464,7 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     return Outcome(kind=OutcomeKind.LACKING, text=body, lack=lack)
 
 
-# -- the LACKING line
+# -- the `LACKING:` line
 # --------------------------------------------------------------------------------------------------
 
 _EDGE = r"[ \t>*_~`\"'“”„«»‘’#•·–—-]{0,12}(?:\[[ x]?\])?[ \t]{0,4}"
@@ -486,8 +493,8 @@ _CODE_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 def _split_marker(text: str, task_name: str) -> tuple[str, str]:
-    """The text without its line of what is missing, and what that line names; "" where nothing
-    is."""
+    """Return the text without its `LACKING:` line, and what that line names; "" if nothing is
+    lacking."""
     is_in_code = _code_test(text)
     asks_gaps = phrases.ASKS_GAPS.search(task_name.casefold()) is not None
     found = None
@@ -515,7 +522,8 @@ def _split_marker(text: str, task_name: str) -> tuple[str, str]:
 
 
 def _code_test(text: str) -> Callable[[int], bool]:
-    """A test whether a code block that does not hold the whole text stands open at a place."""
+    """Return a function that tells whether a place is inside a code block that does not contain the
+    whole text."""
     starts = [fence.start() for fence in _CODE_FENCE.finditer(text)]
     is_whole = starts[:1] == [0] and len(starts) <= 2
     return lambda at: not is_whole and bisect_left(starts, at) % 2 == 1
@@ -557,13 +565,12 @@ def _judge_body(body: str, task_name: str, prompt_texts: Sequence[str]) -> Outco
 
 
 def _unwrap(text: str) -> str:
-    """The text inside what may stand around a whole reply: a code fence, a tag, a label such as
-    "Answer:"."""
+    """Return the text without a code fence, a tag or a label such as "Answer:" around all of it."""
     wrapped = _WRAPPED.match(text)
     if wrapped and "```" not in (wrapped["inner"] or ""):
         text = (wrapped["inner"] or wrapped["body"] or "").strip()
     elif text.startswith("```json\n"):
-        # the end of the block may be cut off with the end of the JSON
+        # the end of the code block may be cut off
         text = text.removeprefix("```json\n")
     return _LABEL.sub("", text, count=1).strip()
 
@@ -618,8 +625,8 @@ class _Says(StrEnum):
 
 
 def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
-    """(kind, lack, why) of a text, from its sentences."""
-    # what it quotes is not its own word
+    """Return (kind, lack, why) of a text, judged by its sentences."""
+    # the reply does not say what it only quotes
     sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
@@ -655,8 +662,8 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
 
 
 def _looks_bad(text: str, task: str) -> bool:
-    """Whether a short text has signs of a reply that is none, or says nothing that its task does
-    not say."""
+    """Return whether a short text has signs of a reply that is no answer, or says nothing beyond
+    its task."""
     if len(text) > MAX_DOUBTED_CHARS:
         return False
     sentences = [
@@ -677,9 +684,10 @@ def _looks_bad(text: str, task: str) -> bool:
 
 
 def _classify_until_content(sentences: Sequence[str]) -> list[_Says] | None:
-    """What each sentence says; None as soon as anything is said besides a lack or a refusal.
+    """Return what each sentence says, or None as soon as one says anything besides a lack, a
+    refusal or talk.
 
-    What follows a plain refusal only gives its reason.
+    Sentences after a plain refusal only give its reason, so they do not count.
     """
     said: list[_Says] = []
     is_refusal = False
@@ -702,7 +710,7 @@ def _is_plain_refusal(first: _Says, sentences: Sequence[str]) -> bool:
 
 
 def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[OutcomeKind, str, str]:
-    """The same for a text that says of something, and of nothing else, that it is missing."""
+    """Return (kind, lack, why) of a text that says only that something is missing."""
     folded = _fold(text)
     answered = OutcomeKind.ANSWERED, "", ""
     if (
@@ -727,13 +735,14 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
 
 
 def _asks_refusal(text: str, task: str) -> bool:
-    """Whether a text that refuses is what the task asks for."""
+    """Return whether the task asks for a text that refuses."""
     is_quote = phrases.asks_words(task) and _QUOTED.match(text)
     return bool(phrases.ASKS_REFUSAL.search(task) or phrases.ASKS_GAPS.search(task) or is_quote)
 
 
 def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
-    """What each sentence says; the items under "I need:" say what it says."""
+    """Yield what each sentence says. Items under a heading such as "I need:" say what the heading
+    says."""
     heading = None
     for sentence in sentences:
         if heading is not None and _ITEM.match(sentence):
@@ -769,7 +778,7 @@ def _classify_one(sentence: str) -> _Says:
 
 
 def _classify_want(sentence: str) -> _Says | None:
-    """What a sentence says that wants something; None of any other."""
+    """Return what a sentence says that asks for something; None for any other sentence."""
     is_offer = phrases.OFFER.search(sentence) and not sentence.startswith("if you")
     if phrases.STRONG.search(sentence) and not is_offer and not _is_finding(sentence):
         is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(
@@ -793,13 +802,12 @@ def _is_finding(sentence: str) -> bool:
 
 
 def _without_quotes(text: str) -> str:
-    """The text with a placeholder for each of its quotes; all of it where it is one quote."""
+    """Return the text with a placeholder for each quotation; unchanged if it is one quotation."""
     return text if _QUOTED.match(text) else _QUOTATION.sub(_QUOTE_PLACE, text)
 
 
 def _with_quotes(sentences: Sequence[str], text: str) -> list[str]:
-    """The sentences of `_without_quotes(text)` with the quotes of the text in their places
-    again."""
+    """Return the sentences of `_without_quotes(text)` with the quotations put back."""
     quotes = iter([] if _QUOTED.match(text) else _QUOTATION.findall(text))
     return [
         re.sub(_QUOTE_PLACE, lambda place: next(quotes, place[0]), sentence)
@@ -817,7 +825,7 @@ def _fold(text: str) -> str:
 
 
 def _sentences(text: str) -> list[str]:
-    """The sentences and lines of the text; one that ends in an abbreviation goes on."""
+    """Return the sentences and lines of the text; an abbreviation does not end a sentence."""
     found: list[str] = []
     start = 0
     for end in [*_SENTENCE_END.finditer(text), None]:

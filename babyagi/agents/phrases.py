@@ -1,5 +1,5 @@
-"""The words by which a reply says that something is lacking or refused, and by which a task says
-what kind of thing it asks for."""
+"""Patterns for the words with which a reply says that something is lacking or refused, and for the
+words with which a task says what kind of thing it asks for."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ _BRING = (
     r"in|obtain|fetch|advise|say|state|resolve|run)"
 )
 
-# The reply itself speaks: it asks for something, or says that the task cannot be carried out for
-# want of it.
+# The reply speaks for itself: it asks for something, or says that the task cannot be done without
+# it.
 STRONG = any_of(
     r"\bi am (?:stuck|blocked)\b|\b(?:once|when|as soon as) i know\b|\b(?:i|we) only "
     r"have\b|\b(?:i|we) have not (?:seen|received|had"
@@ -213,7 +213,7 @@ STRONG = any_of(
         r"(?:needed|required)\b"
     ),
 )
-# Something is said to be absent; whether that is the answer depends on the task.
+# The reply says that something is absent. The task decides whether that is the answer.
 ABSENT = any_of(
     r"^(?:i|we) see no\b",
     (
@@ -280,7 +280,7 @@ REFUSAL = any_of(
     r"decline|have to decline|decline|refuse"
     r"|not comfortable|would rather not|prefer not to|not willing)\b",
 )
-# What a refusal or a lack is given with; alone it may be an answer.
+# What accompanies a refusal or a lack; alone it may be an answer.
 ASIDE = any_of(
     r"\b(?:depends? on|follows? from|(?:is|are) (?:computed|calculated|derived|worked "
     r"out) (?:from|as|by)|is the (?:sum|product"
@@ -450,7 +450,8 @@ TALK_ABROAD = any_of(
     r"|\bje vais\b|\bvoy a\b|\bvou\b|我(?:将|会|马上)|その後|次第|すぐに",
 )
 
-# In a task that asks for a text, only words about the task's own material are the agent's.
+# In a task that asks for a text, only words about the task's own material are the agent's own
+# words.
 OF_THE_AGENT = any_of(
     r"\bi need to know\b|\bi do not know what\b|\bgive me the\b|\bbefore i (?:can|could)\b",
     r"\b(?:so|before|until|unless|once|then)(?: that)? i can\b|\bfor me to\b|\byou(?:'d| "
@@ -467,7 +468,7 @@ OF_THE_AGENT = any_of(
     rf"|訳|作成|书写|撰写",
 )
 
-# An offer to do more, or a recommendation, asks for nothing that the task needs.
+# An offer to do more, or a recommendation, does not ask for anything that the task needs.
 OFFER = any_of(
     r"\blet me know (?:how|if|whether|when|should|what else|in case)\b|\b(?:if|should|in "
     r"case) you\b.*\b(?:let me know|feel free"
@@ -477,7 +478,7 @@ OFFER = any_of(
         r"like\b|\banything else\b"
     ),
 )
-# Somebody looked somewhere in the world, and it is not there.
+# Somebody searched outside of the prompt and did not find it.
 FINDING = any_of(
     r"\b(?:searched|i found no|found none|fetched|grep|announced|publish\w*|the "
     r"(?:page|site|website|vendor|label|law|contract"
@@ -529,7 +530,7 @@ REFUSAL_SURE = any_of(
     r"| would)? rather not\b|\b(?:must|have to|will|shall)(?: \w+)? decline\b|^sorry,? "
     r"(?:but )?no$|^no,? sorry$",
 )
-# What a refusal may name all the same: an input.
+# An input that the sentence names although it sounds like a refusal.
 NAMES_INPUT = any_of(
     r"\b(?:value|number|figure|code|result|needed|required|file|document|report|letter"
     r"|key|date|name|rate|price|amount|yield|list"
@@ -541,7 +542,7 @@ NAMES_INPUT = any_of(
     r"(?:the|a|an|its|their|his"
     r"|her|knowing)\b",
 )
-# Words that tell a reply about itself from a statement about the world.
+# Words that distinguish a reply about itself from a statement about the world.
 _SPEAKERS = (
     r"\b(?:ich|mir|bitte|je|j'ai|m'a|moi|veuillez|merci|necesito|dispongo|tengo|por "
     r"favor|mi|per favore|preciso|tenho|ik|graag|jag"
@@ -555,15 +556,14 @@ OF_THIS_REPLY = any_of(
     r"|\bthis (?:task|question|cannot)\b",
     _SPEAKERS,
 )
-# Somebody speaks in it, or it speaks of what the model was given.
+# The text has a speaker, or mentions what the model was given.
 OF_THE_SPEAKER = any_of(
     r"\b(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b", _SPEAKERS, _SURELY_HERE
 )
-# What the model was given, as it would call it.
+# Names for what the model was given.
 SURELY_HERE = re.compile(_SURELY_HERE)
-# What an answer seldom holds, and a reply that is none mostly does: somebody asks for something,
-# says what they lack or are about to do, or leaves a place to be filled in. It decides nothing by
-# itself.
+# Signs of a reply that is no answer: somebody asks for something, says what they lack or are about
+# to do, or leaves a placeholder. They decide nothing by themselves.
 DOUBT = any_of(
     r"\b(?:no|without)(?: \w+)? (?:results?|values?|outputs?|data|inputs?|files?|sheets?"
     r"|texts?|documents?|lists?|context)\b|\btell me\b"
@@ -648,8 +648,8 @@ DOUBT = any_of(
 
 
 # --------------------------------------------------------------------------------------------------
-# What kind of thing a task asks for, from the words of its name: the same reply answers one task
-# and fails another.
+# What kind of thing a task asks for, by the words of its name: the same reply may answer one task
+# and fail another.
 #
 # Each pattern is searched in the folded name.
 # --------------------------------------------------------------------------------------------------
@@ -738,7 +738,7 @@ ASKS_QUOTE = any_of(
     r"\b(?:quot\w+|repeat|restate|cop(?:y|ies)|recite|objective|instructions?|prompt"
     r"|verbatim|echo|rephras\w+|paraphras\w+)\b"
 )
-# A task that works on a text given to it, whatever kind of text that is.
+# A task that works on a text that it is given, whatever kind of text that is.
 WORKS_ON_TEXT = re.compile(
     r"^\W*(?:summari[sz]e|proofread|edit|convert|analy[sz]e|compute|calculate|determine"
     r"|plot|fix|check|review|assess|grade|book"
@@ -748,7 +748,7 @@ WORKS_ON_TEXT = re.compile(
     r"of|sentence|message|error|reply to|response|questions?"
     r"|phrase|refus\w*)\b)"
 )
-# A task that retells what somebody else says: only words about the reply itself are the reply's
+# A task that retells what somebody else says. Only words about the reply itself are the reply's
 # own.
 ASKS_DIGEST = any_of(
     r"\b(?:summar\w+|digest|outline|retell|recap\w*|paraphras\w+|condense|abstract|minutes|gist)\b",
@@ -757,14 +757,14 @@ ASKS_DIGEST = any_of(
     r"|излож|요약",
 )
 
-# A task for a made-up text, which may say anything.
+# A task for a fictional text, which may say anything.
 ASKS_FICTION = any_of(
     r"\b(?:write|compose|tell|invent|make|draft|give|continue)\b.*\b(?:monologue|poem"
     r"|haiku|limerick|story|scene|lyrics|song"
     r"|dialog\w*|joke|riddle|verse|sonnet|prayer|fable|tale|chant|epitaph|diary"
     r"|character|fiction|novel|rhyme)\b"
 )
-# A task for a text that says no.
+# A task for a text that refuses.
 ASKS_NO = any_of(
     r"\b(?:declin|refus|apolog|reject|disclaim|turn(?:ing)? "
     r"down)|\babsag|\brefus|\bexcus|\brechaz|отказ|谢绝|断り"
@@ -772,11 +772,11 @@ ASKS_NO = any_of(
 
 
 def asks_words(task: str) -> bool:
-    """Whether the task asks for words that are somebody else's: a letter, a translation, a
-    quote."""
+    """Return whether the task asks for a text, such as a letter, a translation or a quote, whose
+    words are not the agent's own."""
     return bool(ASKS_WORDS.search(task)) and not WORKS_ON_TEXT.match(task)
 
 
 def holds_quote(task: str) -> bool:
-    """Whether the task itself holds the text that it is about."""
+    """Return whether the task contains the text that it is about."""
     return bool(re.search(r"[\"“«„「'‘][^\"”»“」'’]{6,}[\"”»“」'’]", task))

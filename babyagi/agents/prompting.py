@@ -1,4 +1,4 @@
-"""Prompt files to messages: strict filling, and passages fenced on the way in."""
+"""Turns prompt files into messages: fills their places strictly, and fences the passages."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ Field = str | Sequence[tuple[str, Passage]]
 
 
 def load_prompt(name: str) -> str:
-    """Return the text of a prompt file, without the blank at its end."""
+    """Return the text of a prompt file, without white space at its end."""
     return base.load_prompt(name, package="babyagi.agents").rstrip()
 
 
 def prompt_version() -> str:
-    """Return a digest of every prompt file: two runs with the same version asked in the same
-    words."""
+    """Return a digest of all prompt files. Two runs with the same version used the same prompts."""
     texts = [*map(load_prompt, PROMPT_NAMES), *map(base.load_prompt, base.PROMPT_NAMES)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
 def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...]:
-    """Return the system and the user message of a prompt file.
+    """Return the system message and the user message of a prompt file.
 
     Args:
         name: one of `PROMPT_NAMES`.
-        fields: one for each place of the file; an empty sequence leaves its line empty.
+        fields: one for each place of the file; an empty one leaves its line out.
 
     Raises:
         ValueError: as `require_places`.
@@ -48,7 +47,7 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
 
 
 def _fill(template: str, fields: Mapping[str, Field]) -> str:
-    """The template with its fields; of a line that is one place, nothing is left where its field is
+    """Return the template with its fields. A line that is only a place is left out if its field is
     empty."""
     filled = [
         (line, base.PLACE.sub(lambda place: _render(fields[place[1]]), line))

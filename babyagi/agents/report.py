@@ -1,9 +1,9 @@
 """The report: the agent's answer from the results, then the facts that the store knows.
 
-What the person must be able to trust (why it stopped, what was given up, what is left, what it
-cost) is written by the program; the model writes only the answer. Without a model (no money left,
-an outage) the results themselves take its place. One line before the answer says where it is not
-the whole answer; what is missing stands below it.
+The program writes what a person must be able to trust: why it stopped, what was given up, what is
+left, what it cost. The model writes only the answer. Without a model (no money left, an outage) the
+results themselves take its place. If the answer is incomplete, a line before it says so, and what
+is missing is listed below it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REHEARSAL_NOTICE = (
 )
 
 MAX_QUOTED_CHARS = 4000
-MAX_EARLIER_CHARS = 800  # of a result that others were built on
+MAX_EARLIER_CHARS = 800  # for a result that others were built on
 MAX_LINE_CHARS = 300
 MAX_DEAD = 20
 MAX_NAMED = 10
@@ -63,7 +63,7 @@ FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
 async def write_answer(
     objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int
 ) -> str:
-    """Return the model's answer to the objective, as Markdown. Raises as `ask`."""
+    """Return the model's answer to the objective as Markdown. Raises as `ask`."""
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "report",
@@ -91,15 +91,15 @@ async def write_answer(
     ).strip()
 
 
-OUTPUT = "output/text"  # where the journal of the report keeps the answer as JSON
-NO_OUTPUT = "output/none"  # and why there is none
+OUTPUT = "output/text"  # key under which the report's journal keeps the answer as JSON
+NO_OUTPUT = "output/none"  # key for the reason why there is none
 
 
 async def write_output(
     objective: Objective, report: str, *, journal: Journal, read: Callable[[str], object]
 ) -> None:
-    """Ask for what the report says as the JSON that a program wants, and keep it in the journal; or
-    why there is none, which is no fault of the report.
+    """Ask for the report's content as the JSON that a program wants, and keep it in the journal. If
+    that fails, keep the reason; the report is still valid.
 
     Args:
         read: raises `MalformedReplyError` for a text that is not what is wanted.
@@ -133,7 +133,7 @@ async def write_output(
 class Written:
     """What the model wrote of the report.
 
-    `text` is empty when it wrote nothing, and `why_not` says why. `left_out` are results that it
+    `text` is empty if it wrote nothing, and `why_not` says why. `left_out` are the results that it
     was not shown, because they did not fit.
     """
 
@@ -144,12 +144,14 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aside:
-    """What a person should know beside the answer.
+    """What a person should know besides the answer.
 
-    `asked`: number and words of what they are asked. `bounds`: what a bound kept out, in words.
-    `index_trouble`: why results do not get into the result store, empty when they do. `sources`:
-    what the results were made from that the report was written from. `artifacts`: the files that
-    all results came with.
+    Attributes:
+        asked: number and text of each question to the person.
+        bounds: what bounds kept out, in words.
+        index_trouble: why results do not reach the index; "" if they do.
+        sources: the sources of the results that the report was written from.
+        artifacts: the files that came with all results.
     """
 
     asked: Sequence[tuple[int, str]] = ()
@@ -167,12 +169,13 @@ def render_report(
     results: Sequence[Result],
     aside: Aside | None = None,
 ) -> str:
-    """Return the whole report as Markdown: the answer, what is missing from it, how it ended.
+    """Return the whole report as Markdown: the answer, what is missing from it, how the objective
+    ended.
 
     Args:
-        written: the model's part; without a text the results are given.
-        tasks: all of the objective's, in the list's order. results: in the order in which they were
-            recorded.
+        written: the model's part; if it has no text, the results are shown.
+        tasks: all tasks of the objective, in list order.
+        results: in the order in which they were recorded.
     """
     aside = aside or Aside()
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
@@ -204,14 +207,14 @@ def render_report(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-# -- before the answer: whether it is one
+# -- before the answer: whether it is complete
 # --------------------------------------------------------------------------------------------------
 
 
 def _render_standing(
     objective: Objective, tasks: Sequence[Task], *, asked: Sequence[tuple[int, str]]
 ) -> str:
-    """One line where the answer is not the whole answer, so that nobody takes it for one."""
+    """Return a line that says why the answer is not complete; "" if it is."""
     reason = objective.stop_reason
     if reason is None:
         return (
@@ -235,13 +238,12 @@ def _count(n: int, what: str) -> str:
     return f"{n} {what if n == 1 else what + 's'}"
 
 
-# -- the answer: the model's, or the results
+# -- the answer: from the model, or the results themselves
 # --------------------------------------------------------------------------------------------------
 
 
 def _close_fence(text: str) -> str:
-    """The text, with an end for a block of code that has none: what the program says after it is no
-    code."""
+    """Return the text with an unclosed code block closed, so that what follows is not code."""
     fence = ""
     for line in text.splitlines():
         mark = FENCE.match(line)
@@ -255,8 +257,8 @@ def _close_fence(text: str) -> str:
 
 
 def _render_results(results: Sequence[Result], tasks: Sequence[Task], why: str) -> str:
-    """The results as they stand: first those that no other task was built on, then what led to
-    them, shorter."""
+    """Return the results: first those that no other task was built on, then, shorter, those that
+    led to them."""
     if not results:
         return f"There are no results ({why})."
     built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
@@ -279,7 +281,7 @@ def _render_result(result: Result, max_chars: int) -> str:
     return f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{quoted}"
 
 
-# -- after it: what is missing
+# -- after the answer: what is missing
 # --------------------------------------------------------------------------------------------------
 
 
@@ -331,7 +333,7 @@ def _render_left_out(left_out: Sequence[Result]) -> str:
 
 def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble: str) -> str:
     usage, limits = objective.usage, objective.spec.limits
-    is_said = objective.stop_reason is StopReason.UNMET  # by the list of what is missing
+    is_said = objective.stop_reason is StopReason.UNMET  # the list of missing parts says it
     detail = (
         f" ({_one_line(objective.stop_detail)})" if objective.stop_detail and not is_said else ""
     )
@@ -384,7 +386,7 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
 
 
 def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> str:
-    """A few of them by name; `babyagi tasks` has the others."""
+    """Return a list of the first few tasks by name."""
     if not tasks:
         return ""
     lines = [f"task {task.id}: {_one_line(task.name)}" for task in tasks]
@@ -397,7 +399,7 @@ def _render_named(title: str, lines: Sequence[str]) -> str:
 
 
 def _render_lines(head: str, lines: Sequence[str], most: int, more: str = "") -> str:
-    """A head and a list of at most `most` lines; of what is left the number is said."""
+    """Return a heading and at most `most` lines; a last line gives the number of the others."""
     if not lines:
         return ""
     listed = [f"* {line}" for line in lines[:most]]

@@ -1,11 +1,11 @@
 """The built-in index: exact search over vectors in this process's memory.
 
-It needs nothing installed and nothing on disk, and it never misses what it holds. It holds what
-this process put in; what others put in is read from the vectors that the task store keeps
-(`ResultSearch`), so any number of processes can use it side by side.
+It needs no installation and no disk, and it always finds what it holds. It holds what this process
+put in. What other processes put in is read from the vectors in the task store (`ResultSearch`), so
+any number of processes can use it side by side.
 
-Products are made by `einsum`, in the calling thread. From some 600 rows on `@` shares them out to
-the threads of BLAS, which spin for 20 ms of processor time after a call that takes less than 1 ms.
+Products are computed by `einsum` in the calling thread. From about 600 rows on, `@` would use the
+threads of BLAS, which spin for 20 ms of processor time after a call that takes less than 1 ms.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# large arrays get large pages of memory, which are read faster; and none is ever copied to grow
+# large arrays get large memory pages, which are read faster; new blocks are added instead of
+# copying
 BLOCK_ROWS = 16_384
 
 
 @dataclass(slots=True)
 class _Rows:
-    """Vectors in blocks of rows, the last one not yet full, and which row is whose."""
+    """Vectors in blocks of rows, of which only the last may be partly filled, and the row of each
+    id."""
 
     row_by_id: dict[str, int] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
@@ -44,7 +46,7 @@ class _Rows:
         self.blocks[row // BLOCK_ROWS][row % BLOCK_ROWS] = np.frombuffer(vector, dtype="<f4")
 
     def score(self, vector: bytes) -> NDArray[np.float32]:
-        """The cosine similarity of each row, in their order."""
+        """Return the cosine similarity of each row to the vector, in row order."""
         import numpy as np
 
         asked = np.frombuffer(vector, dtype="<f4")
@@ -53,8 +55,8 @@ class _Rows:
 
 
 class BuiltinIndex:
-    """A `VectorIndex` in memory. A collection of 100,000 vectors of 768 numbers takes 307 MB and
-    some 15 ms a query."""
+    """A `VectorIndex` in memory. A collection of 100,000 vectors with 768 dimensions takes 307 MB
+    and about 15 ms per query."""
 
     is_memory = True
     read_lag_s = 0.0
@@ -98,8 +100,12 @@ class BuiltinIndex:
 
 
 def score(vectors: bytes, vector: bytes) -> NDArray[np.float32]:
-    """The cosine similarity of each of `vectors` to `vector`; unit vectors, little-endian float32,
-    one behind the other."""
+    """Return the cosine similarity of each of `vectors` to `vector`.
+
+    Args:
+        vectors: concatenated unit vectors of little-endian float32.
+        vector: one such vector.
+    """
     import numpy as np
 
     matrix = np.frombuffer(vectors, dtype="<f4").reshape(-1, len(vector) // 4)

@@ -1,10 +1,10 @@
-"""Chooses what earlier results go into a prompt, and how much of each: what a task needs and little
-else.
+"""Chooses which earlier results go into a prompt, and how much of each: what a task needs, and
+little more.
 
-A task is given the results that it comes after or was planned from; those that establish the names,
-codes and numbers it asks about; then what is near to it in words or meaning; and where none of
-these has to do with what it asks, what its parent was made from. A check or a report of the whole
-objective is shown every result, the decisive ones whole.
+A task is given the results of the tasks that it comes after or was planned from. Then come results
+that establish the names, codes and numbers it asks about, and results that are near in words or
+meaning. If none of these has to do with what it asks, it gets what its parent was made from. A
+check or a report of the whole objective is shown every result, the decisive ones whole.
 """
 
 from __future__ import annotations
@@ -24,49 +24,53 @@ from babyagi.index.trigrams import Words, fold
 from babyagi.names import find_marks, held_marks
 from babyagi.tasks import Objective, Result, Task
 
-N_POOL = 50  # of the results nearest to what is asked, which are looked at one by one
-N_HOLDING = 100  # with its marks, found by full text
+N_POOL = 50  # nearest results that are examined one by one
+N_HOLDING = 100  # results with the task's marks, found by full text
 MAX_MARKS = 24
-N_COMMON = 10  # results in whose texts a mark stands, from which on it says little
-N_COMMON_WORD = 2  # that for a single word that is no mark, or part of one
-N_LEADING = 2  # of such names that have it in front, from which on that says nothing
-COMMON_SHARE = 0.25  # of such a result's name that must be asked about
+N_COMMON = 10  # a mark in more results than this says little
+N_COMMON_WORD = 2  # the same for a single word that is not a mark, or is part of one
+N_LEADING = 2  # more names than this with it in front: that says nothing
+COMMON_SHARE = 0.25  # of such a result's name that must occur in what is asked
 N_NEAR = 3
-# How much of what is asked a result must hold to be near. With the queries of
-# `tests/data/retrieval*.json` the result that answers holds 0.22 to 0.44 of a task's name, and 0.12
-# to 0.26 of misspelt words; of what is asked about other things the best one holds 0.15 (95 of 100)
-# to 0.22.
+# The share of what is asked that a result must contain to be near. With the queries of
+# `tests/data/retrieval*.json`, the result that answers contains 0.22 to 0.44 of a task's name, and
+# 0.12 to 0.26 of misspelt words. For queries about other things, the best result contains 0.15 (95
+# of 100) to 0.22.
 NEAR = 0.15
-# where others have the codes, names, numbers or phrases of the task: a query in a result's own
-# words holds 0.72
+# The same where other results have the codes, names, numbers or phrases of the task: a query in a
+# result's own words contains 0.72.
 NEAR_BESIDE_MARKS = 0.5
-NAME_SHARE = 0.6  # of the words of a result's own name that a task must hold to ask about it
-# of the words of a result's name that must stand in the task's, or what the result was made from is
-# looked at, too
+NAME_SHARE = 0.6  # of the words of a result's name that a task must contain to ask about it
+# Of the words of a result's name that must occur in the task's name; with fewer, the sources of the
+# parent are considered, too.
 KIN_SHARE = 0.3
-BEST_SHARE = 0.6  # of the nearest one's nearness
-NEAR_EQUAL = 0.9  # share of words that two results have in common, of those that either has
-MIN_OWN_WORDS = 6  # that a text must have to say by itself what it is about
+BEST_SHARE = 0.6  # of the nearness of the nearest result
+NEAR_EQUAL = 0.9  # common words of two results, as a share of all their words
+MIN_OWN_WORDS = 6  # fewer words do not show what a text is about
 BYTES_PER_TOKEN = 4
 MIN_EXCERPT_BYTES = 240
 MIN_NEEDED_BYTES = 600
 MAX_NEAR_BYTES = 1_500
 EXTRACT_BYTES = 240
-NEW_SHARE = 0.25  # of the words of a near one's name that no result before it brought
-# before and behind a place where a mark may stand; a longer word is cut, which makes it none
+NEW_SHARE = 0.25  # of the words of a near result's name that no earlier result had
+# Characters before and after a place that may hold a mark. A longer word is cut and then does not
+# match.
 WINDOW_CHARS = 40
-MAX_PLACES = 20  # of them that are looked at one by one
+MAX_PLACES = 20  # that are examined one by one
 _DIGIT = re.compile(r"\d")
 _GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """As much of a result as the budget allows, how well it fits, and why it was chosen.
+    """An earlier result that was chosen, shortened to the budget.
 
-    `reason`: `after` (the task comes after it), `parent` (the task was planned from it), `marks`
-    (it has the names, codes or numbers of the task), `near`, `provenance` (the task's parent was
-    made from it) or, of another objective, `shared`. `is_whole`: nothing of it is left out.
+    Attributes:
+        score: how well it fits, from 0 to 1.
+        reason: `after` (the task comes after it), `parent` (the task was planned from it), `marks`
+            (it has the names, codes or numbers of the task), `near`, `provenance` (the task's
+            parent was made from it), or `shared` (it is from another objective).
+        is_whole: nothing of it is left out.
     """
 
     result: Result
@@ -85,14 +89,14 @@ async def choose_context(
     budget_tokens: int,
     lack: str = "",
 ) -> tuple[list[Chosen], str]:
-    """The results that the task needs, the most needed first, each fact once.
+    """Return the results that the task needs, most needed first, without repeated facts.
 
     Args:
         lack: what an earlier try of the task lacked; it counts as much as the task's name.
         budget_tokens: a token is counted as 4 bytes of UTF-8.
 
     Returns:
-        What was chosen, and what was wrong with the index or the embedder (empty when nothing was).
+        The chosen results, and what was wrong with the index or the embedder ("" when nothing was).
     """
     asked = "\n".join(filter(None, [task.name, lack]))
     marks = sorted(find_marks(asked))[:MAX_MARKS]
@@ -146,8 +150,8 @@ def _pick(
     marks: Sequence[str],
     reason_by_id: Mapping[int, str],
 ) -> tuple[_Picked, int]:
-    """What the task comes after, then what holds its marks and words, then what is near; and how
-    many of these are needed."""
+    """Pick first what the task comes after, then what contains its marks and phrases, then what is
+    near. Return the results, and how many of them are needed."""
     picked = _Picked()
     picked.add_all(pool.kin, reason_by_id)
     named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
@@ -160,7 +164,8 @@ def _pick(
 
 
 def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
-    """Whether a name says, beside its subject, what it takes, and all of that is there."""
+    """Return whether a name states inputs besides its subject, and the results are about all of
+    them."""
     taken = set(marks) - _held(head(name), marks)
     return bool(taken) and taken <= _held(
         "\n".join(head(result.task_name) for result in results), taken
@@ -168,7 +173,7 @@ def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Res
 
 
 async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]:
-    """The results of what the parent was made from, the newest first."""
+    """Return the results that the parent was made from, newest first."""
     parent = await search.task(parent_id)
     if parent is None:
         return []
@@ -177,8 +182,9 @@ async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]
 
 
 class _Picked:
-    """Results with the reasons for them, in the order in which they were added, no fact twice: of
-    what says the same, the newest that answers stands in the place of the first."""
+    """Results with the reasons for them, in the order in which they were added, without repeated
+    facts. Of results that say the same, the newest that answers its task takes the place of the
+    first."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Result, str]] = []
@@ -193,7 +199,7 @@ class _Picked:
             self.add(result, reason if isinstance(reason, str) else reason[result.task_id])
 
     def add(self, result: Result, reason: str) -> bool:
-        """Return whether it says something new."""
+        """Add the result if it says something new, and return whether it did."""
         signs = _signs(result)
         for place, (other, other_reason) in enumerate(self.entries):
             if _key(other) == _key(result) or _are_near_equal(signs, self._signs[place]):
@@ -207,7 +213,8 @@ class _Picked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Share:
-    """Of the name of a result the words that are asked, what these weigh, and what all weigh."""
+    """The words of a result's name that are asked about, their weight, and the weight of the whole
+    name."""
 
     stems: frozenset[str]
     asked: float
@@ -249,7 +256,8 @@ class _Pool:
         self._shares: dict[tuple[int, int], _Share] = {}
 
     def score(self, result: Result) -> float:
-        """How well it fits, from 0 to 1. Most are asked for only if they are ranked."""
+        """Return how well the result fits, from 0 to 1. Results without a score from the search are
+        scored together when one of them is asked for."""
         if _key(result) not in self._score_by_key and not self._are_all_scored:
             self._are_all_scored = True
             scores = Words(self._asked_text).score([text_of(result) for result in self._results])
@@ -258,7 +266,7 @@ class _Pool:
         return self._score_by_key.get(_key(result), 0.0)
 
     def name_share(self, result: Result) -> float:
-        """How much of what the result was about is asked here, from 0 to 1; rare words count
+        """Return how much of the result's name is asked about, from 0 to 1; rare words count
         more."""
         share = self._share(result)
         return share.asked / share.whole if share.whole else 0.0
@@ -277,7 +285,8 @@ class _Pool:
         return found
 
     def _find_asked_about(self) -> list[Result]:
-        """The results whose subject stands in what is asked, of each the newest that answers."""
+        """Return the results whose subject occurs in what is asked; for each subject the newest
+        that answers."""
         found: list[Result] = []
         taken: set[int] = set()
         subjects = Subjects([result.task_name for result in self._results])
@@ -295,8 +304,8 @@ class _Pool:
         return found
 
     def with_marks(self, marks: Collection[str]) -> list[Result]:
-        """For each mark but those of `asked_about` the results that establish it, or else one that
-        mentions it unless one of these does."""
+        """Return the results that establish each mark, except marks of `asked_about`. For a mark
+        that stands in no name, return one result that mentions it, unless a chosen one does."""
         wanted = _Marks(marks)
         names = {_key(result): wanted.held_by(result.task_name) for result in self._results}
         unnamed = set(marks) - {mark for held in names.values() for mark in held}
@@ -332,8 +341,8 @@ class _Pool:
         return found
 
     def with_phrases(self) -> list[Result]:
-        """For each phrase of what is asked, but those of `asked_about`, the results that establish
-        it."""
+        """Return the results that establish each phrase of what is asked, except phrases of
+        `asked_about`."""
         asked = dict.fromkeys(phrases(self._asked_text))
         places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
         for result in self._results:
@@ -352,12 +361,11 @@ class _Pool:
     def _establishing(
         self, place_by_key: Mapping[tuple[int, int], int], *, is_word: bool
     ) -> list[Result]:
-        """Of the results whose names hold something, those that asked for it: the one whose name
-        has it nearest to the front, and the first in time, because it had to be found before others
-        could be made from it.
+        """Return the results that established something, out of those whose names contain it.
 
-        What very many hold, and with `is_word` what a few do, says little: then more of such a name
-        must be asked about.
+        These are the one whose name has it nearest to the front, and the earliest one, because it
+        had to be found before others could use it. What many names contain says little (with
+        `is_word`, a few are many); then more of such a name must be asked about.
         """
         if not place_by_key:
             return []
@@ -386,8 +394,8 @@ class _Pool:
         ]
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
-        """Those whose names are mostly asked about, then those that hold most of what is asked. Of
-        the very nearest less is asked."""
+        """Return the results whose names are mostly asked about, then those that contain most of
+        what is asked. The nearest result needs only `NEAR`, not `least`."""
         covered = {stem for result in picked for stem in self._share(result).stems}
         found: list[Result] = []
         for result in sorted(
@@ -414,25 +422,25 @@ class _Pool:
         return found + [result for result in near if _key(result) not in known][:room]
 
     def _weigh(self, stems: Iterable[str]) -> float:
-        # in one order, because a sum of floats depends on it
+        # in a fixed order, because a sum of floats depends on it
         return sum(self._weight_by_stem.get(stem, self._unknown_weight) for stem in sorted(stems))
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
-    """The marks that stand in the text as whole words."""
+    """Return the marks that occur in the text as whole words."""
     return _Marks(marks).held_by(text)
 
 
 class _Marks:
-    """Marks to be looked for in any number of texts. A text is read word by word only where the
-    letters of one stand."""
+    """Finds the same marks in many texts. A text is read word by word only where the letters of a
+    mark occur."""
 
     def __init__(self, marks: Collection[str]) -> None:
         self._marks = [(mark, fold(mark.split(maxsplit=1)[0]), mark.isdecimal()) for mark in marks]
         self._has_number = any(is_number for _, _, is_number in self._marks)
 
     def held_by(self, text: str) -> frozenset[str]:
-        """Those that stand in the text as whole words."""
+        """Return the marks that occur in the text as whole words."""
         folded = fold(text)
         bare = _GROUPING.sub("", folded) if self._has_number else folded
         return frozenset(
@@ -482,15 +490,15 @@ def choose_for_objective(
     budget_tokens: int,
     leaf_ids: Collection[int] = (),
 ) -> tuple[list[Chosen], list[Result]]:
-    """What a check or a report is shown: the decisive results whole, up to half of the budget, and
-    the best passage of each other one.
+    """Choose what a check or a report is shown: the decisive results whole, up to half of the
+    budget, and the best passage of each other one.
 
     Args:
         leaf_ids: tasks that no other task was built on.
 
     Returns:
-        What was chosen, the decisive ones first and the others in the order of their tasks, and
-        what did not fit at all.
+        The chosen results, whole ones first and the others by task id; and the results that did not
+            fit at all.
     """
     budget = budget_tokens * BYTES_PER_TOKEN
     weights = _weigh_for_objective(results, objective_text, leaf_ids)
@@ -532,7 +540,7 @@ def choose_for_objective(
 def _weigh_for_objective(
     results: Sequence[Result], objective_text: str, leaf_ids: Collection[int]
 ) -> Mapping[tuple[int, int], tuple[str, float]]:
-    """Why each bears on the objective, and how much."""
+    """Return why each result bears on the objective, and how much."""
     marks = frozenset(sorted(find_marks(objective_text))[:MAX_MARKS])
     wanted = _Marks(marks)
     held = {_key(result): wanted.held_by(text_of(result)) for result in results}
@@ -553,7 +561,7 @@ def _extract(result: Result, *, is_decisive: bool) -> str:
     )
 
 
-# -- a budget and no fact twice
+# -- fitting a budget, without repeated facts
 # -------------------------------------------------------------------------------------------------
 
 
@@ -565,14 +573,14 @@ def fit(
     n_always: int = 0,
     task_name: str = "",
 ) -> list[str]:
-    """The texts of the results, cut so that they stay within `max_bytes` together; empty for what
-    is not worth a place.
+    """Return the texts of the results, shortened so that together they have at most `max_bytes`
+    bytes; "" for a result that is not worth its place.
 
     Args:
-        results: the most needed first.
-        n_needed: so many get what they need: the first ones all, the others their best passages.
-            What is left is for those behind them.
-        n_always: so many of these get a share however small it is.
+        results: most needed first.
+        n_needed: so many get what they need: the first ones whole, the others their best passages.
+            The results after them share what is left.
+        n_always: so many of these get a share, however small it is.
         task_name: what is asked.
     """
     sizes = [_size(result.text) for result in results]
@@ -608,7 +616,8 @@ def _allot(sizes: Sequence[int], budget: int, *, n_needed: int, n_always: int) -
 
 
 def _equal_share(sizes: Sequence[int], budget: int) -> int:
-    """The largest bound under which the sizes, each cut at it, stay within the budget together."""
+    """Return the largest bound for which the sizes, each cut to the bound, fit the budget
+    together."""
     left = budget
     for n_done, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - n_done)
@@ -625,8 +634,8 @@ def _size(text: str) -> int:
 def drop_repetitions(
     ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()
 ) -> list[RankedResult]:
-    """The first `limit`, without those that say, in nearly the same words and with the same
-    figures, what a better one (or one of `beside`) says."""
+    """Return the first `limit` results without those that repeat a better one, or one of `beside`,
+    in nearly the same words and with the same figures."""
     picked = _Picked()
     for result in beside:
         picked.add(result, "")
@@ -641,7 +650,7 @@ def drop_repetitions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signs:
-    """The words of a result and those of them that must be equal in two results that say the
+    """The words of a result, and its figures, which must be equal in two results that say the
     same."""
 
     words: frozenset[str]
@@ -656,8 +665,8 @@ def _signs(result: Result) -> _Signs:
 
 
 def _are_near_equal(one: _Signs, other: _Signs) -> bool:
-    """Whether they have the same figures and nearly the same words, none of them in another one's
-    place."""
+    """Return whether both have the same figures and nearly the same words, and no word replaces
+    another."""
     if one.figures != other.figures or len(one.words & other.words) < NEAR_EQUAL * len(
         one.words | other.words
     ):

@@ -1,5 +1,5 @@
-"""Cuts a result to a bound, so that what it found stays: its passages are ranked by what it was
-about and by who reads it."""
+"""Shortens a result to a bound and keeps what it found: its passages are ranked by the task of the
+result and by the task of the reader."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from babyagi.index.trigrams import Words
 from babyagi.tasks import Result
 from babyagi.text import split_sentences
 
-MAX_CUT_CHARS = 64_000  # of a text in which passages are looked for
-MAX_PASSAGE_CHARS = 400  # what has no end of a sentence in it is cut between words
-MAX_HEAD_BYTES = 120  # of a heading that a passage brings along
-# of a passage's score that the one behind it has as well: "The mill was measured. It is 14 m high."
+MAX_CUT_CHARS = 64_000  # the part of a text in which passages are looked for
+MAX_PASSAGE_CHARS = 400  # longer sentences are cut between words
+MAX_HEAD_BYTES = 120  # of a heading that is kept with a passage
+# The share of a passage's score that the next passage gets: "The mill was measured. It is 14 m
+# high."
 NEXT_SHARE = 0.5
-BEFORE_SHARE = 0.3  # that the one before it has
-FIGURE_BONUS = 0.1  # for a passage with a digit: most values have one
-N_EXTRACTED = 2  # sentences that stand for a whole result
+BEFORE_SHARE = 0.3  # the share that the previous passage gets
+FIGURE_BONUS = 0.1  # for a passage with a digit: most values contain one
+N_EXTRACTED = 2  # sentences that represent a whole result
 GAP = "…"
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|[^.!?]{1,80}:$")
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -27,8 +28,8 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passage:
-    """A sentence, a row of a table or a line. `heads` are the places of its heading and of its
-    table's first row."""
+    """A sentence, a row of a table or a line. `heads` are the places of its heading and of the
+    first row of its table."""
 
     text: str
     line: int
@@ -38,15 +39,15 @@ class _Passage:
 def cut_result(
     result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0
 ) -> str:
-    """Return the result's text, or as much of it as `max_bytes` of UTF-8 hold: the passages that
-    say most of what the result is about and of what the reader asks, in their order, with "…" where
-    something is left out.
+    """Return the result's text, or the parts of it that fit into `max_bytes` of UTF-8.
 
-    A row of a table brings its first row and its heading along.
+    The passages that say most about the result's task and the reader's task are kept, in their
+    order, with "…" where something is left out. A row of a table is kept with the first row and the
+    heading of the table.
 
     Args:
-        task_name: what the reader asks.
-        max_passages: so many at most, where the text does not fit; 0 for as many as fit.
+        task_name: the reader's task.
+        max_passages: at most so many passages if the text does not fit; 0 for as many as fit.
     """
     if _size(result.text) <= max_bytes:
         return result.text
@@ -61,8 +62,8 @@ def cut_result(
 
 
 def cut_passage(result: Result, max_bytes: int, *, query: str = "") -> str:
-    """Return the one or two sentences that say what the result found, on one line; what is asked
-    counts as in `cut_result`."""
+    """Return the one or two sentences that say what the result found, on one line. `query` counts
+    as `task_name` does in `cut_result`."""
     return " ".join(
         cut_result(result, max_bytes, task_name=query, max_passages=N_EXTRACTED).split()
     )
@@ -118,8 +119,8 @@ def _split_line(line: str) -> list[str]:
 
 
 def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[float]:
-    """How much each says of both names. What stands beside a passage that says much has a share of
-    it."""
+    """Return how much each passage says about both names. A passage beside one that says much gets
+    a share of its score."""
     texts = [passage.text for passage in passages]
     own = Words(own_name).score(texts)
     asked = Words(task_name).score(texts) if task_name else [0.0] * len(texts)
@@ -138,7 +139,7 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
 def _keep(
     passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int
 ) -> set[int]:
-    """The places of the best that fit, with what they bring along."""
+    """Return the places of the best passages that fit, with their headings."""
     kept: set[int] = set()
     left = max_bytes - _size(GAP) - 1
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):

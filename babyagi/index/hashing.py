@@ -1,8 +1,7 @@
-"""An embedder that needs no network, no key and no model: words and pieces of words, hashed into a
-vector.
+"""An embedder without network, key or model: it hashes words and parts of words into a vector.
 
-It is lexical. Texts are near each other when they share words, or words that are spelt alike. It
-knows nothing of meaning: a paraphrase without common words is as far away as any other text. Set an
+It is lexical. Texts are near each other when they share words, or words with similar spelling. It
+knows no meaning: a paraphrase without common words is as far away as any other text. Use an
 embedding model for that.
 """
 
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 2 ms, all-different words several times that
-# texts whose vectors are remembered: an objective is embedded beside each of its tasks
+MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 2 ms, unique words several times as long
+# Texts whose vectors are cached: the objective's text is embedded with each of its tasks.
 N_KEPT, MAX_KEPT_CHARS = 100, 1_000
-# words whose pieces are remembered: up to 10 MB
+# Words whose n-grams are cached: up to 10 MB.
 N_KEPT_WORDS, MAX_KEPT_WORD_CHARS = 4_096, 20
-# a run without spaces is cut into words of this length, so that no word costs more than its share
+# A run without spaces is cut into words of this length, so that the cost per character is bounded.
 MAX_WORD_CHARS = 64
-# of the vector is pieces of words, the rest whole words; at 0.4 a quarter of the misspelt queries
-# was lost
+# The share of n-grams in the vector; the rest is whole words. With 0.4, a quarter of the misspelt
+# queries found nothing.
 CHAR_SHARE = 0.7
 STOP_WORDS = frozenset(
     "a about after all also an and any are as at be because been before being between "
@@ -47,18 +46,18 @@ STOP_WORDS = frozenset(
     "this those through to too under until up us very was we were what when where which "
     "while who whom why will with would you your".split()
 )
-# A letter or digit of any script. Outside of the western letters also the signs that are written
-# onto letters, which `\w` leaves out.
+# A letter or digit of any script. Outside the western letters, it includes combining marks, which
+# `\w` leaves out.
 WORD = re.compile(r"(?:[^\W_]|[^\x00-ʯ\s\u2000-\u206f\u3000-\u303f])+")
-_PLAIN_WORD = re.compile("[a-z0-9]+")  # the same in folded ASCII, and three times as fast
+_PLAIN_WORD = re.compile("[a-z0-9]+")  # the same for folded ASCII, three times as fast
 
 
 class HashEmbedder:
     """An `Embedder` without a model: the same text gives the same bytes on every machine and in
     every process.
 
-    Of a text the first `MAX_TEXT_BYTES` count. Empty texts and those without a word all get one
-    fixed vector.
+    Only the first `MAX_TEXT_BYTES` of a text count. All texts without a word get the same fixed
+    vector.
     """
 
     is_local = True
@@ -75,7 +74,7 @@ class HashEmbedder:
         vectors = []
         for text in texts:
             vectors.append(self.embed_text(text))
-            # a hundred long texts would hold up every other task for a second
+            # a hundred long texts would block every other task for a second
             await asyncio.sleep(0)
         return vectors, Usage()
 
@@ -92,7 +91,7 @@ class HashEmbedder:
         grams = [one.grams for one in pieces]
         codes = [one.codes for one in pieces]
         n_by_gram = Counter(chain.from_iterable(map(mul, grams, n_by_word.values())))
-        code_by_gram = dict(  # in the order of the counts
+        code_by_gram = dict(  # in the same order as the counts
             zip(chain.from_iterable(grams), chain.from_iterable(codes), strict=True)
         )
         by_word = self._add([one.code for one in pieces], n_by_word.values())
@@ -104,23 +103,22 @@ class HashEmbedder:
         return bytes((vector / norm).astype("<f4").tobytes())
 
     def _add(self, codes: Collection[int], counts: Collection[int]) -> NDArray[np.float64]:
-        """A vector of length 1 (or 0) with each feature's dampened count at a place, and with a
-        sign, that its code gives."""
+        """Return a vector of length 1, or of zeros, in which each feature adds its dampened count.
+        Its code gives the place and the sign."""
         import numpy as np
 
-        # a logarithm of numpy's may have another last digit on another machine
+        # the last digit of numpy's logarithm may differ between machines
         weight_by_count = {n: 1.0 + math.log(n) for n in set(counts)}
         weights = np.fromiter(map(weight_by_count.__getitem__, counts), "f8", count=len(counts))
         hashes = np.fromiter(codes, "u4", count=len(codes))
         signed = np.where(hashes & 0x8000_0000, weights, -weights)
         sums = np.bincount(hashes % self.dimension, weights=signed, minlength=self.dimension)
-        vector = sums.astype(np.float64)  # without a feature they are integers
+        vector = sums.astype(np.float64)  # without any feature `sums` is of integers
         return vector / (_norm(vector) or 1.0)
 
 
 def split_words(text: str) -> Counter[str]:
-    """Count the words of a text, folded, without the commonest ones (unless there are no
-    others)."""
+    """Count the words of a text, folded, without stop words unless there are no others."""
     head = text.encode("utf-8", "replace")[:MAX_TEXT_BYTES].decode("utf-8", "ignore")
     folded = unicodedata.normalize("NFKC", head).casefold()
     runs = (_PLAIN_WORD if folded.isascii() else WORD).findall(folded)
@@ -136,7 +134,7 @@ def split_words(text: str) -> Counter[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The code of a word, its pieces, and their codes."""
+    """The code of a word, its n-grams, and their codes."""
 
     code: int
     grams: tuple[str, ...]
@@ -148,8 +146,8 @@ def _cut(word: str) -> _Pieces:
 
 
 def _cut_anew(word: str) -> _Pieces:
-    """Pieces are of 3 to 5 characters, ends marked; of 2 as well where a script writes words that
-    short."""
+    """Return the n-grams of a word: 3 to 5 characters, with both ends of the word marked; also 2 in
+    non-ASCII words, because some scripts write words that short."""
     marked = f"<{word}>"
     grams = tuple(
         marked[start : start + size]
@@ -163,10 +161,10 @@ _cut_again = lru_cache(maxsize=N_KEPT_WORDS)(_cut_anew)
 
 
 def _code(feature: str) -> int:
-    # crc32, because hash() differs from process to process
+    # crc32, because hash() differs between processes
     return crc32(feature.encode("utf-8", "replace"))
 
 
 def _norm(vector: NDArray[np.float64]) -> float:
-    # added one after the other: `sum` and BLAS may add in another order
+    # summed in order: `sum` and BLAS may add in another order
     return math.sqrt(float((vector * vector).cumsum()[-1]))

@@ -1,5 +1,5 @@
-"""Feeds results to the index: embed what has no vector yet, keep the vectors, upsert, tick off; and
-says when results do not get there."""
+"""Feeds results to the index: embeds those without a vector, stores the vectors, upserts them,
+marks them as indexed; and reports when results do not reach the index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXE
 
 
 class EventSource(Protocol):
-    """What is needed of the task store."""
+    """What is needed of the task store for events."""
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
@@ -36,8 +36,8 @@ class EventSource(Protocol):
 
 
 async def find_trouble(source: EventSource, objective_id: int) -> str:
-    """Why the objective's results do not get into the result store, as far as its workers have
-    said; empty when they do."""
+    """Return why the objective's results do not reach the index, according to its workers; "" when
+    they do."""
     latest = await source.events_of(objective_id, kinds=KINDS, limit=1)
     return (
         describe_trouble(latest[0].data)
@@ -47,16 +47,16 @@ async def find_trouble(source: EventSource, objective_id: int) -> str:
 
 
 def describe_trouble(data: Mapping[str, Any]) -> str:
-    """What an event of the kind `index.unavailable` says, in one line."""
+    """Return what an `index.unavailable` event says, in one line."""
     why = f" ({data['why']})" if data.get("why") else ""
     return f"{data.get('reason', '')}{why}"
 
 
 class Availability:
-    """Says what one worker sees of the result store of one objective.
+    """Reports whether one worker can feed the results of one objective to the index.
 
     Args:
-        tell: says it to a person as well, where nobody follows the objective's events.
+        tell: tells a person as well, where nobody follows the objective's events.
     """
 
     def __init__(
@@ -68,8 +68,8 @@ class Availability:
         self._tell = tell
 
     async def note_trouble(self, error: BabyagiError, *, is_start: bool = False) -> None:
-        """Say it, unless it is known; at the start of a run it is said although an earlier one has
-        said it."""
+        """Report the trouble once. With `is_start`, the start of a run, report it even if an
+        earlier run did."""
         logger.warning(
             "the result store is behind, the loop goes on: %s (%s)", error.what, error.why
         )
@@ -85,6 +85,7 @@ class Availability:
             )
 
     async def note_success(self) -> None:
+        """Report that results reach the index again, if trouble was reported before."""
         if self.is_troubled:
             self.is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
             if self._tell is not None:
@@ -93,12 +94,12 @@ class Availability:
                 )
 
     async def resume(self) -> None:
-        """Begin with what is known of an earlier run, or of another worker."""
+        """Load what an earlier run, or another worker, has reported."""
         self.is_troubled = bool(await find_trouble(self._source, self.objective_id))
 
     async def _say(self, kind: str, data: Mapping[str, Any]) -> bool:
-        """Return whether it was said; the index is no reason for the loop to stop, nor is a word
-        about it."""
+        """Append the event, and return whether that worked. A failure here must not stop the
+        loop."""
         try:
             await self._source.append_event(self.objective_id, kind=kind, data=data)
         except BabyagiError as error:
@@ -108,32 +109,31 @@ class Availability:
 
 
 # --------------------------------------------------------------------------------------------------
-# Feeds results to the index: embed what has no vector yet, keep the vectors, upsert, tick off.
+# Feeds results to the index: embeds, stores vectors, upserts, marks as indexed.
 #
-# The task store is the truth and says what is owed. A crash between any two steps leaves the same
-# results owed, under the same ids, so that feeding them again changes nothing.
+# The task store is the truth and knows which results are not indexed. After a crash between any two
+# steps, the same results are fed again under the same ids, which changes nothing.
 # --------------------------------------------------------------------------------------------------
 
 Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
 
 NAMESPACE = UUID("5b0f0d0e-6f43-5b8e-9d0a-3f3c1c2a7e51")
-# measured with Chroma: 50 ms a batch in a small collection, where a hundred single upserts take 700
+# measured with Chroma: 50 ms per batch in a small collection; a hundred single upserts take 700 ms
 BATCH = 100
 N_PROBES = 20
-# once one of the first is missed; a file cut in half was seen to lose as few as one in ten
+# used once one of the first probes is missed: a file cut in half can lose as few as one in ten
 N_CLOSE_PROBES = 200
-# An approximate index may miss a few, which are fed again; with more it is begun anew. Of 352
-# results that differ in two numbers alone Chroma misses 3 in 100 however often it is begun anew.
+# An approximate index may miss a few, which are fed again; with more it is rebuilt. Of 352 results
+# that differ only in two numbers, Chroma misses 3 in 100 however often it is rebuilt.
 MAX_MISS_SHARE = 0.05
 CHECK_EVERY = 50  # batches
-# in a row, without having fed all that was owed: the batches before one that does not fit go in
-# each time
+# In a row, before all results were fed: the batches before one that does not fit go in each time.
 MAX_REBUILDS = 3
-SAME = 0.999  # a score from which on two vectors count as one: results may have equal texts
+SAME = 0.999  # vectors with this score count as equal: results may have equal texts
 
 
 class ResultSource(Protocol):
-    """What the result store needs of the task store."""
+    """What search and indexer need of the task store."""
 
     async def task(self, objective_id: int, task_id: int) -> Task: ...
 
@@ -180,10 +180,17 @@ class ResultSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
-    """How the index differs from the truth: task ids of results that it lacks, ids that it should
-    not have, and of the `n_probes` results looked up by their own vectors those that were not
-    found. `n_expected` results are ticked off as indexed, `n_held` are in the index, and `n_owed`
-    are still to be fed; those are not missing."""
+    """How the index differs from the task store.
+
+    Attributes:
+        missing: tasks whose results are marked as indexed and are not in the index.
+        extra: ids that should not be in the index.
+        probe_misses: tasks whose results were not found by their own vectors.
+        n_probes: how many results were looked up by their own vectors.
+        n_expected: how many results are marked as indexed.
+        n_held: how many results are in the index.
+        n_owed: how many results are still to be fed; they do not count as missing.
+    """
 
     missing: tuple[int, ...]
     extra: tuple[str, ...]
@@ -195,12 +202,12 @@ class CheckReport:
 
     @property
     def is_whole(self) -> bool:
-        """Nothing is missing, and nothing that is there is lost to a search. What should not be
-        there does no harm."""
+        """Whether nothing is missing and a search finds every probe. Extra ids do no harm."""
         return not self.missing and not self.probe_misses
 
     @property
     def is_damaged(self) -> bool:
+        """Whether so many probes were missed that the index must be rebuilt."""
         return (
             len(self.probe_misses) > max(1, MAX_MISS_SHARE * self.n_probes)
             or len(self.probe_misses) == self.n_probes > 0
@@ -208,13 +215,13 @@ class CheckReport:
 
 
 class Indexer:
-    """Keeps the index of one objective in step with its results. One runs at a time, under the
-    lease of the duty to index.
+    """Keeps the index of one objective in step with its results. Only one runs at a time, under the
+    lease of the index duty.
 
-    `n_rebuilds` counts how often the index was found damaged and begun anew.
+    `n_rebuilds` counts how often the index was found damaged and rebuilt.
 
     Args:
-        sleep: waits until reads of the index show what was written, where they lag behind.
+        sleep: waits until reads show what was written, for an index whose reads lag.
     """
 
     def __init__(
@@ -233,21 +240,23 @@ class Indexer:
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         self._sleep = sleep
-        self._n_batches = 0  # since the index was compared for another reason than their number
+        self._n_batches = 0  # since the last comparison that was due for another reason
         self._n_rebuilds_in_a_row = 0
 
     async def run_once(self, *, embed: Embed, limit: int = BATCH) -> int:
-        """Feed the oldest results that are owed, at most `limit`, and return how many went in.
+        """Feed the oldest results that are not indexed, at most `limit`, and return how many went
+        in.
 
-        At its first run in a process, after the index could not answer (it may come back with less
-        than it had), and every `CHECK_EVERY` batches, it first compares the index with the truth:
-        what the index lost is fed again from the stored vectors, and a damaged index is dropped and
-        owed anew (0 is returned then). One that lacks more than half, as after a change to another
-        index, is owed everything: the batches that follow show how far it is.
+        It first compares the index with the task store at its first run in a process, after the
+        index could not answer (it may have lost something), and every `CHECK_EVERY` batches. Lost
+        results are fed again from the stored vectors. A damaged index is dropped and all results
+        are marked as not indexed; then 0 is returned. If more than half is missing, as after a
+        change to another index, all results are marked as not indexed, so that the following
+        batches show the progress.
 
         Raises:
-            IndexUnavailableError: the index or the embedder cannot answer now; nothing is ticked
-            off.
+            IndexUnavailableError: the index or the embedder cannot answer now; nothing is marked as
+                indexed.
             Whatever `embed` raises.
         """
         try:
@@ -271,12 +280,12 @@ class Indexer:
         return len(owed)
 
     async def check(self, *, n_probes: int = N_PROBES) -> CheckReport:
-        """Compare the index with the truth; changes nothing. Others may work meanwhile. Where reads
-        lag behind, a difference is looked at again after a while.
+        """Compare the index with the task store, and change nothing. Others may work meanwhile.
+        Where reads lag, a difference is checked again after the lag.
 
         Args:
-            n_probes: how many results are looked up by their own vectors. When one is missed,
-                `N_CLOSE_PROBES` are.
+            n_probes: how many results are looked up by their own vectors. If one is missed,
+                `N_CLOSE_PROBES` are looked up.
 
         Raises:
             IndexUnavailableError, StoreUnusableError: the index cannot be asked.
@@ -286,11 +295,11 @@ class Indexer:
         )
 
     async def ping(self) -> None:
-        """See `VectorIndex.ping`."""
+        """Do what `VectorIndex.ping` does."""
         await self._index.ping()
 
     async def drop(self) -> None:
-        """Remove the objective's collection; what the task store owes is not changed by it."""
+        """Remove the objective's collection. It does not change which results count as indexed."""
         await self._index.drop(self._collection)
 
     async def _compare(
@@ -303,8 +312,8 @@ class Indexer:
         return report
 
     async def _compare_once(self, n_probes: int) -> CheckReport:
-        # In this order nothing that others do meanwhile looks like a loss: they record, then feed,
-        # then tick off.
+        # In this order, nothing that others do meanwhile looks like a loss: they record, then feed,
+        # then mark as indexed.
         ticked = await self._source.result_ids(self._objective_id, is_indexed=True)
         held = set(await self._index.ids(self._collection))
         head = id_head(self._uid)
@@ -327,8 +336,8 @@ class Indexer:
         )
 
     async def _probe(self, task_ids: Sequence[int], n: int) -> tuple[list[int], list[int]]:
-        """Look `n` of the results up, spread over all; return which they were, and which of them
-        were not found."""
+        """Look up `n` results, spread over all. Return which were looked up, and which were not
+        found."""
         probed = list(task_ids[:: max(1, len(task_ids) // n)][:n])
         return probed, [task_id for task_id in probed if not await self._finds(task_id)]
 
@@ -337,12 +346,12 @@ class Indexer:
             await self._source.vectors(self._objective_id, space=self._space, task_ids=[task_id])
         ).get(task_id)
         if vector is None:
-            return True  # nothing to compare with
+            return True  # no stored vector to look up
         hits = await self._index.query(self._collection, vector, k=5)
         return any(hit.id == item_id(self._uid, task_id) or hit.score >= SAME for hit in hits)
 
     async def _mend(self, embed: Embed) -> None:
-        # to feed something twice does no harm
+        # feeding a result twice does no harm
         report = await self._compare(N_PROBES, is_in_doubt=lambda report: report.is_damaged)
         if report.is_damaged:
             raise StoreUnusableError(
@@ -377,7 +386,8 @@ class Indexer:
             await self._index.upsert(self._collection, items)
 
     async def _begin_anew(self, error: StoreUnusableError) -> None:
-        """Drop what is damaged and owe everything again; the stored vectors make that cheap."""
+        """Drop the damaged index and mark all results as not indexed. The stored vectors make the
+        rebuild cheap."""
         if self._n_rebuilds_in_a_row == MAX_REBUILDS:
             why = f"it was begun anew {MAX_REBUILDS} times in a row"
             raise IndexUnavailableError(
@@ -398,11 +408,11 @@ class Indexer:
 async def load_vectors(
     source: ResultSource, results: Sequence[Result], *, space: str, embed: Embed
 ) -> dict[int, bytes]:
-    """Return task id → vector: the stored ones, and for the others new ones, which are stored
-    before this returns.
+    """Return the vectors by task id: the stored ones, and new ones for the other results. New
+    vectors are stored before this returns.
 
     Raises:
-        IndexUnavailableError: the embedder gave another number of vectors than it was asked for.
+        IndexUnavailableError: the embedder returned another number of vectors than texts.
         Whatever `embed` raises.
     """
     if not results:
@@ -427,33 +437,33 @@ async def load_vectors(
 
 
 def text_of(result: Result) -> str:
-    """What stands for a result in the embedding space."""
+    """Return the text that is embedded for a result."""
     return f"{result.task_name}\n{result.text}"
 
 
 def embed_path(owner: str, texts: Sequence[str]) -> str:
-    """A path that names the texts: which of them are embedded together depends on what others have
-    done meanwhile."""
+    """Return a journal path that depends on the texts, because which texts are embedded together
+    depends on what others have done meanwhile."""
     return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
 
 
 def item_id(uid: str, task_id: int) -> str:
-    """The id that a result has in every index: a UUID, its head from the objective's random `uid`,
-    its last 12 digits the task's id.
+    """Return the id of a result in every index: a UUID that begins with `id_head(uid)` and ends
+    with the task's id in 12 hexadecimal digits.
 
-    The same on every replay, no other objective's in a shared index, and `scores_of` reads it back
-    without a look-up.
+    It is the same on every replay and different for every objective in a shared index. `scores_of`
+    reads the task's id back without a look-up.
     """
     return id_head(uid) + f"{task_id:012x}"
 
 
 def id_head(uid: str) -> str:
-    """What the ids of all results of an objective begin with."""
+    """Return the beginning of the ids of all results of an objective."""
     return str(uuid5(NAMESPACE, uid))[:-12]
 
 
 def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
-    """Scores by task id, without hits whose ids are not of this objective."""
+    """Return the scores by task id, without hits of other objectives."""
     head = id_head(uid)
     return {
         int(hit.id[-12:], 16): hit.score
@@ -463,15 +473,17 @@ def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
 
 
 def collection_of(objective: Objective) -> str:
+    """Return the name of the objective's collection."""
     return collection_name(
         objective.spec.results_store_name, objective.uid, objective.spec.embedding_space
     )
 
 
 def collection_name(store_name: str, uid: str, space: str) -> str:
-    """The name of an objective's collection: letters, digits, `.`, `_` and `-` only, 3 to 512 of
-    them, and different for different arguments (what does not fit into a name is in the hash at its
-    end)."""
+    """Return the name of an objective's collection: 3 to 512 letters, digits, `.`, `_` and `-`.
+
+    Different arguments give different names: a hash at the end covers what does not fit.
+    """
     readable = re.sub(r"[^a-zA-Z0-9]+", "-", f"{store_name[:64]} {uid[:32]}").strip("-")
     digest = hashlib.sha256(
         "\0".join((store_name, uid, space)).encode("utf-8", "replace")

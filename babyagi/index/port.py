@@ -1,7 +1,7 @@
-"""The result store's port: an index over results that can always be rebuilt from the task store.
+"""The port of the index: a copy of the results that can always be rebuilt from the task store.
 
-The task store holds the truth; an index holds vectors and ids. Nothing that happens to an index
-loses a result.
+The task store holds the truth; an index holds vectors and ids. Losing an index never loses a
+result.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexItem:
-    """One result as an index keeps it. `id` grows from the objective's `uid`; `vector` is a unit
-    vector, little-endian float32."""
+    """One result as an index stores it. `id` is derived from the objective's `uid` and the task's
+    id. `vector` is a unit vector of little-endian float32."""
 
     id: str
     vector: bytes
@@ -24,52 +24,58 @@ class IndexItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """`score` is the cosine similarity, higher is nearer, for every back end."""
+    """A found result. `score` is the cosine similarity for every backend: higher is nearer."""
 
     id: str
     score: float
 
 
-PING_TIMEOUT_S = 5.0  # a run begins with it
+PING_TIMEOUT_S = 5.0  # every run starts with a ping
 
 
 class VectorIndex(Protocol):
-    """Vectors by nearness. One collection per objective and embedding space.
+    """Finds vectors by nearness. There is one collection per objective and embedding space.
 
-    Every method raises `IndexUnavailableError` when it cannot answer now and `StoreUnusableError`
-    when the index is damaged, in which case `drop` followed by `upsert` of everything makes it
-    whole again.
+    Every method raises `IndexUnavailableError` when it cannot answer now. It raises
+    `StoreUnusableError` when the index is damaged; then `drop` and an `upsert` of everything repair
+    it.
 
-    `is_memory`: it holds only what this process put in, so that whoever asks it must first put in
-    what is missing. `read_lag_s`: so long reads may not show what an upsert or a drop has done; 0
-    where they show it at once.
+    Attributes:
+        is_memory: it holds only what this process put in, so the caller must first put in what is
+            missing.
+        read_lag_s: for so many seconds reads may not show the effect of an upsert or a drop; 0 if
+            they show it at once.
     """
 
     is_memory: bool
     read_lag_s: float
 
     async def ping(self) -> None:
-        """Return when it can be used. A server is asked, with the key, and has `PING_TIMEOUT_S` to
-        answer.
+        """Return when the index can be used. A server is asked with the key, and has
+        `PING_TIMEOUT_S` to answer.
 
-        What runs in this process is not started by it; that what it needs is there is looked at.
+        An index inside this process is not started; only its requirements are checked.
         """
         ...
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        """Put the items in, creating the collection if there is none. Idempotent by id; all or
-        raise."""
+        """Insert or replace the items by id, and create the collection if it is missing. Write all
+        of them or raise."""
         ...
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        """The `k` nearest, nearest first; fewer if there are fewer; [] for an unknown
+        """Return the `k` nearest items, nearest first; fewer if there are fewer; [] for an unknown
         collection."""
         ...
 
-    async def ids(self, collection: str) -> list[str]: ...
-
-    async def drop(self, collection: str) -> None:
-        """Remove the collection; unknown ones are ignored."""
+    async def ids(self, collection: str) -> list[str]:
+        """Return the ids of all items in the collection; [] for an unknown collection."""
         ...
 
-    async def close(self) -> None: ...
+    async def drop(self, collection: str) -> None:
+        """Remove the collection; do nothing if it does not exist."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections and files."""
+        ...

@@ -1,18 +1,16 @@
 """Finds the earlier results of an objective that bear on a text.
 
-Two ways bring candidates: the nearest vectors, and the full text of the task store. Their texts are
-then compared with what is asked,
-letter by letter, and that order is the answer where vectors are lexical themselves; vectors of a
-model have their say in it.
+Candidates come from the nearest vectors and from the full text of the task store. They are compared
+with the query by character trigrams. If the vectors are lexical, that order is the answer;
+otherwise it is fused with the order by vectors.
 
-Answers whatever happens to the index or the embedder: from the index where it is whole, else
-exactly over the vectors that the task
-store keeps, else by full text. Results that are not indexed yet are among those looked at: 200 of
-them, and the 100 finished last.
+A search answers whatever happens to the index or the embedder: from the index if it is whole, else
+exactly over the vectors in the task store, else by full text. Results that are not indexed yet are
+included: 200 of them, and the 100 finished last.
 
-It also knows whether two texts say the same in nearly the same words. That is lexical, so a
-paraphrase without common words is another text. What distinguishes texts that look alike must be
-equal in both: numbers, paths, quotes, names, single letters, and words that turn the meaning round.
+`NearDuplicates` decides whether two texts say the same in nearly the same words. That is lexical: a
+paraphrase without common words is another text. What distinguishes similar texts must be equal in
+both: numbers, paths, quotes, names, single letters, and words that reverse the meaning.
 """
 
 from __future__ import annotations
@@ -39,26 +37,25 @@ from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import MAX_CHARS, Words, searchable
 from babyagi.tasks import Objective, Pending, Result, Task
 
-# results not yet indexed that are looked at one by one; with more the index is passed over
+# Results not yet indexed that are compared one by one; with more, the index is not asked.
 MAX_PENDING = 200
-# of them are embedded for one search, the latest; the indexer embeds the others
+# Of these, the latest so many are embedded for one search; the indexer embeds the others.
 MAX_NEW_VECTORS = 32
-N_CANDIDATES = 100  # that each way brings; measured by `python -m benchmarks.retrieval`
-N_LATEST = 100  # candidates beside those with rare words while not all that are new have vectors
+N_CANDIDATES = 100  # from each way; measured by `python -m benchmarks.retrieval`
+N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
-# results that are remembered for the next search, unless they are longer than is looked at
+# Results that are cached for the next search, unless they are longer than is compared.
 MAX_KEPT = 500
 FILL_BATCH = 2_000
-# By which results may grow before what the index holds is counted again: that reads all of its ids,
-# which must not be done for each search.
+# The index is counted again when results have grown by this share: counting reads all its ids,
+# which is too slow for every search.
 GROWTH_SHARE = 0.01
-BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
-# Of reciprocal rank fusion. With the usual 60 two middling places beat a first one, and two
-# paraphrases in three were lost that a model had found; from 5 down to 1 `python -m
-# benchmarks.retrieval --onnx-model` shows the same.
+BACKGROUND_SHARE = 0.25  # the weight of the background, relative to the text
+# For reciprocal rank fusion. With the usual 60, two middling ranks beat a first one, and two of
+# three paraphrases that a model had found were lost; `python -m benchmarks.retrieval --onnx-model`
+# shows no difference between 5 and 1.
 RANK_DAMPING = 2
-# similarities, from which on what lies in their middle is taken for what has nothing to do with
-# what is asked
+# With at least so many similarities, their median is taken as the similarity of unrelated texts.
 MIN_FOR_MIDDLE = 10
 USUAL_MIDDLE = 0.15  # of all-MiniLM-L6-v2 and text-embedding-3-small
 EMBEDDING_TROUBLE = (
@@ -71,12 +68,12 @@ EMBEDDING_TROUBLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedResult:
-    """A result and how well it fits what was searched for, from 0 to 1; scores of two searches
-    cannot be compared.
+    """A result and how well it fits the query, from 0 to 1. Scores of two searches cannot be
+    compared.
 
-    `nearness` is from 0 to 1, too, and says whether it fits at all: how much of what was asked
-    stands in it or, where vectors know meaning, how far it stands out from the others, whichever is
-    more.
+    `nearness`, from 0 to 1, says whether the result fits at all. It is the larger of two values:
+    the share of the query that the result contains and, if vectors know meaning, how far the result
+    stands out from the others.
     """
 
     result: Result
@@ -86,8 +83,8 @@ class RankedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Results, the best first. `degraded` says what was wrong with the index or the embedder; empty
-    when nothing was."""
+    """Results, best first. `degraded` says what was wrong with the index or the embedder; "" when
+    nothing was."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
@@ -101,8 +98,8 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Tasks whose results may bear on a text: cosine similarities by id, and ids by common words,
-    the best first. `degraded` as in `Ranking`."""
+    """Tasks whose results may bear on a text. `nearest` are cosine similarities by task id;
+    `by_words` are task ids by common words, best first; `degraded` is as in `Ranking`."""
 
     nearest: Mapping[int, float] = field(default_factory=dict)
     by_words: Sequence[int] = ()
@@ -119,11 +116,11 @@ class ResultSearch:
         self._uid = objective.uid
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
-        # the stored vectors, while the index cannot be asked
+        # a copy of the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
         self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
-        self._n_trusted = 0  # so many results the index is expected to hold without being counted
-        # by task id, the last used at the end; a result that was planned from never changes
+        self._n_trusted = 0  # up to so many results the index is not counted again
+        # By task id, least recently used first. A result that was planned from never changes.
         self._kept: dict[int, Result] = {}
 
     async def relevant(
@@ -135,19 +132,18 @@ class ResultSearch:
         exclude: Collection[int] = (),
         background: str = "",
     ) -> Ranking:
-        """Return the `k` results that bear most on the text; fewer if there are fewer. Of equals
-        the latest comes first.
+        """Return the `k` results that bear most on the text; fewer if there are fewer. Of equal
+        ones, the latest comes first.
 
         Args:
-            embed: called at most once, with the text first, then the background if there is one,
-                and behind them results that have no vector yet. It may give vectors for the first
-                alone.
+            embed: called at most once with the text, then the background if there is one, then
+                results without a vector. It may return vectors for the first ones only.
             exclude: ids of tasks whose results are not wanted.
             background: what the text is asked for; it counts a quarter.
 
         Raises:
-            Only what the task store raises, and what `embed` raises that is no trouble of an
-            embedder (a limit, a lost lease).
+            What the task store raises, and what `embed` raises that is not a failure of an embedder
+                (a limit, a lost lease).
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
@@ -166,10 +162,10 @@ class ResultSearch:
     async def candidates(
         self, text: str, *, n: int, embed: Embed, background: str = ""
     ) -> Candidates:
-        """What may bear on the text: about `n` by either way. Arguments and errors are those of
-        `relevant`."""
-        # Counted before the index is asked: what is recorded or indexed from here on can only make
-        # it hold more than is expected of it.
+        """Return what may bear on the text: about `n` candidates from each way. Arguments and
+        errors are as for `relevant`."""
+        # Counted before the index is asked: what is recorded or indexed after this can only give
+        # the index more than is expected of it.
         pending = await self._source.pending_results(
             self._objective_id,
             space=self._space,
@@ -192,25 +188,25 @@ class ResultSearch:
             )
             nearest |= score_all(vectors, query)
         by_words = [*pending.with_words]
-        # those that were finished last, where not all that are new have vectors
+        # add those that finished last where not all new results have vectors
         if not nearest or len(pending.results) == MAX_PENDING:
             latest = await self._source.last_finished(self._objective_id, limit=N_LATEST)
             by_words += [task.id for task in latest]
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
-        """The results of these tasks, as far as they have one, in any order. Those that were read
-        lately are not read again."""
-        # before others, who share it, change it
+        """Return the results of those of these tasks that have one, in any order. Results that were
+        read lately come from the cache."""
+        # taken out before other users of this cache can remove them
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
-        self._kept |= known  # behind the others, as the last that were used
+        self._kept |= known  # now the most recently used
         unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
         self.keep(read)
         return [*known.values(), *read]
 
     def keep(self, results: Iterable[Result]) -> None:
-        """Remember these, as far as they were planned from, for the next search."""
+        """Cache the results that were planned from for the next search."""
         self._kept |= {
             result.task_id: result
             for result in results
@@ -220,7 +216,7 @@ class ResultSearch:
             del self._kept[task_id]
 
     async def holding(self, text: str, *, limit: int) -> list[Result]:
-        """The results that have the rare words of the text, found by full text."""
+        """Return the results that contain the rare words of the text, found by full text."""
         words = searchable(text, limit=MAX_WORDS)
         return (
             await self.results(
@@ -231,14 +227,14 @@ class ResultSearch:
         )
 
     async def task(self, task_id: int) -> Task | None:
-        """The task of this number, None when the objective has none."""
+        """Return the task with this id, or None if the objective has none."""
         try:
             return await self._source.task(self._objective_id, task_id)
         except NotFoundError:
             return None
 
     async def fill_memory(self) -> None:
-        """Put what the index lacks into it when it is one that lives in this process's memory."""
+        """Put the missing vectors into the index if it is one in this process's memory."""
         if self._index.is_memory:
             await self._fill(self._index)
 
@@ -248,8 +244,9 @@ class ResultSearch:
     async def _embed(
         self, texts: Sequence[str], pending: Pending, embed: Embed
     ) -> tuple[bytes, Mapping[int, bytes]]:
-        """Return the vector that is asked for, and those of the pending results by task id, storing
-        the new ones so that nobody pays again; those that cost nothing are kept in memory."""
+        """Return the query vector, and the vectors of the pending results by task id. New vectors
+        are stored so that nobody pays for them again; those of the hash embedder are only kept in
+        memory."""
         task_ids = {result.task_id for result in pending.results}
         self._free = {id_: vector for id_, vector in self._free.items() if id_ in task_ids}
         vectors = {**self._free, **pending.vectors}
@@ -270,13 +267,14 @@ class ResultSearch:
     async def _by_vectors(
         self, query: bytes, *, n_results: int, n_pending: int, k: int
     ) -> tuple[dict[int, float], str]:
-        """Return scores by task id, and why the index was not asked."""
+        """Return the scores by task id, and why the index was not used ("" if it was)."""
         try:
             if n_pending == MAX_PENDING:
                 raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
             scores = await self._ask(query, k=k, n_expected=n_results - n_pending)
         except (IndexUnavailableError, StoreUnusableError) as error:
-            # held here too: another search may find the index well meanwhile
+            # a local name as well, because another search may find the index well and clear
+            # `_memory`
             memory = self._memory = self._memory or BuiltinIndex()
             await self._fill(memory, n_bytes=len(query))
             hits = await memory.query(self._collection, query, k=k)
@@ -285,11 +283,11 @@ class ResultSearch:
         return scores, ""
 
     async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
-        """Return scores by task id.
+        """Return the scores by task id.
 
         Raises:
-            IndexUnavailableError: also when the index lacks results that it should have: one that
-            was lost, one that is fed anew.
+            IndexUnavailableError: also if the index lacks results that it should have, because it
+                was lost or is being rebuilt.
         """
         if n_expected <= 0:
             return {}
@@ -307,8 +305,8 @@ class ResultSearch:
         return scores_of(self._uid, hits)
 
     async def _count(self, n_expected: int) -> int:
-        """How many results the index holds, once one in this process's memory has been given what
-        it lacks."""
+        """Return how many results the index holds. An index in this process's memory is filled
+        first if it lacks some."""
         n_held = len(await self._index.ids(self._collection))
         if n_held < n_expected and self._index.is_memory:
             await self.fill_memory()
@@ -316,8 +314,8 @@ class ResultSearch:
         return n_held
 
     async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
-        """Put the stored vectors that the index lacks into it; with `n_bytes` those of that length
-        alone (not those of another model under the same name)."""
+        """Put the stored vectors that the index lacks into it. With `n_bytes`, only vectors of that
+        length (others are from another model of the same name)."""
         head, held = id_head(self._uid), set(await index.ids(self._collection))
         missing = [
             task_id
@@ -336,7 +334,7 @@ class ResultSearch:
             ]
             await index.upsert(self._collection, items)
 
-    # -- the order
+    # -- ranking
     # ----------------------------------------------------------------------------------------------
 
     async def _rank(
@@ -347,9 +345,9 @@ class ResultSearch:
         by_words: Sequence[int],
         nearest: Mapping[int, float],
     ) -> list[RankedResult]:
-        """The candidates with their texts, the best first. What the task store does not know is a
-        ghost, and is left out."""
-        # sums depend on the order
+        """Return the candidates with their texts, best first. Candidates that the task store does
+        not know are left out."""
+        # in a fixed order, because sums of floats depend on it
         results = sorted(
             await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id
         )
@@ -383,18 +381,19 @@ class ResultSearch:
 
 
 def is_lexical(space: str) -> bool:
-    """Whether vectors of this space know nothing but spelling."""
+    """Return whether vectors of this space know only spelling."""
     return space.startswith("hash:")
 
 
 def best_first(scores: Mapping[int, float]) -> list[int]:
-    """Task ids by their scores; of equal ones, whose sums may differ in their last digits, the
-    latest first."""
+    """Return the task ids by falling score; of equal scores, the latest first. Scores are rounded,
+    because equal ones may differ in their last digits."""
     return sorted(scores, key=lambda task_id: (-round(scores[task_id], 5), -task_id))
 
 
 def fuse(*orders: Sequence[int]) -> dict[int, float]:
-    """Reciprocal rank fusion: scores by task id, 1 for what is first everywhere."""
+    """Return the scores of reciprocal rank fusion by task id: 1 for what is first in every
+    order."""
     scores: dict[int, float] = {}
     for order in orders:
         for place, task_id in enumerate(order):
@@ -407,11 +406,11 @@ def fuse(*orders: Sequence[int]) -> dict[int, float]:
 def find_nearness(
     shares: Mapping[int, float], similarities: Mapping[int, float]
 ) -> dict[int, float]:
-    """How near each is: the share of what was asked that stands in it, or how far its cosine
-    similarity stands out from the middle of all.
+    """Return how near each result is: the share of the query that it contains, or how far its
+    cosine similarity stands out from the median of all.
 
-    Models differ in what they give to texts that have nothing to do with each other, from 0.1 to
-    0.7; few similarities have no middle.
+    Models differ in the similarity of unrelated texts, from 0.1 to 0.7. With few similarities there
+    is no median, and `USUAL_MIDDLE` is used.
     """
     middle = (
         max(0.0, median(similarities.values()))
@@ -426,8 +425,8 @@ def find_nearness(
 
 
 def mix(asked: Sequence[bytes]) -> bytes:
-    """The unit vector between what is asked and its background, nearer to the first; what is asked
-    itself where it has none."""
+    """Return the unit vector between the text and its background, nearer to the text; the text's
+    own vector if there is no background."""
     import numpy as np
 
     if len(asked) == 1:
@@ -439,8 +438,8 @@ def mix(asked: Sequence[bytes]) -> bytes:
 
 
 def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
-    """Cosine similarities by task id; a vector of another length (another model under the same
-    name) is passed over."""
+    """Return the cosine similarities by task id. Vectors of another length (from another model of
+    the same name) are left out."""
     fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
     return (
         dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True))
@@ -453,13 +452,13 @@ def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
 # --------------------------------------------------------------------------------------------------
 
 
-# On the labelled pairs of the tests: the same said otherwise 0.80–1.00, something else 0.49–0.85
-# where no mark differs.
+# On the labelled pairs of the tests, paraphrases score 0.80–1.00; different texts without different
+# marks score 0.49–0.85.
 NEAR_EQUAL = 0.93
-# longer results repeat only what they equal; marks of a text without bound would cost time without
-# bound
+# Longer results are repeats only if they are equal; comparing texts without bound takes time
+# without bound.
 MAX_COMPARED_CHARS = 8000
-MAX_ADDED_WORDS = 2  # that a result may have beyond the one it repeats: "already", "again"
+MAX_ADDED_WORDS = 2  # words that a repeat may add: "already", "again"
 
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|`([^`]+)`|'([^']{3,})'")
 _TURNING = frozenset(
@@ -471,11 +470,11 @@ _TURNING = frozenset(
 
 
 def marks(text: str) -> frozenset[str]:
-    """Return what must be equal in two texts that are called the same."""
+    """Return what must be equal in two texts that say the same."""
     found = {part for quoted in _QUOTED.findall(text) for part in quoted if part}
     for place, word in enumerate(text.split()):
         bare = word.strip(".,;:!?()[]{}\"'`“”‘’")
-        if len(bare) > 1 and bare.isalpha() and bare.islower():  # most words: no sign and no name
+        if len(bare) > 1 and bare.isalpha() and bare.islower():  # most words: no sign, no name
             if bare.casefold() in _TURNING:
                 found.add(bare.casefold())
             continue
@@ -493,7 +492,7 @@ def marks(text: str) -> frozenset[str]:
 
 
 class NearDuplicates:
-    """Compares texts, keeping what it found out about the latest `max_kept`."""
+    """Compares texts, and caches what it computed for the latest `max_kept`."""
 
     def __init__(self, *, max_kept: int = 500) -> None:
         self._embedder = HashEmbedder()
@@ -502,6 +501,7 @@ class NearDuplicates:
         self._vector_by_text: dict[str, tuple[float, ...]] = {}
 
     def are_near_equal(self, one: str, other: str) -> bool:
+        """Return whether two texts say the same in nearly the same words."""
         (one_marks, one_words), (other_marks, other_words) = self._signs(one), self._signs(other)
         if one_marks != other_marks or 2 * len(one_words & other_words) < max(
             len(one_words), len(other_words)
@@ -513,10 +513,10 @@ class NearDuplicates:
         )
 
     def is_repeat(self, text: str, earlier: str) -> bool:
-        """Whether a result of any length brings nothing that the earlier one did not bring.
+        """Return whether a result of any length says nothing that the earlier one did not say.
 
-        In a long text one word is the news, whatever the cosine says: none may stand in the place
-        of another one.
+        In a long text a single word can be the news, whatever the cosine says, so no word may
+        replace another one.
         """
         if text == earlier:
             return True
@@ -532,8 +532,8 @@ class NearDuplicates:
         return not added or (not gone and len(added) <= MAX_ADDED_WORDS)
 
     def _signs(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
-        """What must be equal, and the words: two texts that share less than half of them are never
-        near-equal."""
+        """Return the marks and the words of a text. Two texts that share less than half of their
+        words are never near-equal."""
         if text not in self._signs_by_text:
             self._signs_by_text[text] = marks(text), frozenset(split_words(text))
             _forget_oldest(self._signs_by_text, self._max_kept)
@@ -548,8 +548,8 @@ class NearDuplicates:
 
 
 def _without_forms(words: Set[str], others: Set[str]) -> Set[str]:
-    """The words that no other one is a form of, by their common beginning: `continues` and
-    `continuing`."""
+    """Return the words that are not a form of another one, judged by their common beginning:
+    `continues` and `continuing`."""
     return {word for word in words if not any(_is_form(word, other) for other in others)}
 
 

@@ -1,9 +1,8 @@
-"""Finds earlier results in the objectives of the whole store, for an objective that shares their
-memory.
+"""Finds earlier results in all objectives of the store, for an objective with shared memory.
 
-Each other objective brings its candidates as it does for itself; they are compared together with
-the best of the objective's own results, so that all scores compare. Nothing of another objective is
-embedded or stored anew for it.
+Each other objective brings candidates as it does for itself. They are scored together with the best
+of the objective's own results, so that all scores can be compared. Nothing of another objective is
+embedded or stored again.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from babyagi.index.search import (
 from babyagi.index.trigrams import Words
 from babyagi.tasks import Memory, Objective, Result
 
-N_OBJECTIVES = 20  # the newest others
-# of each of them: where the index is not theirs, their vectors are held in memory, 3 kB each
+N_OBJECTIVES = 20  # the newest other objectives
+# Of each objective: without an index of theirs, their vectors are held in memory, 3 kB each.
 MAX_RESULTS = 5_000
-N_BY_WORDS = 3  # results of each that are compared for their words alone
-# results of others that a task is given at most; wrong ones score too much like right ones for a
-# bound by score
+N_BY_WORDS = 3  # results of each that are candidates by words alone
+# At most so many results of others are given to a task. A bound by score would not do: wrong
+# results score almost as high as right ones.
 N_OTHERS = 2
 
 
@@ -48,12 +47,12 @@ class SharedSource(ResultSource, Protocol):
 
 
 class SharedSearch(ResultSearch):
-    """Search in the results of one objective and, with the same embedding space, of the newest
-    others.
+    """Searches the results of one objective and of the newest other objectives with the same
+    embedding space.
 
     Args:
-        n_others: how many results of others a search gives at most; None for as many as come before
-            its own.
+        n_others: the most results of others that a search returns; None for as many as rank high
+            enough.
     """
 
     def __init__(
@@ -67,7 +66,8 @@ class SharedSearch(ResultSearch):
         super().__init__(source, index, objective=objective)
         self._objectives = source.objectives
         self._n_others = n_others
-        self._searches: dict[tuple[str, str], ResultSearch] = {}  # of others, by uid and space
+        # of other objectives, by uid and space
+        self._searches: dict[tuple[str, str], ResultSearch] = {}
 
     async def relevant(
         self,
@@ -78,8 +78,8 @@ class SharedSearch(ResultSearch):
         exclude: Collection[int] = (),
         background: str = "",
     ) -> Ranking:
-        """As `ResultSearch.relevant`; `exclude` is about the own results alone, which win a tie.
-        `degraded` also says which objectives were passed over."""
+        """Do the same as `ResultSearch.relevant` over all objectives. `exclude` applies to own
+        results only. Own results win a tie. `degraded` also says which objectives were skipped."""
         asking = _Asking(embed, n_asked=2 if background else 1)
         own = await super().relevant(
             text, k=k, embed=asking.embed_all, exclude=exclude, background=background
@@ -104,8 +104,8 @@ class SharedSearch(ResultSearch):
     async def _search_others(
         self, text: str, asking: _Asking, *, background: str
     ) -> tuple[list[RankedResult], list[str]]:
-        """The candidates of the other objectives, not ranked yet, and which objectives were passed
-        over."""
+        """Return the candidates of the other objectives, not ranked yet, and which objectives were
+        skipped."""
         found: dict[int, Candidates] = {}
         notes: list[str] = []
         for objective, search in await self._newest_others():
@@ -122,8 +122,8 @@ class SharedSearch(ResultSearch):
         return await self._load(found), notes
 
     async def _newest_others(self) -> list[tuple[Objective, ResultSearch]]:
-        """The newest first. What a search holds in memory is kept as long as its objective is among
-        them."""
+        """Return the other objectives with their searches, newest first. The search of an
+        objective, with what it holds in memory, is kept while the objective is among them."""
         newest = [
             one
             for one in await self._objectives(limit=N_OBJECTIVES + 1)
@@ -147,8 +147,8 @@ class SharedSearch(ResultSearch):
         return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
 
     async def _load(self, found: Mapping[int, Candidates]) -> list[RankedResult]:
-        """The results that are nearest of all, and of each objective those that share most words;
-        their scores are still to be found."""
+        """Return the results that are nearest of all, and the results of each objective that share
+        most words with the query. Their scores are not computed yet."""
         near = [
             (score, objective_id, task_id)
             for objective_id, one in found.items()
@@ -166,8 +166,8 @@ class SharedSearch(ResultSearch):
     async def _rank_together(
         self, entries: Sequence[RankedResult], words: Words, asking: _Asking
     ) -> list[RankedResult]:
-        """The best first, with scores that compare; an own result before another's, a later one
-        before an earlier one."""
+        """Return the results with comparable scores, best first; of equal ones, own before others',
+        later before earlier."""
         scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
         near = scores
         if asking.vectors and not is_lexical(self._space):
@@ -196,7 +196,7 @@ class SharedSearch(ResultSearch):
     async def _similarities_to(
         self, query: bytes, entries: Sequence[RankedResult]
     ) -> Mapping[int, float]:
-        """Cosine similarities by place in `entries`, of those that have a vector."""
+        """Return the cosine similarities by place in `entries`, for those that have a vector."""
         similarities: dict[int, float] = {}
         for objective_id in {entry.result.objective_id for entry in entries}:
             place_by_id = {
@@ -216,7 +216,7 @@ class SharedSearch(ResultSearch):
 
 
 class _Asking:
-    """The vectors of what is asked, which are asked for once, whatever came of it."""
+    """Embeds the query once for all searches, and repeats the outcome, also a failure."""
 
     def __init__(self, embed: Embed, *, n_asked: int) -> None:
         self.vectors: list[bytes] = []
@@ -234,13 +234,13 @@ class _Asking:
         return vectors
 
     async def embed_asked(self, texts: Sequence[str]) -> list[bytes]:
-        """Without the texts behind what is asked, which are another objective's."""
+        """Return the vectors of the query only. The other texts are another objective's."""
         if self._trouble is not None:
             raise self._trouble
         return self.vectors or await self.embed_all(texts[: self._n_asked])
 
 
 def open_search(source: SharedSource, index: VectorIndex, *, objective: Objective) -> ResultSearch:
-    """The search that finds the context of the objective's tasks."""
+    """Return the search that finds the context of the objective's tasks."""
     kind = SharedSearch if objective.spec.memory is Memory.SHARED else ResultSearch
     return kind(source, index, objective=objective)

@@ -1,9 +1,8 @@
-"""What names of tasks are about, by their words alone: "Find the height of Oak Hill, given its map"
-is about the height of Oak Hill.
+"""Finds what the names of tasks are about, by their words: "Find the height of Oak Hill, given its
+map" is about the height of Oak Hill.
 
-A subject is looked for in what somebody asks or lacks: its words must stand there close together,
-in any order. It is lexical: a subject
-in other words is another one.
+A subject is found in a question or a lack if its words stand there close together, in any order. It
+is lexical: the same subject in other words is not found.
 """
 
 from __future__ import annotations
@@ -18,15 +17,15 @@ from functools import lru_cache
 from babyagi.index.hashing import STOP_WORDS, WORD
 from babyagi.index.trigrams import fold
 
-SHARE = 0.8  # of the words of a subject that must stand together, rare ones counting more
+SHARE = 0.8  # of a subject's words that must stand together, weighted by rarity
 N_CACHED = 4000
 MIN_SUBJECT_WORDS = 2
 
-# `K-17`, one word, else `M-17` would have half of it
+# `K-17` is one word; as two words, `M-17` would match half of it
 _CODE = r"(?=[^\W_]*[-_/#.]?[^\W_]*\d)[^\W_]+(?:[-_/#.][^\W_]+)+"
 _WORD_OR_BREAK = re.compile(f'({_CODE}|{WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
 _DIGIT = re.compile(r"\d")
-# What a name says behind its subject, and the adjective of a question for a measure.
+# What follows the subject in a name, and how a question asks for a measure.
 _TAKING = re.compile(
     r"[;([]|,(?= (?:\w+(?:ed|ing)|given|if|with|which|that|who|where|as|from|by)\b)"
     r"|\b(?:given|giving|knowing|if|using|with|needs?|needing|takes?|requires?|depends?"
@@ -46,8 +45,8 @@ _ASKING = frozenset(
 
 @lru_cache(maxsize=N_CACHED)
 def phrases(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return what stands between the commonest words and the signs of punctuation: words without
-    the ending of an English plural."""
+    """Return the runs of words between stop words and punctuation. Words lose the ending of an
+    English plural."""
     found: list[tuple[str, ...]] = [()]
     for match in _WORD_OR_BREAK.finditer(fold(text)):
         word = match[0]
@@ -64,22 +63,27 @@ def phrases(text: str) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=N_CACHED)
 def content(text: str) -> tuple[str, ...]:
-    """Return the words of all phrases, without the adjective of a question such as "how large"."""
+    """Return the words of all phrases, without the adjective in a question such as "how large"."""
     return tuple(stem for phrase in phrases(_MEASURING.sub(" ", fold(text))) for stem in phrase)
 
 
 @lru_cache(maxsize=N_CACHED)
 def head(name: str) -> str:
-    """Return the name up to where it says what its subject takes, where that is enough to know the
-    subject by."""
+    """Return the name up to where it says what its subject takes, if that is enough to identify the
+    subject; else the whole name."""
     first = _TAKING.split(fold(name), maxsplit=1)[0]
     return first if len(content(first)) > 1 or _DIGIT.search(first) else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A subject in a text: whose it is (the place of its name), how much of it stands there, and on
-    which of the text's words."""
+    """A subject in a text.
+
+    Attributes:
+        place: the index of the name whose subject it is.
+        share: how much of the subject the text contains there, from 0 to 1.
+        span: the places of the text's words where it stands.
+    """
 
     place: int
     share: float
@@ -87,14 +91,14 @@ class Found:
 
 
 class Subjects:
-    """What some names are about, to be looked for in texts. A word that few of the names have
-    counts more.
+    """The subjects of some names, to be found in texts. Words that few of the names contain count
+    more.
 
-    A name is about what stands in it before it mentions what another one is about: "A, weighed
-    against B" after "Find B" is about A.
+    The subject of a name is what stands before the subject of another name: after "Find B", "A,
+    weighed against B" is about A.
 
     Args:
-        names: the oldest first, so that what a name mentions was named before it.
+        names: oldest first, because a name mentions subjects of earlier names.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -104,7 +108,7 @@ class Subjects:
         self.subjects: list[tuple[str, ...]] = []
         self._words_of: list[frozenset[str]] = []
         self._weights: list[float] = []
-        known: dict[str, set[frozenset[str]]] = defaultdict(set)  # by their rarest word
+        known: dict[str, set[frozenset[str]]] = defaultdict(set)  # by the rarest word of each
         for name in names:
             words = content(head(name))
             subject = _without(words, {one for word in set(words) for one in known.get(word, ())})
@@ -115,7 +119,8 @@ class Subjects:
                 known[min(subject, key=n_by_word.__getitem__)].add(self._words_of[-1])
 
     def find(self, text: str) -> list[Found]:
-        """Return the subjects that stand in the text, each at its best place, most of it first."""
+        """Return the subjects that occur in the text, each at its best place, largest share
+        first."""
         words = content(text)
         known = frozenset(words)
         found = [
@@ -130,11 +135,12 @@ class Subjects:
         )
 
     def weigh(self, words: Iterable[str]) -> float:
-        # in one order, because a sum of floats depends on it
+        # in a fixed order, because a sum of floats depends on it
+        """Return the sum of the words' weights."""
         return sum(self._weight_by_word.get(word, self._unknown_weight) for word in sorted(words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:
-        """Where most of the subject stands with no other word between."""
+        """Return the place where most of the subject stands without other words in between."""
         wanted, whole, n_words = (
             self._words_of[place],
             self._weights[place],
@@ -150,7 +156,7 @@ class Subjects:
 
 
 def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
-    """The places in a row whose words are wanted."""
+    """Yield the ranges of consecutive words that are wanted."""
     start = None
     for at, word in enumerate([*words, ""]):
         if word in wanted:
@@ -161,8 +167,8 @@ def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
 
 
 def _without(words: tuple[str, ...], known: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """The words before the first of the known subjects, or where a name begins with one of them,
-    those behind the last."""
+    """Return the words before the first known subject. If the name begins with a known subject,
+    return the words after the last one."""
     there = frozenset(words)
     spans = [
         (start, start + len(subject))

@@ -1,11 +1,11 @@
-"""How much of what is asked stands in a text, letter by letter: pieces of three characters, in its
-best passage and in the whole.
+"""Scores how much of a query a text contains, by character trigrams, in its best passage and in the
+whole text.
 
-A piece is met wherever it stands, so misspelt and inflected words count for what is left of them.
-It is lexical: other words for the same thing count nothing.
+A trigram is found wherever it stands, so misspelt and inflected words count for the part that is
+left of them. It is lexical: other words for the same thing count nothing.
 
-All texts are looked at together, as one row of letters. Each three in a row have a code of 16 bits,
-by which they are looked up; of a text one piece in 500 has the code of another one that is asked.
+All texts are joined into one array of letters. Every three letters have a code of 16 bits by which
+they are looked up; about one trigram in 500 of a text has the code of a different one in the query.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Letters = NDArray[np.uint16]  # units of UTF-16
+    Letters = NDArray[np.uint16]  # UTF-16 code units
 
-MAX_CHARS = 8_000  # of a text that are looked at; 100 texts of 2,000 take about 3 ms
-MAX_PIECES = 120  # of what is asked
+MAX_CHARS = 8_000  # of each text; 100 texts of 2,000 take about 3 ms
+MAX_PIECES = 120  # of the query
 BACKGROUND_WEIGHT = 0.25
-# the texts were chosen because they hold what is asked, so that a piece of all of them is not worth
-# nothing: BM25 has 1
+# The texts were chosen because they contain the query, so a trigram that all of them have still
+# counts: BM25 has 1 here.
 COMMON = 1.4
-PASSAGE_SHARE = 0.8  # of a score; what is left is for the whole text
+PASSAGE_SHARE = 0.8  # of a score; the rest is for the whole text
 N_CODES = 1 << 16
 _BLANK = ord(" ")
 _GAP = re.compile(r"[\W_]+")
 
 
 class Words:
-    """What is asked, to be compared with any number of texts.
+    """A query, to be compared with any number of texts.
 
     Args:
-        text: what is asked. background: what it is asked for, which counts a quarter.
+        text: the query.
+        background: what the query is for; it counts a quarter.
     """
 
     def __init__(self, text: str, *, background: str = "") -> None:
@@ -52,15 +53,16 @@ class Words:
         )
         asked = sorted(weights.items(), key=lambda entry: -entry[1])[:MAX_PIECES]
         self._weights = np.array([weight for _, weight in asked], dtype="f4")
-        # from 1 on; 0 is a piece that is not asked
+        # numbers start at 1; 0 is a trigram that is not in the query
         self._number_by_code = np.zeros(N_CODES, dtype=np.uint8)
         self._number_by_code[[code for code, _ in asked]] = range(1, len(asked) + 1)
 
     def score(self, texts: Sequence[str]) -> list[float]:
-        """A score for each text, from 0 to 1: mostly how much of what is asked stands in its best
-        passage, for the rest BM25 of the whole.
+        """Return a score for each text, from 0 to 1: mostly the share of the query in its best
+        passage, the rest BM25 of the whole text.
 
-        How rare a piece is, is taken from these texts, so scores compare among them only.
+        The rarity of a trigram is computed from these texts, so scores can be compared only among
+        them.
         """
         import numpy as np
 
@@ -75,9 +77,9 @@ class Words:
         rarities = self._weights * np.log(
             COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)
         ).astype("f4")
-        sizes = np.diff(starts, append=len(letters) - 1)  # without the line's end behind the last
+        sizes = np.diff(starts, append=len(letters) - 1)  # without the newline at the end
         lengths = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * sizes / sizes.mean()
-        # `einsum` and not `@`, which would wake the threads of BLAS
+        # `einsum`, because `@` would wake the threads of BLAS
         best = np.maximum.reduceat(np.einsum("ij,j->i", counts > 0, rarities), first)
         shares = counts_of_text / (counts_of_text + BM25_SATURATION * lengths[:, None])
         whole = np.einsum("ij,j->i", shares, rarities)
@@ -87,7 +89,8 @@ class Words:
         return scores
 
     def _count(self, letters: Letters, passages: NDArray[np.intp]) -> NDArray[np.intp]:
-        """How often each piece stands in each of the passages that begin there."""
+        """Return how often each trigram stands in each passage. `passages` are the places where
+        they begin."""
         import numpy as np
 
         n = len(self._weights)
@@ -100,29 +103,28 @@ class Words:
 
 
 def searchable(text: str, *, limit: int) -> list[str]:
-    """The words of a text that a full-text search can look for, the longest first: letters and
-    digits only, small as databases make them (folded, as vectors have them, `ß` would be two
-    letters)."""
+    """Return the words of a text for a full-text search, longest first: letters and digits only, in
+    lower case as databases make them (case folding would turn `ß` into two letters)."""
     small = unicodedata.normalize("NFKC", text[:MAX_CHARS]).lower()
     words = {word for word in _GAP.sub(" ", small).split() if len(word) <= MAX_WORD_CHARS}
     return sorted(words - STOP_WORDS or words, key=lambda word: (-len(word), word))[:limit]
 
 
 def fold(text: str) -> str:
-    """A text in one case and one way of writing."""
+    """Return the text in one case and one normal form."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def _pieces(text: str) -> list[int]:
-    """The codes of every three letters in a row within its words, their ends marked by blanks; each
-    once, in their order."""
+    """Return the codes of all trigrams within the words of the text, with blanks at the ends of
+    words; each once, in order."""
     letters, _ = _read([" ".join(split_words(text))])
     return list(dict.fromkeys(_codes(letters)[letters[1:-1] > _BLANK].tolist()))
 
 
 def _read(texts: Sequence[str]) -> tuple[Letters, NDArray[np.intp]]:
-    """The texts one behind the other, with a line's end before each and behind the last, and where
-    each begins."""
+    """Join the texts, with a newline before each and after the last; return the letters, and where
+    each text begins."""
     import numpy as np
 
     units = [f"\n{fold(text[:MAX_CHARS])}".encode("utf-16-le", "replace") for text in texts]
@@ -131,14 +133,15 @@ def _read(texts: Sequence[str]) -> tuple[Letters, NDArray[np.intp]]:
 
 
 def _codes(letters: Letters) -> Letters:
-    """What each three in a row are known by; whatever is no letter is a blank."""
+    """Return the code of every three letters in a row. Whatever is not a letter counts as a
+    blank."""
     folded = _letter_by_unit().take(letters)
-    # from the blank to z there are 91 signs
+    # there are 91 characters from the blank to z
     return folded[:-2] * 8281 + folded[1:-1] * 91 + folded[2:]
 
 
 def _passage_starts(letters: Letters) -> NDArray[np.intp]:
-    """Where a line begins, or a blank follows a sentence."""
+    """Return the places where a line begins, or a blank follows the end of a sentence."""
     import numpy as np
 
     is_end = (letters == ord(".")) | (letters == ord("!")) | (letters == ord("?"))
@@ -149,8 +152,8 @@ def _passage_starts(letters: Letters) -> NDArray[np.intp]:
 
 @cache
 def _letter_by_unit() -> Letters:
-    """What each unit of UTF-16 counts as: itself where it is part of a word, or of a sign of two
-    units, else a blank."""
+    """Return what each UTF-16 code unit counts as: itself if it can be part of a word, or of a
+    character of two units; else a blank."""
     import numpy as np
 
     found = np.full(N_CODES, _BLANK, dtype=np.uint16)

@@ -1,1 +1,1 @@
-"""Pages for a browser: nouns in, HTML out. A page is one file that asks nobody for anything."""
+"""Pages for a browser: takes nouns and returns HTML. A page is one file that loads nothing."""

@@ -1,4 +1,4 @@
-"""Text in HTML, escaped unless it says that it is HTML already; and a page as PDF."""
+"""Escapes text for HTML, fills templates, and renders a page as PDF."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from babyagi.text import harmless
 
 
 class Html(str):
-    """HTML that may stand in a page as it is: made by this room, from escaped texts."""
+    """HTML that may be put into a page unescaped: made in this package, from escaped texts."""
 
     __slots__ = ()
 
 
 def escape(text: object) -> Html:
-    """Return the text for a page: `Html` as it is, of everything else nothing acts or hides."""
+    """Return the text escaped for a page, with harmless characters only. `Html` is returned
+    unchanged."""
     if isinstance(text, Html):
         return text
     lines = (harmless(line) for line in str(text).split("\n"))
@@ -25,8 +26,11 @@ def escape(text: object) -> Html:
 
 
 def fill(template: str, **values: object) -> Html:
-    """Return the template with its `$places` filled, every value escaped. Raises KeyError where a
-    place has no value."""
+    """Return the template with its `$places` filled and every value escaped.
+
+    Raises:
+        KeyError: a place has no value.
+    """
     return Html(Template(template).substitute({key: escape(one) for key, one in values.items()}))
 
 
@@ -35,7 +39,7 @@ def join(parts: list[Html], between: str = "") -> Html:
 
 
 def load(name: str) -> str:
-    """The text of a file beside this one."""
+    """Return the text of a file beside this one."""
     return files("babyagi.pages").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -44,7 +48,11 @@ def load(name: str) -> str:
 
 
 def require_pdf() -> None:
-    """Raises SettingsError where the library or what it needs of the system is not there."""
+    """Check that a PDF can be made here.
+
+    Raises:
+        SettingsError: WeasyPrint, or a system library that it needs, is missing.
+    """
     try:
         import weasyprint  # noqa: F401
     except (ImportError, OSError) as error:
@@ -57,8 +65,12 @@ def require_pdf() -> None:
 
 
 def render_pdf(page: str) -> bytes:
-    """Return the page as PDF; nothing that it names is loaded, but for pictures that stand in it.
-    Raises as `require_pdf`."""
+    """Return the page as PDF. Nothing is loaded from outside; only pictures inside the page are
+    shown.
+
+    Raises:
+        SettingsError: as `require_pdf`.
+    """
     require_pdf()
     from weasyprint import HTML
     from weasyprint.urls import URLFetcher

@@ -1,5 +1,5 @@
-"""Markdown that a model wrote: parsed without HTML in it, its links vetted, every character of it
-harmless."""
+"""Renders Markdown that a model wrote: without its HTML, with checked links and harmless
+characters."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ if TYPE_CHECKING:
 Attributes = dict[str, str | int | float]
 
 MAX_PARSED_CHARS = 150_000
-MAX_LINE_CHARS = 20_000  # of a longer line parsing takes too long
-MAX_COLONS = 100  # in a line in which addresses are looked for, which takes their square
+MAX_LINE_CHARS = 20_000  # parsing a longer line takes too long
+MAX_COLONS = 100  # in a line where addresses are looked for: the time grows with their square
 _MAY_BE_OPENED = re.compile(r"(?:https?://|mailto:)[^\s<>\"]+", re.IGNORECASE)
 _CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
 
 
 def can_be_parsed(text: str) -> bool:
-    """Whether the text is of a size that people write."""
+    """Return whether the text is short enough to be parsed."""
     return len(text) <= MAX_PARSED_CHARS and all(
         len(line) <= MAX_LINE_CHARS for line in text.split("\n")
     )
 
 
 def parse(text: str) -> list[Token]:
-    """Return the tokens of the text. HTML in it is text, a link that is not to http, https or
-    mailto is text, and an image is a link."""
+    """Return the Markdown tokens of the text. HTML is treated as text, a link that is not to http,
+    https or mailto becomes text, and an image becomes a link."""
     return list(_make_harmless(_open_parser().parse(text)))
 
 
 def render_html(text: str) -> Html:
-    """Return the text as HTML: paragraphs, lists, tables; nothing in it runs or is loaded."""
+    """Return the text as HTML with paragraphs, lists and tables. Nothing in it runs or is
+    loaded."""
     if not can_be_parsed(text):
         return Html(f"<pre>{escape(text)}</pre>")
     has_few = all(line.count(":") <= MAX_COLONS for line in text.split("\n"))
@@ -51,7 +52,7 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
 
     parser = MarkdownIt("commonmark", {"html": False, "linkify": finds_addresses})
     parser.enable(["table", "strikethrough"])
-    # a definition that nothing refers to would not be seen
+    # the definition of an unused link reference would be invisible
     parser.disable(["html_block", "html_inline", "reference"])
     if finds_addresses:
         parser.enable("linkify")
@@ -64,12 +65,13 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
 
 
 def may_be_opened(address: str) -> bool:
-    """Whether a person may be offered the address to click on."""
+    """Return whether the address may be shown to a person as a link."""
     return _MAY_BE_OPENED.fullmatch(address) is not None
 
 
 def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
-    """The tokens with harmless texts, also of what the parser decoded; an image as a link to it."""
+    """Yield the tokens with harmless texts, also where the parser decoded them, and images as
+    links."""
     for token in tokens:
         token.content, token.info = _harmless_lines(token.content), ""
         if token.type == "image":
@@ -82,7 +84,8 @@ def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _vet(token: Token) -> Attributes:
-    """Of its attributes the number of a list, the side of a cell, the address of a link."""
+    """Return the attributes that are kept: the start of a numbered list, the alignment of a cell,
+    the address of a link."""
     if token.type == "link_open":
         return _link_to(str(token.attrs.get("href", "")))
     style = str(token.attrs.get("style", ""))

@@ -1,4 +1,4 @@
-"""The page of an objective: its report, what came of what, when it was done and what it cost."""
+"""The page of an objective: its report, the tree of its tasks, its timeline and its costs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from babyagi.text import say_duration, shorten
 
 MAX_TASKS = 3000
 MAX_RESULT_CHARS = 20_000
-MAX_RESULTS_CHARS = 3_000_000  # of all of them
-MAX_DRAWN_CHARS = 600_000  # of these; the others stand as they were written, which costs no time
+MAX_RESULTS_CHARS = 3_000_000  # for all results together
+# of these are rendered as Markdown; the others are shown as they were written
+MAX_DRAWN_CHARS = 600_000
 MAX_INDENT = 6
 MAX_NAME_CHARS = 400
 MAX_FILES = 60
 MAX_FILES_CHARS = 3_000_000
-MAX_ROWS = 200  # of a table, its head included
+MAX_ROWS = 200  # of a table, including its head
 MAX_COLUMNS = 30
 MAX_CELL_CHARS = 300
 
@@ -34,7 +35,7 @@ _NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictured:
-    """A file that the result of a task came with."""
+    """A file that came with the result of a task."""
 
     task_id: int
     artifact: Artifact
@@ -42,7 +43,7 @@ class Pictured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """What stands on the page. `tasks` are all of the objective's."""
+    """What the page is made from. `tasks` are all tasks of the objective."""
 
     objective: Objective
     markdown: str
@@ -54,7 +55,7 @@ class ReportPage:
 
 
 def render_report_page(page: ReportPage) -> str:
-    """Return the page: one file without scripts, that loads nothing."""
+    """Return the page as one HTML file without scripts that loads nothing."""
     style = Html(load("page.css"))
     shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
     title = shorten(" ".join(page.objective.spec.text.split()), 120)
@@ -77,7 +78,7 @@ def _digest(style: str) -> str:
     return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
-# -- what it took
+# -- totals
 # --------------------------------------------------------------------------------------------------
 
 
@@ -102,13 +103,13 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
         yield fill("<div><dt>$name</dt><dd>$value</dd></div>", name=name, value=value)
 
 
-# -- the files that results came with
+# -- files of the results
 # --------------------------------------------------------------------------------------------------
 
 
 def render_files(pictured: Sequence[Pictured]) -> Html:
-    """A picture as an image, in which no script runs and which loads nothing; a table as a table;
-    other texts folded."""
+    """Return the section of files: a picture as an image that runs no script and loads nothing, a
+    table as a table, other texts folded."""
     figures, room = [], MAX_FILES_CHARS
     for one in pictured[:MAX_FILES]:
         if len(one.artifact.text) > room:
@@ -156,7 +157,7 @@ def _render_file(artifact: Artifact) -> Html:
 
 
 def _render_table(text: str, delimiter: str) -> Html:
-    """The first rows and columns; text that is no table as it is."""
+    """Return the first rows and columns as a table. Text that is not a table is shown as it is."""
     try:
         rows = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), MAX_ROWS + 1))
     except csv.Error:
@@ -179,7 +180,7 @@ def _render_table(text: str, delimiter: str) -> Html:
     )
 
 
-# -- what came of what
+# -- the tree of tasks
 # --------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +217,8 @@ def _render_tree(
 
 
 def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
-    """Each task after the one that it was planned from, with its depth; of one parent by number."""
+    """Yield each task with its depth, after the task that it was planned from. Tasks of one parent
+    keep their order."""
     known = {task.id for task in tasks}
     children: dict[int, list[Task]] = {}
     for task in tasks:
@@ -306,7 +308,7 @@ def _render_left_out(n: int, objective: Objective) -> Html:
     )
 
 
-# -- when
+# -- the timeline
 # --------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,5 @@
-"""Pictures that a model drew, as SVG in which nothing can act or load: only shapes, texts, colours
-and references within the picture come through."""
+"""Sanitizes SVG pictures that a model drew: only shapes, texts, colours and references inside the
+picture are kept, so nothing in it can act or load."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _ATTRIBUTES = frozenset(
     "maskContentUnits patternUnits patternContentUnits patternTransform marker-start marker-mid "
     "marker-end markerWidth markerHeight markerUnits refX refY orient".split()
 )
-# a reference within the picture; whatever else looks like one is left out
+# A reference inside the picture. Everything else that looks like a reference is removed.
 _LOCAL_URL = re.compile(r"url\(\s*#[\w.-]{1,100}\s*\)", re.ASCII)
 _LOCAL = re.compile(r"#[\w.-]{1,100}", re.ASCII)
 _FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", re.IGNORECASE)
 
 
 def sanitise_svg(text: str) -> str:
-    """Return the picture with what may stand in one, and nothing else.
+    """Return the picture with the allowed elements and attributes only.
 
     Raises:
-        ValueError: it is no SVG, declares a type of its own, is too deep, or over `MAX_SVG_CHARS`.
+        ValueError: it is not SVG, declares a document type, is too deep, or over `MAX_SVG_CHARS`.
     """
     text = clean(text).strip()
     if len(text) > MAX_SVG_CHARS:
@@ -58,7 +58,7 @@ def sanitise_svg(text: str) -> str:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    """The tree, whose depth is bounded while it is read."""
+    """Return the parsed tree; raise ValueError as soon as it is too deep."""
     parser: Any = ElementTree.XMLPullParser(events=("start", "end"))
     parser.feed(text)
     parser.close()
@@ -91,7 +91,7 @@ def _copy(element: ElementTree.Element) -> ElementTree.Element:
 
 
 def _keep(key: str, value: str) -> tuple[str, str] | None:
-    """The attribute as it may stand in a picture; None where it may not."""
+    """Return the attribute as it may stand in a picture, or None if it is not allowed."""
     if key in ("href", f"{{{_XLINK}}}href"):
         return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
     if key == "style":
@@ -109,7 +109,7 @@ def _is_plain(value: str) -> bool:
 
 
 def _local_name(tag: object) -> str:
-    """The name of an element of SVG, or of none; empty for those of others."""
+    """Return the name of an element of SVG or without a namespace; "" for other namespaces."""
     if not isinstance(tag, str):
         return ""
     space, _, name = tag.rpartition("}")

@@ -1,4 +1,5 @@
-"""When what was done, and beside what: bars in time, from the events of an objective, as SVG."""
+"""Draws the timeline of an objective as SVG: bars for tries and model calls, read from its
+events."""
 
 from __future__ import annotations
 
@@ -31,10 +32,10 @@ KINDS = (
 
 MAX_BARS = 1500
 MAX_LANES = 40
-MAX_GAP_SHARE = 0.1  # of the busy time; a longer pause is drawn that long
+MAX_GAP_SHARE = 0.1  # of the busy time; a longer pause is shortened to it
 WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
 N_TICKS = 5
-# for readers that draw without the page's style
+# for programs that draw the SVG without the page's style
 COLOURS = {"good": "#2e7d4f", "part": "#b7791f", "bad": "#b3261e", "call": "#0d3b66"}
 QUIET, LINE, SOFT = "#5d6470", "#d9dde3", "#f4f6f8"
 
@@ -53,7 +54,7 @@ OTHER_LANE = "planning, checks, report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A try of a task by a worker, or one model call; `outcome` is empty where it still goes on."""
+    """A try of a task by a worker, or one model call. `outcome` is empty while it goes on."""
 
     lane: str
     label: str
@@ -68,13 +69,13 @@ class Bar:
         return max(0.0, (self.ended_at - self.started_at).total_seconds())
 
 
-# -- what was done when
+# -- bars from events
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Begun:
-    """What has begun and not ended while the events are read."""
+    """What has begun but not ended so far in the events."""
 
     names: dict[str, str] = field(default_factory=dict)  # of workers
     tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
@@ -82,8 +83,8 @@ class _Begun:
 
 
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
-    """Return the tries of tasks and the model calls, in the order of their ends; what still goes on
-    ends now."""
+    """Return the tries of tasks and the model calls, in the order in which they ended. What still
+    goes on comes last and ends at `now`."""
     begun = _Begun()
     bars: list[Bar] = []
     for event in found:
@@ -148,20 +149,25 @@ def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
     )
 
 
-# -- where it is drawn
+# -- placing bars
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """From times to places on the axis. `cuts` are long pauses: from when, how long, how much of it
-    is drawn, in seconds since the start."""
+    """Maps times to places on the axis.
+
+    Attributes:
+        cuts: long pauses as (start, length, drawn length), in seconds since `start`.
+        length_s: the drawn length of the axis.
+    """
 
     start: datetime
     cuts: tuple[tuple[float, float, float], ...]
-    length_s: float  # as drawn
+    length_s: float
 
     def place(self, at: datetime) -> float:
+        """Return the x coordinate of a time."""
         seconds = (at - self.start).total_seconds()
         drawn = seconds
         for begins_s, pause_s, drawn_s in self.cuts:
@@ -172,8 +178,7 @@ class Scale:
 
 
 def make_scale(bars: Sequence[Bar]) -> Scale:
-    """Return the scale on which every bar has its place and a night in which nobody worked is
-    short."""
+    """Return a scale on which every bar has its place and long pauses are shortened."""
     spans = sorted((bar.started_at, max(bar.started_at, bar.ended_at)) for bar in bars)
     start = end = spans[0][0]
     busy_s, gaps = 0.0, []
@@ -190,8 +195,8 @@ def make_scale(bars: Sequence[Bar]) -> Scale:
 
 
 def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
-    """Return the bars by lane, and no two of a lane at once: a worker has as many lanes as it did
-    things at once. Its calls lie in the lane of their try."""
+    """Return the bars by lane, without overlaps in a lane. A worker has as many lanes as it did
+    things at once. The calls of a try are in its lane."""
     tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
     lanes = _share_out(tries)
     slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
@@ -224,16 +229,16 @@ def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
     return lanes
 
 
-# -- how it is drawn
+# -- drawing
 # --------------------------------------------------------------------------------------------------
 
 
 def render_timeline(bars: Sequence[Bar], *, known_tasks: Mapping[int, str]) -> Html:
-    """Return the drawing; empty where nothing was done. The longest bars are drawn, and it is said
-    how many are not.
+    """Return the drawing; empty if there are no bars. The longest bars are drawn, and a line says
+    how many are left out.
 
     Args:
-        known_tasks: the names of those that stand on the page, for links to them.
+        known_tasks: the names of the tasks on the page, by id; bars link to them.
     """
     if not bars:
         return Html("")

@@ -1,5 +1,5 @@
-"""One question to a model until there is a reply that can be used: the prompt made to fit, a cut
-reply given more room, a bad one asked for again. Bounded: at most `MAX_REASKS` more questions, and
+"""Asks a model one question until the reply can be used: shortens the prompt until it fits, gives a
+cut reply more room, and asks again after a bad one. At most `MAX_REASKS` more questions and
 `MAX_SHRINKS` cuts of the prompt."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from babyagi.tools.base import Calls
 
 MAX_REASKS = 2
 MAX_SHRINKS = 3
-MAX_FED_BACK_CHARS = 20_000  # of a reply that cannot be used; the next request holds it
+MAX_FED_BACK_CHARS = 20_000  # of an unusable reply, which the next request contains
 
 BE_SHORTER = "Your answer was cut off. Give it again, complete and shorter."
 NOT_EMPTY = "Your reply was empty. Give the answer itself."
@@ -29,8 +29,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(Generic[T]):
-    """What was read from the reply, the completion that holds it, the prompt as it was last asked,
-    and what all of it took."""
+    """The outcome of a question.
+
+    Attributes:
+        value: what was read from the reply.
+        completion: the completion that holds the reply.
+        prompt: the prompt as it was last asked.
+        usage: the usage of all attempts.
+        n_shrunk: how often the prompt was cut.
+    """
 
     value: T
     completion: Completion
@@ -54,21 +61,21 @@ async def ask(
 ) -> Asked[T]:
     """Return what `read` finds in the model's reply.
 
-    Steps are journaled at `path`, then at `path/again/N`; with `/shrunk/N` behind it where the
-    prompt had to be cut.
+    Steps are journaled at `path`, then at `path/again/N`, with `/shrunk/N` appended where the
+    prompt was cut.
 
     Args:
-        read: raises `MalformedReplyError` for a reply that cannot be used; its text is what the
-            model is told.
-        takes_cut: whether a text that is cut off every time is better than none. Half a tool call
-            or half a JSON never is.
-        prompt: with `is_schema_late` its schema is sent only after a reply that could not be read,
-            unless the model is known to hold to it.
+        read: raises `MalformedReplyError` for a reply that cannot be used; its text is shown to the
+            model.
+        takes_cut: whether a text that is cut off every time is better than none. It must be False
+            for tool calls and JSON.
+        prompt: with `is_schema_late`, its schema is sent only after a reply that could not be read,
+            unless the model is known to follow a schema.
 
     Raises:
-        MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice,
-        or a filter stopped it.
-        ContextTooLongError: what may be cut is cut, and the prompt still does not fit.
+        MalformedReplyError: no reply could be used.
+        RequestRefusedError: the model refused twice, or a filter stopped it.
+        ContextTooLongError: the prompt does not fit, although everything that may be cut was cut.
         Whatever else `Calls.complete` raises.
     """
     asker = _Asker(calls, path, prompt, role)
@@ -106,7 +113,7 @@ async def ask(
 
 
 class _Asker:
-    """The question as it changes from try to try."""
+    """The question, which changes from attempt to attempt."""
 
     def __init__(self, calls: Calls, path: str, prompt: Prompt, role: Role) -> None:
         self.prompt = prompt
@@ -135,8 +142,8 @@ class _Asker:
                 self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
 
     async def bound_output(self) -> None:
-        """Ask for no longer answer than is allowed, and of a JSON for none that is cut off by
-        that; what is bounded so gets no second room."""
+        """Limit the answer to what `Calls.bound_output` allows. If that is less than twice the
+        wanted length, bound the schema to fit, and give a cut reply no more room."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
         self.prompt = replace(self.prompt, max_output_tokens=bound)
@@ -151,8 +158,8 @@ class _Asker:
             self.prompt = replace(self.prompt, schema=fitting)
 
     def feed_back(self, completion: Completion, fault: str) -> None:
-        """Add what the model is told. The first time that a reply is cut off it is only given twice
-        the room."""
+        """Add the fault for the model to the prompt. The first time that a reply is cut off, only
+        double its room."""
         if fault == BE_SHORTER and not self._has_more_room:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
@@ -172,8 +179,12 @@ class _Asker:
 
 
 def _find_fault(completion: Completion, prompt: Prompt) -> str:
-    """What to tell the model about a reply that is none, whatever was asked; empty when it is
-    one."""
+    """Return what to tell the model about a reply that is unusable for any question; "" if it is
+    usable.
+
+    Raises:
+        RequestRefusedError: a content filter stopped the answer.
+    """
     if completion.finish_reason == "content_filter":
         raise RequestRefusedError("the endpoint's content filter stopped the answer")
     if completion.refusal:

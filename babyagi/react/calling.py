@@ -1,5 +1,5 @@
-"""Running the calls of one decision: checked, side by side as far as that is safe, each answered
-with an observation."""
+"""Runs the calls of one decision: checks them, runs them in parallel where that is safe, and
+returns an observation for each."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from babyagi.tools.base import Calls, Observation, Tool, parse_arguments
 
 MAX_CALLS_PER_STEP = 8
 
-REFUSED = "model"  # the origin of what is said about a call that is not made: it quotes the call
+REFUSED = "model"  # the origin of a message about a call that was not made: it quotes the call
 UNCALLABLE = frozenset({FINAL_ANSWER, FAIL_TASK, *NO_CALL})
 
 NumberedCall = tuple[int, ToolCall]
 """A call and its number in the reply, from 1."""
 
 Fingerprint = tuple[str, bool, str, str]
-"""A call and what came of it: the tool, whether it failed, what it said, the arguments."""
+"""A call and its outcome: the tool, whether it failed, what it said, the arguments."""
 
 T = TypeVar("T")
 
 
 def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools, if a model can call each of them in every protocol.
+    """Return the tools if a model can call each of them in every protocol.
 
     Raises:
-        ValueError: two have one name, or a name that means something else in a protocol.
+        ValueError: two tools have the same name, or a name has another meaning in a protocol.
     """
     count = Counter(tool.name for tool in tools)
     if twice := [name for name, n in count.items() if n > 1]:
@@ -50,9 +50,8 @@ class Caller:
     """Makes the calls of a decision.
 
     Args:
-        max_parallel: how many run at once. A call that may wait for a person runs alone, after
-            those before it and before those behind it, so that nothing is in flight when the task
-            is given up for the time being.
+        max_parallel: how many run at once. A call that may wait for a person runs alone, so that
+            nothing is in flight if the task is released to wait.
     """
 
     def __init__(self, tools: Sequence[Tool], calls: Calls, *, max_parallel: int) -> None:
@@ -62,10 +61,11 @@ class Caller:
         self._max_parallel = max(1, max_parallel)
 
     def find(self, name: str) -> Tool | None:
+        """Return the tool of this name, or None."""
         return self._tool_by_name.get(name)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[NumberedCall]]:
-        """The calls in their order, those that run side by side together."""
+        """Return the calls in order, in batches that run in parallel."""
         batches: list[list[NumberedCall]] = []
         is_open = False
         for place in enumerate(calls, start=1):
@@ -82,7 +82,7 @@ class Caller:
         """Return what each call of a batch gave. Call `m` is a step at `path/m`.
 
         Raises:
-            Whatever `Calls.call_tool` raises; the other calls of the batch are cancelled then.
+            Whatever `Calls.call_tool` raises; then the other calls of the batch are cancelled.
         """
         return await side_by_side([self._observe(place, path) for place in batch])
 
@@ -106,7 +106,8 @@ class Caller:
 
 
 async def side_by_side(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all at once; the first fault cancels the rest and is raised as it is."""
+    """Run all coroutines at once and return their results. The first error cancels the rest and is
+    raised unchanged."""
     if len(calls) == 1:
         return [await calls[0]]
     try:
@@ -122,13 +123,14 @@ def _refused(text: str) -> Observation:
 
 
 def outcome_of(call: ToolCall, observation: Observation) -> tuple[str, bool, str]:
-    """What came of calling the tool, whatever the arguments were."""
+    """Return the outcome of a call without its arguments: the tool, whether it failed, what it
+    said."""
     return call.name, observation.is_error, observation.passage.text
 
 
 def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
-    """The same for calls of the same tool with the same arguments and the same outcome, however the
-    arguments are written."""
+    """Return a value that is equal for calls of the same tool with the same arguments and the same
+    outcome, however the arguments are written."""
     try:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Self-reflection: does what a tool gave fit what it was asked? If not, it is asked again in other
-words, a bounded number of times.
+"""Self-reflection: checks whether what a tool returned fits what it was asked. If not, the tool is
+asked again in other words, a bounded number of times.
 
-It wraps any tool. Each call and each judgement is a step of its own beneath the call's path:
-`call/N`, `judge/N`.
+It can wrap any tool. Each call and each judgement is a step beneath the call's path: `call/N`,
+`judge/N`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ Arguments = Mapping[str, Any]
 
 
 def with_reflection(tool: Tool) -> Tool:
-    """Return the tool, wrapped as its `reflect` says; with 0, as it is."""
+    """Return the tool with as many rounds of reflection as its `reflect` says; with 0,
+    unchanged."""
     if not tool.reflect:
         return tool
     inner = replace(tool, reflect=0)
@@ -94,8 +95,8 @@ def with_reflection(tool: Tool) -> Tool:
 async def _judge(
     calls: Calls, path: str, tool: Tool, arguments: Arguments, observation: Observation
 ) -> Arguments | None:
-    """The arguments to try instead; None when the call is good as it is, or the judge cannot be
-    understood."""
+    """Return the arguments to try instead; None if the call was good or the judgement cannot be
+    read."""
 
     def read(completion: Completion) -> Arguments | None:
         verdict, _ = read_object(completion.text.strip())
@@ -144,12 +145,12 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 
 
 # --------------------------------------------------------------------------------------------------
-# The executor: ask the model, run the tools it calls, show it what they gave, until it answers or a
-# bound is reached.
+# The executor: asks the model, runs the tools that it calls, shows it what they gave, until it
+# answers or a bound is reached.
 #
-# `Executor.iter` is the loop; whatever else there is only consumes its signals. A run can also be
-# driven by hand, with `Executor.step`. The model and the tools are called through `Calls`, so in a
-# task through the journal: what was called once is read from there.
+# `Executor.iter` is the loop; everything else consumes its signals. `Executor.step` runs a single
+# step, for a loop of your own. Model and tools are called through `Calls`, which in a task is the
+# journal: a call that was made before is read from there.
 #
 # Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end
 # means to a task (`agents/execution.py`).
@@ -163,19 +164,20 @@ OnSignal = Callable[[Signal], None]
 
 
 class Executor:
-    """Runs one agent on one question; another question needs another path, because what was asked
-    there is read from the journal.
+    """Runs one agent on one question. Another question needs another path, because earlier calls on
+    a path are read from the journal.
 
     Args:
-        tools: what it may use, each with a name of its own that a model can call; with `reflect`,
-            wrapped.
+        tools: what the agent may use, each with a unique name that a model can call; tools with
+            `reflect` are wrapped.
         calls: the way to the model and the tools.
-        protocol: one of them, or a name. With `auto` it speaks what works with the model, as far
-            as that is to be found out; else it begins with native tool calling. From that it goes
-            over to text when the endpoint says, or shows, that it takes no tools.
-        path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from
-            1; `PATH/N/last` for the last question.
-        output: what an answer must be; one that is not is asked for again, with what is wrong.
+        protocol: a protocol, or its name. With `auto`, the abilities of the model decide where they
+            can be found out; else native tool calling is used, then text once the endpoint turns
+            out to take no tools.
+        path: the prefix of the keys of its steps: `PATH/N/model`, `PATH/N/tool/M`, counted from 1;
+            `PATH/N/last` for the last question.
+        output: what an answer must be. After any other answer the model is told what is wrong and
+            asked again.
     """
 
     def __init__(
@@ -197,8 +199,8 @@ class Executor:
             [with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel
         )
         self._fallback = find_protocol("text") if protocol == AUTO and tools else None
-        self._is_open = protocol == AUTO and bool(tools)  # which protocol is spoken
-        self._first_of_fallback = 0  # the step from which the fallback is spoken, 0: none
+        self._is_open = protocol == AUTO and bool(tools)  # the protocol is still to be chosen
+        self._first_of_fallback = 0  # the first step in the fallback protocol; 0: none, or unknown
         self._n_shrunk = 0
 
     # -- the loop
@@ -207,7 +209,7 @@ class Executor:
     async def run(
         self, messages: Sequence[Message], *, on_signal: OnSignal | None = None
     ) -> Run[Any]:
-        """Return what the run came to; `on_signal` is told everything on the way. Raises as
+        """Run to the end and return how the run ended. `on_signal` gets every signal. Raises as
         `iter`."""
         async with aclosing(self.iter(messages)) as signals:
             async for signal in signals:
@@ -218,11 +220,11 @@ class Executor:
         raise AssertionError("an executor's last signal is RunEnded")
 
     async def iter(self, messages: Sequence[Message]) -> AsyncGenerator[Signal, None]:
-        """Yield the signals of a run, the last of them `RunEnded`.
+        """Yield the signals of a run; the last is `RunEnded`.
 
         Raises:
-            What `ask` and `Calls` raise, but `MalformedReplyError`: unreadable replies end the run
-            as its errors do.
+            What `ask` and `Calls` raise, except `MalformedReplyError`: unreadable replies end the
+                run.
         """
         clock, steps, stopped, detail, output = (
             _Deadline(self._bounds.max_time_s),
@@ -257,17 +259,17 @@ class Executor:
             stopped, detail = Stopped.MAX_ERRORS, error.what
         except _TimeIsUpError:
             stopped, detail = Stopped.MAX_TIME, f"{self._bounds.max_time_s:g} s are over"
-            clock = _Deadline(self._bounds.max_time_s)  # for a last question
+            clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
         if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
             steps, output = await self._generate(messages, steps, clock)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
-    # -- by hand
+    # -- step by step
     # ----------------------------------------------------------------------------------------------
 
     async def step(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> AgentStep:
-        """Plan the next step and make its calls. Append it to `steps` and go on while its decision
-        is `Act`."""
+        """Plan the next step and make its calls. Append the returned step to `steps`, and go on
+        while its decision is `Act`."""
         planned = await self.plan(messages, steps)
         n = len(steps) + 1
         return to_step(n, planned, await self.call(planned.value, n=n))
@@ -275,21 +277,21 @@ class Executor:
     async def plan(
         self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
     ) -> Asked[AgentDecision]:
-        """Ask the model what comes after these steps; nothing is called.
+        """Ask the model what comes after these steps; call no tool.
 
         Args:
-            is_last: it must answer, because no call can be made any more.
+            is_last: the model must answer, because no call can be made any more.
 
         Raises:
-            MalformedReplyError: no reply could be read, `max_errors` times. Whatever else `ask`
-            raises.
+            MalformedReplyError: no reply could be read.
+            Whatever else `ask` raises.
         """
         await self._choose_protocol()
         await self._recall_fallback()
         n = len(steps) + 1
         conversation = self._converse(messages, steps, is_last=is_last)
-        # A step whose tools the time cut off has been asked about already, and what was said then
-        # is no answer to the last question.
+        # If the time ended during the tools of a step, its `model` path already holds a reply,
+        # which is not an answer to the last question.
         path = f"{self._path}/{n}/{'last' if is_last else 'model'}"
         while True:
             protocol = self._speak(n)
@@ -328,12 +330,12 @@ class Executor:
 
     @property
     def has_fallen_back(self) -> bool:
-        """Whether the endpoint was found to take no tools."""
+        """Whether the endpoint turned out to take no tools."""
         return self._first_of_fallback > 0
 
     async def _choose_protocol(self) -> None:
-        """With `auto`, speak what works with the model, as far as that is to be found out; what was
-        chosen in an earlier claim of the try holds for this one."""
+        """With `auto`, choose the protocol that works with the model, where that can be found out.
+        A choice of an earlier claim of the try is kept."""
         known = self._calls.abilities(Role.EXECUTION) if self._is_open else None
         self._is_open = False
         if known is None:
@@ -347,8 +349,8 @@ class Executor:
         self.protocol = find_protocol(name)
 
     async def _recall_fallback(self) -> None:
-        """What an earlier claim of the try found out holds for this one, so that its replies are
-        read as they were written."""
+        """Load the fallback step that an earlier claim of the try recorded, so that its replies are
+        read in the protocol in which they were written."""
         if self._fallback is not None and self._first_of_fallback == 0:
             self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
 
@@ -372,7 +374,7 @@ class Executor:
         )
 
     def _render(self, protocol: AgentProtocol, conversation: Conversation) -> Prompt:
-        """The request, cut as often as those before had to be."""
+        """Return the request, shortened as often as earlier ones had to be."""
         prompt = protocol.render(conversation)
         prompt = replace(
             prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
@@ -382,7 +384,8 @@ class Executor:
             and self.output.strict
             and _is_answer_bare(protocol, conversation)
         ):
-            # many endpoints take no schema beside tools, so there only after a bad answer
+            # many endpoints take no schema together with tools, so there it is sent only after a
+            # bad answer
             prompt = replace(
                 prompt,
                 schema_name="answer",
@@ -405,7 +408,8 @@ class Executor:
         return decision
 
     def _malformed(self, error: MalformedReplyError) -> Exception:
-        """What a reply that cannot be read leads to: words for the model, or the end of the run."""
+        """Return the error for a reply that cannot be read: text for the model, or the end of the
+        run."""
         match self._bounds.on_malformed:
             case True:
                 return error
@@ -417,8 +421,8 @@ class Executor:
                 return MalformedReplyError(say(error.what))
 
     def transcript(self, messages: Sequence[Message], run: Run[Any]) -> tuple[Message, ...]:
-        """The conversation of a run as the model was shown it, without what the program told it,
-        and with its answer at the end: what a further question can follow on."""
+        """Return the conversation of a run as the model saw it, without system messages and with
+        the answer at the end: the history for a further question."""
         protocol = self._speak(max(1, len(run.steps)))
         shown = protocol.render(self._converse(messages, run.steps, is_last=False)).messages
         last = run.steps[-1] if run.steps else None
@@ -434,7 +438,8 @@ class Executor:
         )
 
     def _judge(self, steps: Sequence[AgentStep]) -> tuple[Stopped | None, str]:
-        """Whether the run is over after these steps, and why."""
+        """Return why the run is over after these steps, with details, or (None, "") if it goes
+        on."""
         match steps[-1].decision:
             case Finish():
                 return Stopped.FINISH, ""
@@ -454,11 +459,11 @@ class Executor:
         return None, ""
 
     def _find_repeated(self, steps: Sequence[AgentStep]) -> str:
-        """Say which call of the last step was made once too often with the same outcome; empty when
-        none was."""
+        """Describe a call of the last step that was made too often with the same outcome; "" if
+        there is none."""
         outcomes = {outcome_of(call, observation) for call, observation in _made(steps[-1])}
         count: Counter[Fingerprint] = Counter()
-        # what one reply calls twice counts once
+        # equal calls within one reply count once
         for step in steps if self._bounds.max_repeats else ():
             count.update(
                 {
@@ -476,7 +481,7 @@ class Executor:
         return ""
 
     def _direct_output(self, step: AgentStep) -> str | None:
-        """What a tool with `return_direct` gave, if one was called and worked."""
+        """Return the result of a tool with `return_direct`, if one was called and succeeded."""
         if isinstance(step.decision, Act):
             for call, observation in zip(step.decision.calls, step.observations, strict=True):
                 tool = self._caller.find(call.name)
@@ -514,7 +519,8 @@ class Executor:
         )
 
     def _values(self, text: str) -> tuple[Any, ...] | None:
-        """The value that an answer holds, none or one; None where no type was asked for."""
+        """Return the value in an answer as a tuple of none or one; None if no type was asked
+        for."""
         if self.output is None:
             return None
         try:
@@ -525,7 +531,7 @@ class Executor:
     async def _generate(
         self, messages: Sequence[Message], steps: list[AgentStep], clock: _Deadline
     ) -> tuple[list[AgentStep], str]:
-        """Ask once more, without tools; a model that still gives no answer leaves it at the fixed
+        """Ask once more, without tools. If the model still gives no answer, return the fixed
         sentence."""
         try:
             async with clock.within():
@@ -537,7 +543,7 @@ class Executor:
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:
-    """Whether the reply is the answer and nothing else, where it is one."""
+    """Return whether a reply with an answer contains nothing but the answer."""
     has_form = bool(conversation.tools) or conversation.is_last
     return protocol.name == "native" or (protocol.name == "text" and not has_form)
 
@@ -562,7 +568,7 @@ def _read(
 def to_step(
     n: int, asked: Asked[AgentDecision], observations: Sequence[Observation] = ()
 ) -> AgentStep:
-    """What the model decided, with what its calls gave, as step `n`."""
+    """Return step `n`: what the model decided, and what its calls gave."""
     model = asked.completion.model
     given = [origin for observation in observations for origin in observation.passage.origins]
     return AgentStep(
@@ -576,16 +582,16 @@ def to_step(
 
 
 class _UnreadableError(Exception):
-    """A reply cannot be read, and the model is not to be asked again."""
+    """A reply cannot be read, and the model must not be asked again."""
 
 
 class _TimeIsUpError(Exception):
-    """The run's own time is over; a time-out of anything inside it is another matter."""
+    """The run's own time is over. A timeout of something inside it is not this error."""
 
 
 class _Deadline:
-    """The time that a run has, counted from when it is made. It stands still for no call: what is
-    in flight is cancelled."""
+    """The time that a run has, counted from the creation of this object. When it ends, calls in
+    flight are cancelled."""
 
     def __init__(self, max_time_s: float) -> None:
         self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
@@ -602,12 +608,12 @@ class _Deadline:
 
 
 def _n_chars(act: Act) -> int:
-    """What every later request would hold of it."""
+    """Return how many characters every later request would contain because of this decision."""
     return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 
 def _gave_only_errors(step: AgentStep) -> bool:
-    """Whether nothing came of a step; that a person said no is no error of the model."""
+    """Return whether all calls of a step failed. A person's refusal does not count as an error."""
     found = step.observations
     return bool(found) and all(
         observation.is_error and observation.passage.origin != "person" for observation in found
@@ -615,7 +621,7 @@ def _gave_only_errors(step: AgentStep) -> bool:
 
 
 def _made(step: AgentStep) -> list[tuple[ToolCall, Observation]]:
-    """The calls that were really made, with their outcomes."""
+    """Return the calls that were really made, with their observations."""
     if not isinstance(step.decision, Act):
         return []
     made = zip(step.decision.calls, step.observations, strict=True)
@@ -625,13 +631,13 @@ def _made(step: AgentStep) -> list[tuple[ToolCall, Observation]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# An agent as a tool of another: its question goes in, its answer comes out, and its calls are
-# steps beneath the call's path.
+# An agent as a tool of another agent: takes a question, returns the answer. Its calls are steps
+# beneath the path of the tool call.
 # --------------------------------------------------------------------------------------------------
 
 
 def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
-    """The messages that put a question to an agent."""
+    """Return the messages that ask an agent a question."""
     return (
         Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",)),
         Message(speaker=Speaker.USER, text=disarm(clean(question.text)), origins=question.origins),
@@ -647,8 +653,8 @@ def build_agent_tool(
     bounds: AgentBounds,
     protocol: AgentProtocol | str = "auto",
 ) -> Tool:
-    """Return a tool that is an agent with these tools, never with itself. It asks its caller's
-    model, under the same journal and limits."""
+    """Return a tool that is an agent with these tools, but not itself. It asks its caller's model,
+    under the same journal and limits."""
     tools = tuple(tools)
 
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:

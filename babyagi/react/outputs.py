@@ -1,4 +1,4 @@
-"""Answers of a type: what the model is told of it, and its answer read into a value."""
+"""Typed answers: describes the type to the model, and reads the answer into a value."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from babyagi.react.protocols.base import fill
 from babyagi.shapes import Shape, ShapeError, shape_of, show, to_strict
 from babyagi.tools.base import DECODER
 
-ANSWER = "answer"  # the name of a value that is no object by itself
-MAX_LOOKED_AT = 20  # places in a reply where the answer may begin
+ANSWER = "answer"  # the field that wraps a value that is not an object
+MAX_LOOKED_AT = 20  # places in a reply where an answer may begin
 _BLOCK = re.compile(r"`{3}\w{0,10}[ \t]*\n(.*?)\n[ \t]*`{3}", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 
@@ -25,9 +25,9 @@ class OutputType:
     """What an answer must be.
 
     Attributes:
-        schema: a JSON Schema of type object. strict: the same for an endpoint that holds a model to
-            it, None where it cannot be said so.
-        is_wrapped: the value stands in an object, as its only field `answer`.
+        schema: a JSON Schema of type object.
+        strict: the same for an endpoint that guarantees a schema; None if it cannot be written so.
+        is_wrapped: the value is in an object, as its only field `answer`.
     """
 
     shape: Shape
@@ -40,10 +40,11 @@ class OutputType:
         return fill("output", schema=json.dumps(self.schema, ensure_ascii=False))
 
     def read(self, text: str) -> Any:
-        """Return the value that an answer holds: it is the answer, or stands in it once.
+        """Return the value in an answer: the whole answer is the value, or the value is somewhere
+        in it.
 
         Raises:
-            MalformedReplyError: it holds none; the text says what was expected.
+            MalformedReplyError: there is no such value; the text says what was expected.
         """
         fault = ""
         for value in _find_values(text):
@@ -53,7 +54,7 @@ class OutputType:
                 except ShapeError as error:
                     fault = fault or str(error)
         fields = self.schema.get("properties", {})
-        if len(fields) == 1 and not self.is_wrapped:  # a protocol may have taken it out of that
+        if len(fields) == 1 and not self.is_wrapped:  # a protocol may have unwrapped it
             with suppress(ShapeError):
                 return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
         try:
@@ -74,7 +75,7 @@ def output_type_of(hint: Any) -> OutputType:
     """Return what an answer of this type must be.
 
     Raises:
-        ValueError: a model cannot be told this type.
+        ValueError: the type cannot be described to a model.
     """
     shape = shape_of(hint)
     is_wrapped = shape.schema.get("type") != "object"
@@ -90,16 +91,19 @@ def output_type_of(hint: Any) -> OutputType:
 
 
 def require_json(text: str) -> object:
-    """Raises `MalformedReplyError` for a text that holds no value of JSON; which one it should be
-    is not known here."""
+    """Return the first JSON value in the text. Which value is wanted is not known here.
+
+    Raises:
+        MalformedReplyError: the text contains no JSON value.
+    """
     for value in _find_values(text):
         return value
     raise MalformedReplyError("The reply must be JSON.")
 
 
 def _find_values(text: str) -> Iterator[Any]:
-    """Every value of JSON that the text may mean: all of it, a block of code, else what it ends
-    with before what stands earlier."""
+    """Yield every JSON value that the text may mean: first the whole text, then code blocks, then
+    values within the text; later ones before earlier ones."""
     for written in (text, *reversed(_BLOCK.findall(text))):
         try:
             yield DECODER.decode(written.strip())

@@ -1,5 +1,5 @@
-"""What a model and its server can do, found out by two small questions: whether tools reach the
-model, and whether a reply is held to a schema."""
+"""Finds out what a model and its server can do, with two small questions: whether tools reach the
+model, and whether a reply is guaranteed to fit a schema."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from babyagi.tasks import Role
 from babyagi.tools.base import Calls
 
 MAX_OUTPUT_TOKENS = 64
-MIN_TOOL_TOKENS = 40  # that the tool below is at least, in every tokenizer; its schema not counted
+MIN_TOOL_TOKENS = 40  # the least size of the tool below in any tokenizer, without its schema
 ASK = "Note the colour blue. If you can call a tool, call note_colour; else reply with a list."
 
 NOTE_COLOUR = ToolSpec(
@@ -50,8 +50,8 @@ _FAULTS = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, Malform
 
 
 async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities:
-    """Return what the execution agent's model can do, and remember it; one question where the model
-    calls the tool at once, else two.
+    """Return what the execution agent's model can do, and store it. One question is enough if the
+    model calls the tool at once; else two are asked.
 
     Raises:
         Whatever `Calls.complete` raises that says nothing about the question.
@@ -67,7 +67,7 @@ async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities
             takes_tools=_reach(with_tool, without),
             holds_schema=without is not None and _is_held(without.text),
         )
-    # what was learnt meanwhile from the replies themselves stays
+    # keep what was learnt meanwhile from other replies
     learnt = calls.abilities(Role.EXECUTION) or known
     found = replace(learnt, takes_tools=found.takes_tools, holds_schema=found.holds_schema)
     calls.learn(Role.EXECUTION, found)
@@ -81,7 +81,7 @@ _PROBE = Prompt(
 
 
 async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
-    """The answer, None where the endpoint refuses such a question."""
+    """Return the completion, or None if the endpoint refuses such a question."""
     try:
         return await calls.complete(path, prompt, role=Role.EXECUTION)
     except (ToolsUnsupportedError, *_FAULTS):
@@ -89,8 +89,8 @@ async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
 
 
 def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
-    """Whether the tool counted as tokens of the prompt. An endpoint that counts nothing, and whose
-    model calls nothing, is taken for one that drops tools."""
+    """Return whether the tool was counted in the tokens of the prompt. An endpoint that counts
+    nothing, and whose model calls nothing, is assumed to drop tools."""
     if with_tool is None or without is None:
         return False
     if with_tool.usage.unconfirmed_tokens or without.usage.unconfirmed_tokens:
@@ -99,7 +99,7 @@ def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
 
 
 def _is_held(text: str) -> bool:
-    """Whether the reply is a value of the schema, which the question does not describe."""
+    """Return whether the reply fits the schema, which the question does not describe."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

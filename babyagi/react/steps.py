@@ -1,5 +1,5 @@
-"""The nouns of an agent's run: what a model decided, a step, the bounds, how it ended, and the
-signals that it sends while it works."""
+"""The nouns of an agent's run: what the model decided, a step, the bounds, how the run ended, and
+the signals that it sends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """The model wants these calls made. `log` is its reply, as the conversation keeps it."""
+    """The model wants these calls. `log` is its reply as the conversation keeps it."""
 
     calls: tuple[ToolCall, ...]
     thought: str = ""
@@ -34,7 +34,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The model has its answer."""
+    """The model has an answer."""
 
     output: str
     log: str = ""
@@ -42,7 +42,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The model says that it cannot be done, and why."""
+    """The model says that the task cannot be done, and why."""
 
     reason: str
     log: str = ""
@@ -55,8 +55,8 @@ AgentDecision = Act | Finish | Fail
 class AgentStep:
     """One decision of the model, and what its calls gave, in their order. `n` counts from 1.
 
-    `origins` names every source that the prompt of this step held, the model, and the sources of
-    what its calls gave.
+    `origins` names every source in the prompt of this step, the model, and the sources of what its
+    calls gave.
     """
 
     n: int
@@ -79,38 +79,38 @@ class Stopped(StrEnum):
 
 
 class AtLimit(StrEnum):
-    """What is done when the steps or the time are used up."""
+    """What happens when the steps or the time are used up."""
 
-    FORCE = "force"  # a fixed sentence stands for the answer
+    FORCE = "force"  # a fixed sentence takes the place of the answer
     GENERATE = "generate"  # the model is asked once more, without tools
 
 
-MAX_STOP_WORDS = 2  # an endpoint takes four, and the text protocol has two
+MAX_STOP_WORDS = 2  # endpoints accept four, and the text protocol uses two
 
 Trim = Callable[[Sequence[AgentStep]], Sequence[AgentStep]]
 
 
 OnMalformed = bool | str | Callable[[str], str]
-"""What happens when a reply cannot be read: with True the model is told what was expected, with a
-text or a function of what was expected it is told that; with False the run ends."""
+"""What happens after a reply that cannot be read: True tells the model what was expected, a text or
+a function of what was expected tells it that instead, and False ends the run."""
 
 
 def keep_last(n: int) -> Trim:
-    """A `trim` that shows the model only the last `n` steps."""
+    """Return a `trim` that shows the model only the last `n` steps."""
     return lambda steps: steps[-n:] if n else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentBounds:
-    """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave
-    nothing but errors.
+    """Where a run must stop; 0 means no limit.
 
-    `on_malformed` says what is done about a reply that cannot be read; one that is empty or cut off
-    is always asked for again.
-
-    `trim` chooses the steps that the model is shown; the result always has them all. A reply should
-    also end before the first of `stop_words`, at most `MAX_STOP_WORDS` beside those of the
-    protocol.
+    Attributes:
+        max_errors: steps in a row that gave only errors.
+        on_malformed: what happens after a reply that cannot be read. A reply that is empty or cut
+            off is always asked for again.
+        trim: chooses the steps that the model is shown; the result always has all of them.
+        stop_words: a reply should also end before the first of these; at most `MAX_STOP_WORDS`
+            besides those of the protocol.
     """
 
     max_steps: int = 8
@@ -127,13 +127,13 @@ class AgentBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Generic[T]):
-    """What a run came to. `text` is the answer as the model wrote it, empty when there is none;
-    `detail` says then why.
+    """How a run ended. `text` is the answer as the model wrote it; if it is empty, `detail` says
+    why.
 
     Attributes:
-        values: the answer as a value of the type that was asked for, none or one; None where no
-            type was.
-        origins: every source that any of its prompts held, or any of its calls gave.
+        values: the answer as a value of the type that was asked for, none or one; None if no type
+            was asked for.
+        origins: every source in any of its prompts or in what any of its calls gave.
         messages: the conversation up to the answer, for `history` of the next question.
     """
 
@@ -164,10 +164,10 @@ class Run(Generic[T]):
 
 
 # --------------------------------------------------------------------------------------------------
-# What an executor tells while it works, in this order: started, (asked, decided, (tool started,
+# What an executor reports while it works, in this order: started, (asked, decided, (tool started,
 # tool ended)*, step ended)*, ended.
 #
-# A signal is passing: what must last is in the journal.
+# A signal is not stored: what must last is in the journal.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -192,7 +192,7 @@ class ModelDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted:
-    """Call `m` (from 1) of step `n`; calls that run side by side have started before the first of
+    """Call `m` (from 1) of step `n` starts. All calls of a parallel batch start before the first of
     them ends."""
 
     n: int

@@ -1,8 +1,8 @@
-"""Model text to typed replies: tolerant in what it reads, and never the inventor of a task, an id
-or a word.
+"""Turns the text of models into typed replies. It is tolerant in what it reads, and never invents a
+task, an id or a word.
 
-JSON is looked for first, anywhere in the text, also as models miswrite it; then tags, tables, keys
-and values, and lists, line by line. Prose is none of them. Only the first `MAX_REPLY_CHARS`
+It looks for JSON first, anywhere in the text and also malformed; then line by line for tags,
+tables, keys and values, and lists. Prose is none of these. Only the first `MAX_REPLY_CHARS`
 characters are read, in linear time.
 
 Does not cover: tool calls, and the text of a task's result, which is kept as it is.

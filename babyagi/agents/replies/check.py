@@ -1,4 +1,4 @@
-"""The check agent's reply: which results answer which part of the objective, and what is
+"""Reads the check agent's reply: which results answer which part of the objective, and what is
 missing."""
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _VERDICT = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReplyPart:
     """A part of the objective, the task whose result is said to answer it, and words that are said
-    to be copied from that result."""
+    to be a quote from that result."""
 
     part: str
     task_id: int | None
@@ -53,7 +53,7 @@ class CheckReplyPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReply:
-    """Whether the objective is met: its parts and what answers them, and what is missing. `reason`
+    """Whether the objective is met, the parts with what answers them, and what is missing. `reason`
     is a line for a person."""
 
     is_met: bool
@@ -64,8 +64,8 @@ class CheckReply:
 
 
 def parse_check(text: str) -> CheckReply:
-    """Return the verdict of a reply. What cannot be read is no "met", nor is one that names
-    something missing or was cut off."""
+    """Return the verdict of a reply. It is "met" only if the reply can be read, is complete, and
+    names nothing missing."""
     text = without_echo(visible(text))
     for json_ in reversed(find_json(text)):
         for node in walk(json_.value):
@@ -107,7 +107,7 @@ def _to_reply(
 
 
 def _to_texts(value: Any) -> tuple[str, ...]:
-    """What is missing, in its entries, from a text, a list, or objects of either."""
+    """Return what is missing, one text per entry, from a text, a list, or objects."""
     items = value if isinstance(value, list) else [value]
     texts = [
         to_sentence(
@@ -121,7 +121,8 @@ def _to_texts(value: Any) -> tuple[str, ...]:
 
 
 def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
-    """The parts, from a list of objects or an object by part. A part without words is none."""
+    """Return the parts, from a list of objects or from an object keyed by part. Parts without words
+    are left out."""
     if isinstance(value, dict) and not any(key in _PART_KEYS for key in map(str.casefold, value)):
         value = [
             {"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner}

@@ -1,9 +1,9 @@
-"""The creation agent's reply: tasks, what finished tasks lack, and the claim that the objective is
-met; and tasks that a reply lists without JSON: numbered, lettered or marked lines, headings, keys
-and values, tables, tags, plain lines.
+"""Reads the creation agent's reply: new tasks, what finished tasks lack, and whether the objective
+is met. Also reads tasks that are listed without JSON: numbered, lettered or bulleted lines,
+headings, keys and values, tables, tags, plain lines.
 
-Prose around a list is no part of it, and prose alone is no list. Each reader of a list returns
-items as JSON would hold them: a name, or an object with the keys that the reply wrote.
+Prose around a list is not part of it, and prose alone is not a list. Each reader of a list returns
+items as JSON would contain them: a name, or an object with the keys of the reply.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ _LONE_LABEL = re.compile(
     ),
     re.MULTILINE | re.IGNORECASE,
 )
-_BLOCK_MARK = re.compile(r"\A[|>][+-]?(?:\s|\Z)")  # of a text of several lines in YAML
+_BLOCK_MARK = re.compile(r"\A[|>][+-]?(?:\s|\Z)")  # the mark of a multi-line text in YAML
 _ROMANS = "i ii iii iv v vi vii viii ix x xi xii xiii xiv xv xvi xvii xviii xix xx".split()
 _HEADING = re.compile(r"#{1,6}\s|`{3}|[-=*_.]{3,}$|\*\*[^*]+\*\*:?$|</?[\w-]+>$")
 _SECTION = re.compile(
@@ -126,7 +126,7 @@ _KEYED = re.compile(
 )
 _LEAD_BOLD = re.compile(r"\A(?:\*\*([^*]+)\*\*(?=\s*[:–—-])|\*\*([^*]+:)\*\*(?=\s))")
 _SIDE_KEYS = frozenset({*AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS})
-# what may stand before a name without any other key
+# keys that mark a name even without any other key
 _LONE_KEYS = frozenset("name task title taskname description".split())
 
 _TABLE_RULE = re.compile(r"[|\s:+=-]*+")
@@ -191,8 +191,7 @@ _VERBS = frozenset(
 
 
 def read_listed(text: str) -> dict[str, Any] | None:
-    """Return the plan that the text lists, as its JSON would hold it; None when it lists
-    nothing."""
+    """Return the plan that the text lists, in the form of its JSON; None if it lists nothing."""
     text = _QUOTE_MARK.sub("", text) if text.lstrip().startswith(">") else text
     text = _LONE_LABEL.sub(r"\1\2: ", _TABLE_HEAD.sub("- ", text))
     for read in (_read_tags, _read_table, _read_sections):
@@ -207,7 +206,7 @@ def read_listed(text: str) -> dict[str, Any] | None:
 
 
 def _read_tags(text: str) -> dict[str, Any] | None:
-    """The tasks of a reply in XML or HTML: `<task after="3">…</task>`, `<item name="…"/>`,
+    """Return the tasks of a reply in XML or HTML: `<task after="3">…</task>`, `<item name="…"/>`,
     `<task><name>…</name></task>`, `<li>…`."""
     if "</" not in text and "/>" not in text:
         return None
@@ -230,7 +229,7 @@ def _read_tags(text: str) -> dict[str, Any] | None:
 
 
 def _without_cdata(text: str) -> str:
-    """The text with what stands in `<![CDATA[…]]>` written in entities."""
+    """Return the text with the content of `<![CDATA[…]]>` written as entities."""
     first, *others = text.split("<![CDATA[")
     parts = [other.partition("]]>") for other in others]
     return first + "".join(
@@ -244,7 +243,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 class _TagReader:
-    """The tasks of tags so far, the one that is open, and the member of it that is open."""
+    """The tasks that were read from tags so far, the open task, and its open member."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, str]] = []
@@ -282,7 +281,7 @@ class _TagReader:
 
 
 def _read_table(text: str) -> dict[str, Any] | None:
-    """The tasks of tables with a column whose heading says that it holds them."""
+    """Return the tasks of tables that have a column for them, judged by its heading."""
     if "|" not in text and "<t" not in text.casefold():
         return None
     items: list[dict[str, str]] = []
@@ -329,7 +328,8 @@ def _to_column(heading: str) -> str:
 
 @dataclass(slots=True)
 class _Item:
-    """An item of a list: its lines, the first without its mark, and where the first stands."""
+    """An item of a list: its lines, the first without its mark, and the indentation of the
+    first."""
 
     kind: str
     mark: str
@@ -338,7 +338,7 @@ class _Item:
 
 
 def _read_sections(text: str) -> dict[str, Any] | None:
-    """The lists of the text, by the headings or keys that they stand under."""
+    """Return the lists of the text, by the headings or keys above them."""
     plan: dict[str, Any] = {}
     for section, lines in _split_sections(text):
         if section == "met":
@@ -370,7 +370,7 @@ def _split_sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _find_section(line: str) -> tuple[str, str] | None:
-    """(section, value) when the line is the heading or the key of one."""
+    """Return (section, value) if the line is the heading or the key of a section; else None."""
     stripped = line.strip()
     found = _SECTION.fullmatch(stripped) if len(stripped) < 140 else None
     if (
@@ -398,8 +398,8 @@ def _find_section(line: str) -> tuple[str, str] | None:
 
 
 def _list_items(lines: Sequence[str]) -> list[_Item]:
-    """The items of the lists, each with its wrapped lines and its sub-items; prose around them is
-    no item."""
+    """Return the items of the lists, each with its wrapped lines and sub-items, without prose
+    around them."""
     matches = [_ITEM.fullmatch(line.strip()) for line in lines]
     is_sequence = _is_sequence([match["letter"] for match in matches if match and match["letter"]])
     items: list[_Item] = []
@@ -427,14 +427,14 @@ def _kind_of(match: re.Match[str]) -> str:
 
 
 def _is_sequence(letters: Sequence[str]) -> bool:
-    """Whether the marks are a, b, c, … or i, ii, iii, …: a line that begins with "A. Smith" is no
-    item."""
+    """Return whether the marks are a, b, c, … or i, ii, iii, …; a line that begins with "A. Smith"
+    is not an item."""
     folded = [letter.casefold() for letter in letters]
     return folded in (_ROMANS[: len(folded)], [chr(ord("a") + n) for n in range(len(folded))])
 
 
 def _goes_on(item: _Item, line: str, *, depth: int, is_item: bool) -> bool:
-    """Whether the line, indented by `depth` more than the item, belongs to it."""
+    """Return whether the line belongs to the item. It is indented by `depth` more than the item."""
     keyed = _KEYED.fullmatch(line)
     if keyed and to_key(keyed["key"]) in _SIDE_KEYS:
         return True
@@ -460,8 +460,8 @@ def _read_name(item: re.Match[str]) -> str:
 
 
 def _join_details(items: list[_Item]) -> list[_Item]:
-    """The items without what only details another: what stands under headings of tasks, and bullets
-    between numbered lines."""
+    """Return the items without those that only detail another one: what is under headings of tasks,
+    and bullets between numbered lines."""
     for kinds in (("heading",), ("headed",)):
         if sum(item.kind in kinds for item in items) > 1:
             return [item for item in items if item.kind in kinds]
@@ -480,7 +480,7 @@ def _join_details(items: list[_Item]) -> list[_Item]:
 
 
 def _to_value(item: _Item) -> str | dict[str, str]:
-    """The item as JSON would hold it: its text, or an object where its lines are keys and
+    """Return the item as JSON would contain it: its text, or an object if its lines are keys and
     values."""
     values: dict[str, str] = {}
     key, is_keyed = "", False
@@ -510,8 +510,8 @@ def _item_to_lack(item: _Item) -> str | dict[str, str]:
 
 
 def _read_plain_lines(text: str) -> list[str]:
-    """The lines of a reply that is nothing but short orders, one a line, maybe under a line that
-    ends with a colon."""
+    """Return the lines of a reply that consists of short orders, one per line, with an optional
+    first line that ends with a colon."""
     lines = [
         line.strip()
         for line in text.split("\n")
@@ -553,9 +553,11 @@ EXPECTED_TASKS = (
 class ProposedTask:
     """A task as the creation agent proposes it.
 
-    `after` holds ids that it was shown and, as text, the label of another task of the same reply,
-    or its name where it has no label. `label` is the "id" that the reply gave it, never a number;
-    `source` is the finished task that it comes from, if the reply says so.
+    Attributes:
+        after: ids that the agent was shown, and labels of other tasks of the same reply, or their
+            names if they have no label.
+        label: the "id" that the reply gave the task; never a number.
+        source: the finished task that it comes from, if the reply says so.
     """
 
     name: str
@@ -567,7 +569,7 @@ class ProposedTask:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnansweredTask:
     """A finished task whose result does not answer it: what it lacks, and the tasks that bring it,
-    written as in `ProposedTask.after`."""
+    in the form of `ProposedTask.after`."""
 
     task_id: int
     lacks: str
@@ -576,8 +578,8 @@ class UnansweredTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationReply:
-    """What the creation agent said. `dropped` names the tasks that were left out; `note` says why,
-    and is empty when none was."""
+    """What the creation agent said. `dropped` names the tasks that were left out, and `note` says
+    why; it is empty if there are none."""
 
     tasks: tuple[ProposedTask, ...]
     is_met: bool
@@ -587,7 +589,7 @@ class CreationReply:
 
 
 _OWN_KEYS = {*NAME_KEYS, *AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS, "answered"}
-# whose value may also be a list in words
+# keys whose value may also be a list in words
 _TEXT_KEYS = frozenset({"tasks", "newtasks", "nexttasks", "newtask", "nexttask"})
 _WRAPPER_KEYS = (
     "data",
@@ -604,7 +606,7 @@ _TASK_ID_KEYS = ("task", "taskid", "id", "number", "result", "finishedtask", "no
 _ERROR_KEYS = ("error", "errors", "detail", "traceback", "exception", "statuscode")
 _CALL_KEYS = frozenset({"toolcalls", "toolinput", "actioninput", "functioncall", "toolcall"})
 _ARGUMENT_KEYS = ("arguments", "args", "parameters", "input", "kwargs")
-_UNREADABLE = object()  # an item that proposes nothing and does not say that there is none
+_UNREADABLE = object()  # an item that neither proposes a task nor says that there is none
 _NUMBERED_KEY = re.compile(r"(?:newtask|task|step|todo|t)?\d{1,4}")
 _PLAIN_NUMBER = re.compile(r"(?:(?:task|id|no\.?)\s+)?#?\s*\d+", re.IGNORECASE)
 _NUMBERING = re.compile(r"(?:(?:task|step)\s+)?[#(]?(\d{1,3})\s*[.):]\s+(?=\S)", re.IGNORECASE)
@@ -644,7 +646,7 @@ _NO_REPLY = re.compile(
     r"|<(?:tool_call|function_call|function|invoke|antml)\b|^[ \t*#]{0,9}action[ "
     r"\t*]{0,9}:[^\n]*\n[\n \t*#]{0,9}action[ _]input|`{3}tool",
     re.IGNORECASE | re.MULTILINE,
-)  # pages and traces of errors, and calls of tools
+)  # error pages, tracebacks, and tool calls
 _NOT_NEEDED = re.compile(
     r"[^\n]{0,120}\b(?:no(?: [\w-]+){0,3} (?:tasks?|steps?|actions?|work)|nothing)\b[^\n]{0,60}"
     r"\b(?:needed|necessary|required|remains?|to add|left|to do)\b",
@@ -664,14 +666,13 @@ _SAYS_NOTHING = re.compile(
 def parse_creation(
     text: str, *, known_ids: Collection[int], finished_ids: Collection[int] = (), max_tasks: int
 ) -> CreationReply:
-    """Return the tasks that a reply proposes, at most `max_tasks` of them, and which of the
-    finished tasks it says are not answered.
+    """Return the tasks that a reply proposes, at most `max_tasks`, and which of the finished tasks
+    it says are not answered.
 
-    A name keeps its words byte for byte: white space is collapsed; quotes or bold around the whole,
-    a number that only counts the names
-    and marks of turns are removed. Of a reply that was cut off only the complete objects count. A
-    number in `after` is always the id of a known or finished task; what is neither that nor another
-    task of the reply is left out.
+    Names keep their words exactly. Only white space is collapsed, and quotes or bold around the
+    whole name, numbers of a list, and tokens of turns are removed. Of a reply that was cut off,
+    only complete objects count. A number in `after` is always the id of a known or finished task; a
+    reference to anything but such a task or another task of the reply is dropped.
 
     Raises:
         MalformedReplyError: the reply says neither which tasks are needed nor that none is.
@@ -686,14 +687,14 @@ def parse_creation(
     )
 
 
-# -- the plan as it is written
+# -- the plan as the reply writes it
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What a reply holds, before names, ids and references are read. `is_broken` when what it holds
-    may be half of it."""
+    """What a reply contains, before names, ids and references are read. `is_broken`: half of it may
+    be missing."""
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -723,7 +724,8 @@ class _Plan:
                 )
 
     def add(self, other: _Plan, *, is_whole: bool) -> None:
-        """Add what a later JSON value says; what it says of the objective counts."""
+        """Add what a later JSON value says. Its verdict on the objective replaces the earlier
+        one."""
         self.items += other.items
         self.lacks += other.lacks
         self.is_met = other.is_met and is_whole
@@ -732,8 +734,8 @@ class _Plan:
         self.is_broken |= not is_whole
 
     def _take_verdict(self, node: dict[str, Any]) -> None:
-        """Add what an object says of the objective or of one task; where it says both yes and no,
-        no counts."""
+        """Add what an object says about the objective or about one task. If it says both yes and no
+        about the objective, no counts."""
         verdicts = [is_true(node[key]) for key in MET_KEYS if key in node]
         if verdicts:
             self.is_met = all(verdicts) and (self.is_met or not self._has_verdict)
@@ -743,7 +745,8 @@ class _Plan:
             self.is_stated = True
 
     def _take_member(self, key: str, value: Any) -> list[Any]:
-        """Add what a member of an object says; what of it may hold more of the plan."""
+        """Add what a member of an object says, and return the values in it that may contain more of
+        the plan."""
         if key in UNANSWERED_KEYS or (key == "answered" and isinstance(value, dict)):
             self.lacks += _to_lacks(
                 value
@@ -765,8 +768,8 @@ class _Plan:
 
 
 def _read_json(text: str) -> _Plan | None:
-    """The plan of the JSON in the text, also where all of it is quoted once more; None without
-    one."""
+    """Return the plan from the JSON in the text, also if all of it is quoted once more; None if
+    there is none."""
     for spelled in _spellings(text):
         found = find_json(spelled)
         plan = _gather(found)
@@ -812,7 +815,7 @@ def _inner_json(text: str) -> list[JsonValue]:
 
 
 def _to_items(key: str, value: Any) -> list[Any] | None:
-    """The items that stand under a key of tasks; None when they stand deeper, or are something
+    """Return the items under a key for tasks; None if they are deeper, or the value is something
     else."""
     if value is None:
         return []
@@ -844,7 +847,7 @@ def _flatten(items: list[Any]) -> list[Any]:
 
 
 def _is_foreign(node: Mapping[str, Any]) -> bool:
-    """Whether an object, by its keys, is the call of a tool or a schema."""
+    """Return whether an object is a tool call or a schema, judged by its keys."""
     if _CALL_KEYS & node.keys():
         return True
     is_schema = isinstance(node.get("type"), str) and any(
@@ -867,8 +870,8 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
 
 
 def _bare_tasks(found: list[JsonValue]) -> list[Any]:
-    """The tasks of JSON that names no list of tasks: objects with a name, names by number, lists of
-    both."""
+    """Return the tasks of JSON without a list of tasks: objects with a name, names by number, lists
+    of both."""
     items: list[Any] = []
     for json_ in found:
         value = json_.value
@@ -916,7 +919,8 @@ def _is_lack(node: Mapping[str, Any]) -> bool:
 
 
 def _to_lacks(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list of what is not answered, of an object by task, or of one alone."""
+    """Return the objects that say what is not answered, from a list, an object keyed by task, or a
+    single value."""
     if isinstance(value, dict):
         folded = fold_keys(value)
         if any(key in folded for key in ("task", "lacks", "answered", "taskid")):
@@ -946,7 +950,7 @@ def _to_lack(task: Any, value: Any) -> dict[str, Any]:
 
 
 def _is_pair(value: list[Any]) -> bool:
-    """Whether a list is a task's number and what it lacks, and no list of tasks."""
+    """Return whether a list is a task's id and what it lacks, and not a list of tasks."""
     return (
         len(value) == 2
         and to_id(value[0]) is not None
@@ -956,7 +960,8 @@ def _is_pair(value: list[Any]) -> bool:
 
 
 def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
-    """What a text or a number says is not answered: `14`, `"12, 14"`, `"task 14: the price"`."""
+    """Return what a text or a number says is not answered: `14`, `"12, 14"`, `"task 14: the
+    price"`."""
     if isinstance(value, str) and not _NUMBERS.fullmatch(value):
         found = _LACK.fullmatch(value)
         return [{"task": found[1], "lacks": found[2]} if found else {"lacks": value}]
@@ -964,7 +969,7 @@ def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
     return [{"task": number} for number in numbers if to_id(number) is not None]
 
 
-# -- words
+# -- replies without JSON
 # --------------------------------------------------------------------------------------------------
 
 
@@ -1056,8 +1061,8 @@ def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> Pr
 def _to_drafts(
     items: list[Any], known: frozenset[int]
 ) -> tuple[list[_Draft], dict[str, str], bool]:
-    """The tasks of the items, each name once; the name by the label of what is named again; whether
-    all other items say "none"."""
+    """Return the tasks of the items, each name once; the name for each label, also of repeated
+    tasks; and whether all other items say "none"."""
     drafts: dict[str, _Draft] = {}
     name_by_label: dict[str, str] = {}
     is_readable = True
@@ -1107,15 +1112,15 @@ def _item_name(item: Any) -> str:
 
 
 def _without_question(name: str) -> str:
-    """The name without the question of a person that the model goes on with."""
+    """Return the name without the next speaker's text that the model invented after it."""
     if not name.rstrip().endswith("?"):
         return name
     return name[:-MAX_QUESTION_CHARS] + _NEXT_SPEAKER.sub("", name[-MAX_QUESTION_CHARS:])
 
 
 def _name_of(node: Mapping[str, Any]) -> str:
-    """The name among the members: the first of its keys with a text of several words, or else the
-    first with any."""
+    """Return the name among the members: the first text of several words under a key for names,
+    else the first text."""
     texts = [
         node[key]
         for key in NAME_KEYS
@@ -1140,7 +1145,7 @@ def _name_of(node: Mapping[str, Any]) -> str:
 
 
 def _without_numbering(names: list[str]) -> list[str]:
-    """The names without numbers that only count them: 1, 2, 3, … in order."""
+    """Return the names without the numbers of a list: 1, 2, 3, … in order."""
     numbers = [_NUMBERING.match(name) for name in names]
     if not all(found and int(found[1]) == n for n, found in enumerate(numbers, start=1)):
         return names
@@ -1178,7 +1183,8 @@ def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
 
 
 class _Siblings:
-    """The tasks that are kept of a reply, to be found by label or name; and the ids that count."""
+    """The tasks of a reply that are kept, to be found by label or name, and the ids that are
+    allowed."""
 
     def __init__(
         self, kept: list[_Draft], name_by_label: Mapping[str, str], known: frozenset[int]
@@ -1192,7 +1198,7 @@ class _Siblings:
         }
 
     def resolve(self, value: Any) -> tuple[int | str, ...]:
-        """The ids, labels and names that the value of an `after` means, each once."""
+        """Return the ids, labels and names that the value of an `after` refers to, each once."""
         found: dict[int | str, None] = {}
         for reference in _to_references(value):
             whole = self._find(reference)
@@ -1215,8 +1221,8 @@ class _Siblings:
 
 
 def _to_references(value: Any) -> list[int | str]:
-    """The numbers and texts of a value, which may be one of them, a list, or objects with an id or
-    a name."""
+    """Return the numbers and texts of a value, which may be a single one, a list, or objects with
+    an id or a name."""
     references: list[int | str] = []
     for item in _flatten(value) if isinstance(value, list) else [value]:
         reference = (
@@ -1265,7 +1271,7 @@ def _to_unanswered(
     return tuple(found.values())
 
 
-# -- a result and the plan behind it
+# -- a result followed by its plan
 # --------------------------------------------------------------------------------------------
 
 _COMBINED_KEYS = frozenset({"lacks", "tasks", "objectivemet"})
@@ -1280,7 +1286,7 @@ _BEGUN_BLOCK = re.compile(
 )
 MAX_BLOCK_CHARS = 20_000
 MAX_BLOCK_STARTS = 9
-MAX_CHATTER_CHARS = 200  # behind a plan that is the whole reply
+MAX_CHATTER_CHARS = 200  # after a plan that is the whole reply
 
 
 def split_combined(
@@ -1288,9 +1294,9 @@ def split_combined(
 ) -> tuple[str, CreationReply | None, str]:
     """Return the result of a reply that ends with its plan, the plan, and what the result lacks.
 
-    The plan is the last JSON object of the reply if it has the keys of one; other JSON belongs to
-    the result, which is given without the plan and byte for byte else. There is no plan when there
-    is no such object, or when it is cut off or cannot be read.
+    The plan is the last JSON object of the reply if it has the keys of a plan. Other JSON belongs
+    to the result, which is otherwise returned unchanged. The plan is None if there is no such
+    object, or if it is cut off or cannot be read.
     """
     text = without_end_marks(without_thoughts(text))
     begin = max(0, len(text) - MAX_REPLY_CHARS)
@@ -1315,8 +1321,8 @@ def split_combined(
 
 
 def _find_block(text: str) -> JsonValue | None:
-    """The last JSON object of the text if it is a plan; also where brackets before it never
-    close."""
+    """Return the last JSON object of the text if it is a plan, also if brackets before it are never
+    closed."""
     found = find_json(text)
     if found and len(found) < MAX_VALUES and _is_block(found[-1]):
         return found[-1]
@@ -1333,8 +1339,8 @@ def _find_block(text: str) -> JsonValue | None:
 
 
 def _is_block(json_: JsonValue) -> bool:
-    """Whether the object holds nothing but a plan and stands at the beginning of a line, or holds
-    most of one."""
+    """Return whether the object contains only parts of a plan and begins its line, or contains most
+    of a plan."""
     value = _unnest(json_.value)
     keys = value.keys() & _COMBINED_KEYS
     begins_line = not has_words(json_.before) or json_.before.rstrip(" *`").endswith((":", "="))
@@ -1355,8 +1361,8 @@ def _unnest(value: Any) -> dict[str, Any]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """The text before and behind a block, without its fence of code, its heading, and chatter about
-    it alone."""
+    """Return the text before and after a block, without the code fence and heading of the block,
+    and without a short text after a plan that is the whole reply."""
     before = text[:start].rstrip()
     fence = _OPENING_FENCE.search(before[-20:])
     if fence and len(_FENCE_LINE.findall(before)) % 2:
@@ -1384,7 +1390,7 @@ def _is_plan_heading(line: str) -> bool:
 
 
 def _without_begun_block(text: str) -> str:
-    """The text without a block that was cut off before anything of it could be read."""
+    """Return the text without a plan that was cut off before anything of it could be read."""
     begun = list(_BEGUN_BLOCK.finditer(text[-MAX_REPLY_CHARS:]))
     if not begun:
         return text

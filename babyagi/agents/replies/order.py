@@ -1,4 +1,4 @@
-"""The prioritization agent's reply: a wish about the order of the tasks that it was shown."""
+"""Reads the prioritization agent's reply: a proposed order of the tasks that it was shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from babyagi.agents.replies.reading import (
     walk,
 )
 
-SHOWN_NAME_CHARS = 200  # a prompt may show a longer name cut here, and so may a reply
+SHOWN_NAME_CHARS = 200  # prompts cut longer names here, so replies may, too
 
 _CODE_FENCE = re.compile(r"\A\s*`{3}\w*\s*")
 _BLOCK_TAG = re.compile(r"</?(?:li|ol|ul|br|p|div|tr|table)\b[^<>]{0,100}>", re.IGNORECASE)
@@ -46,12 +46,11 @@ _RANK_KEYS = ("rank", "position", "place", "order")
 
 
 def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, ...]:
-    """Return ids of the window in the order that a reply wishes: each at most once, none that is
-    not in the window.
+    """Return ids of the window in the order that a reply proposes, each at most once.
 
-    A line or JSON item with the name of a task means that task, whatever number stands before it,
-    because lists come back numbered anew. Once a name is recognised, numbers count for nothing;
-    only without names are they ids. Ids and names in running prose are no order.
+    A line or JSON item with the name of a task means that task, whatever number precedes it,
+    because replies often number their lists anew. Once a name is recognized, numbers are ignored;
+    only without names are they ids. Ids and names in running prose are not an order.
 
     Args:
         window: (id, name) of each task that the agent was shown.
@@ -69,8 +68,8 @@ def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, .
 
 
 def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[list[Any]]:
-    """The lists that may be the order, the likeliest first: of the last JSON value, and last the
-    objects that stand one behind another."""
+    """Yield the lists that may be the order, likeliest first: those of the last JSON value first,
+    and finally separate objects in a row."""
     for json_ in reversed(found):
         if not json_.is_whole or (isinstance(json_.value, list) and not json_.is_labelled):
             continue
@@ -96,7 +95,8 @@ def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[li
 
 
 def _ranked(items: list[Any]) -> list[Any]:
-    """The items by the rank that each of them gives, or as they stand."""
+    """Return the items sorted by their own ranks, or unchanged if not every item has a different
+    one."""
     ranks = [
         to_id(first_of(fold_keys(item), _RANK_KEYS)) if isinstance(item, dict) else None
         for item in items
@@ -107,7 +107,8 @@ def _ranked(items: list[Any]) -> list[Any]:
 
 
 def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
-    """The items of an object: ids or names by rank (`"1"`, `"first"`), or ranks or names by id."""
+    """Return the items of an object in order. The object maps ranks (`"1"`, `"first"`) to ids or
+    names, or ids to ranks or names."""
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
     if any(rank is None for rank in ranks):
@@ -161,7 +162,7 @@ def _to_line(item: Any) -> str:
 
 
 class _Names:
-    """The tasks of a window, to be recognised in lines."""
+    """The tasks of a window, to be recognized in lines."""
 
     def __init__(self, window: Sequence[tuple[int, str]]) -> None:
         self.ids = frozenset(id_ for id_, _ in window)
@@ -177,8 +178,8 @@ class _Names:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """Any of the names; compiled only for a reply that holds one, because that takes a
-        millisecond."""
+        """A pattern of all names. It is compiled only for a reply that contains a name, because
+        that takes a millisecond."""
         return re.compile(rf"(?<!\w)(?:{'|'.join(pattern for _, pattern in self._longest_first)})")
 
     def resolve(self, lines: Iterable[str]) -> tuple[int, ...]:
@@ -198,8 +199,8 @@ class _Names:
         )
 
     def _named(self, line: str) -> list[str]:
-        """The names in list position: all that the line is made of, or the one that an item begins
-        with or holds."""
+        """Return the names in list position: all names of a line that consists of names, or the one
+        that an item begins with or contains."""
         found = (
             list(self._pattern.finditer(line))
             if any(key in line for key, _ in self._longest_first)
@@ -224,7 +225,7 @@ class _Names:
 
 
 def _leading_ids(line: str) -> list[int]:
-    """The numbers that the line consists of, or the one that it begins with."""
+    """Return the numbers of a line that consists of numbers, or the one that it begins with."""
     head, colon, tail = line.rpartition(":")
     tokens = [
         token

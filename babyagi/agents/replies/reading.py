@@ -1,5 +1,5 @@
-"""Reading a model's reply: its JSON however loosely written, and its text without what is not
-meant."""
+"""Reads a model's reply: finds its JSON, however loosely written, and removes what is not part of
+the reply."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ _MARKS = str.maketrans(
         "*_`\"'“”‘’«»\N{VARIATION SELECTOR-16}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}", ""
     )
 )
-_KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"  # an emoji number is digits, each with one
+# an emoji number is digits that are each followed by one
+_KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"
 _ID = re.compile(
     r"[(\[#]*(?:(?:task|id|no\.?|number)[\s_#-]{0,3})?[(\[#]*(\d{1,18})[)\].]*", re.IGNORECASE
 )
@@ -68,14 +69,14 @@ _NOTHING = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return the bounded text that is the model's own turn: without what it only thought, and
-    without the turns that it invents."""
+    """Return the model's own turn, bounded, without its thinking and without turns that it
+    invents."""
     return own_turn(without_thoughts(text[:MAX_REPLY_CHARS]))
 
 
 def without_thoughts(text: str) -> str:
-    """The text without blocks of `<think>`, also those whose beginning or end is missing; its line
-    ends are `\\n`."""
+    """Return the text without `<think>` blocks, also those whose beginning or end is missing. Line
+    ends become `\\n`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\N{ZERO WIDTH NO-BREAK SPACE}")
     text = _THINKING.sub("", text)
     ends = list(_END_OF_THINKING.finditer(text))
@@ -83,7 +84,8 @@ def without_thoughts(text: str) -> str:
 
 
 def own_turn(text: str) -> str:
-    """The text up to where another speaker's turn begins, without the marks of turns."""
+    """Return the text up to the beginning of another speaker's turn, without tokens that mark
+    turns."""
     text = _OPENING_TOKEN.sub("", text)
     begin = 0
     for end in _END_OF_TURN.finditer(text):
@@ -94,7 +96,7 @@ def own_turn(text: str) -> str:
 
 
 def without_end_marks(text: str) -> str:
-    """The text without marks of the end of a turn behind it."""
+    """Return the text without tokens for the end of a turn at its end."""
     text = text.rstrip()
     while mark := next((mark for mark in _END_MARKS if text.endswith(mark)), ""):
         text = text[: -len(mark)].rstrip()
@@ -102,11 +104,11 @@ def without_end_marks(text: str) -> str:
 
 
 def without_echo(text: str) -> str:
-    """The text without the fenced blocks of the prompt's data that the model repeats."""
+    """Return the text without fenced blocks of the prompt that the model repeats."""
     if "<<" not in text:
         return text
     lines = text.split("\n")
-    ends: dict[str, list[int]] = {}  # the lines that close a fence with this mark, the last first
+    ends: dict[str, list[int]] = {}  # lines that close the fence with this mark, last first
     for at in reversed(range(len(lines))):
         if found := _FENCE_ENDS.fullmatch(lines[at].strip()):
             ends.setdefault(found[1], []).append(at)
@@ -125,25 +127,25 @@ def without_echo(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The text as names are compared: compatible letters alike, case, quotes, emphasis and the
-    width of space ignored."""
+    """Return the text as names are compared: NFKC, without case, quotes, emphasis and the width of
+    space."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_MARKS)
     return " ".join(re.sub(f"{_KEYCAP}(?!\\d)", ".", folded).replace(_KEYCAP, "").split())
 
 
 def to_key(key: Any) -> str:
-    """The key of an object as keys are compared: `New-Tasks` is `newtasks`."""
+    """Return the key of an object as keys are compared: `New-Tasks` becomes `newtasks`."""
     return re.sub(r"[\W_]+", "", str(key)[:60].casefold())
 
 
 def to_line(text: str) -> str:
-    """The text on one line, without what no store, prompt or terminal should carry."""
+    """Return the text on one line, without control characters."""
     return clean(" ".join(text.split()))
 
 
 def to_sentence(value: Any) -> str:
-    """What a value says for a person, bounded; empty when it is no text or says that there is
-    nothing."""
+    """Return the text of a value for a person, bounded; "" if it is not a text or says that there
+    is nothing."""
     if isinstance(value, list):
         value = "; ".join(item for item in value if isinstance(item, str))
     line = to_line(value).strip(" .,:;-–—*")[:MAX_REASON_CHARS] if isinstance(value, str) else ""
@@ -151,7 +153,7 @@ def to_sentence(value: Any) -> str:
 
 
 def unwrap(line: str) -> str:
-    """The line without quotes or emphasis around the whole of it."""
+    """Return the line without quotes or emphasis around all of it."""
     for opening, closing in _WRAPPERS:
         inner = line[len(opening) : -len(closing)]
         if (
@@ -166,7 +168,7 @@ def unwrap(line: str) -> str:
 
 
 def to_id(value: Any) -> int | None:
-    """The number of a task, also from text: `3`, `"#3"`, `"task 3"`."""
+    """Return the id of a task, also from text: `3`, `"#3"`, `"task 3"`; None if there is none."""
     if isinstance(value, str) and len(value) < 60 and (found := _ID.fullmatch(value.strip())):
         return int(found[1])
     if isinstance(value, float) and value.is_integer():
@@ -186,7 +188,7 @@ def is_false(value: Any) -> bool:
 
 
 def is_nothing(line: str) -> bool:
-    """Whether a line says that there is nothing of what was asked for."""
+    """Return whether a line says that there is nothing of what was asked for."""
     return len(line) < 120 and _NOTHING.fullmatch(line) is not None
 
 
@@ -195,8 +197,8 @@ def has_words(line: str) -> bool:
 
 
 def first_of(item: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """The value of the first of the keys that the item, whose keys are folded, holds a value of;
-    None without one."""
+    """Return the value of the first key that has one in the item; None if no key has. The item's
+    keys are folded."""
     return next((item[key] for key in keys if item.get(key) not in (None, "")), None)
 
 
@@ -205,21 +207,21 @@ def fold_keys(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # --------------------------------------------------------------------------------------------------
-# JSON values anywhere in a text, also JSON as models write it: with Python's quotes and words,
-# with names of members without quotes, with commas too many or too few, with line breaks or quotes
-# inside strings, and cut off.
+# Finds JSON values anywhere in a text, also as models write them: with Python's quotes and words,
+# with unquoted keys, with missing or extra commas, with line breaks or quotes inside strings, and
+# cut off.
 #
-# Every character is read a bounded number of times. Does not cover: values without quotes, and
+# Every character is read a bounded number of times. Does not cover: unquoted string values, and
 # references (`$ref`, anchors).
 # --------------------------------------------------------------------------------------------------
 
 MAX_VALUES = 2000
 MAX_DEPTH = 64
-# behind so many refusals the strict reader is not asked any more: for each it counts the lines of
-# the text
+# After so many failures the strict parser is not used any more: for each failure it counts the
+# lines of the text.
 MAX_REFUSED = 64
-MAX_QUOTE_REPAIRS = 8  # each may read the rest of the text
-LINE_LOOK_CHARS = 200  # of the line before and behind a value, to tell whether it stands alone
+MAX_QUOTE_REPAIRS = 8  # each attempt may read the rest of the text
+LINE_LOOK_CHARS = 200  # of the line before and after a value, to see whether it stands alone
 
 _START = re.compile(
     r"\[(?=\s*[\"'“{\[\d\]-])|\{(?=\s*(?:[\"'“}]|(?:[A-Za-z_]\w{0,40}|\d{1,9})\s{0,9}:))"
@@ -227,7 +229,7 @@ _START = re.compile(
 _STRING = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|“[^“”]*+”"
 _REPAIRED_STRING = "|".join(
     rf"{quote}(?:[^{quote}\\]|\\.|{quote}(?=[^\S\n]*+[^\s\"',:}}\]]))*+{quote}" for quote in "\"'"
-)  # a quote that no comma, colon or bracket follows stands in the text, not at its end
+)  # a quote without a comma, colon or bracket after it does not end the string
 _NUMBER_OR_WORD = r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|-?[A-Za-z_]\w*+"
 _TOKENS, _REPAIRING_TOKENS = (
     re.compile(
@@ -270,13 +272,20 @@ _NO_KEY = object()
 
 
 class CutObject(dict[str, Any]):
-    """An object that was cut off or broken, with the members that are whole."""
+    """An object that was cut off or broken, with its complete members."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonValue:
-    """A JSON value in a text: where it stands, what its line holds before it, and whether that and
-    what is behind it are no words."""
+    """A JSON value in a text.
+
+    Attributes:
+        start, end: its place in the text.
+        before: the text before it on its line.
+        is_whole: it was not cut off or broken.
+        is_alone: there are no words before or after it on its line.
+        is_labelled: it is alone, or follows a `:` or `=` with no words after it.
+    """
 
     value: Any
     start: int
@@ -284,12 +293,12 @@ class JsonValue:
     before: str
     is_whole: bool
     is_alone: bool
-    is_labelled: bool  # alone, or behind a `:` or `=` and with nothing behind it
+    is_labelled: bool
 
 
 def find_json(text: str) -> list[JsonValue]:
-    """Return the outermost objects and arrays of the text, in order; of one that is cut or broken,
-    what is whole of it."""
+    """Return the outermost objects and arrays of the text, in order. Of a value that is cut or
+    broken, its complete parts are returned."""
     found: list[JsonValue] = []
     at, n_refused, n_repairs = 0, 0, 0
     while len(found) < MAX_VALUES and (start := _START.search(text, at)):
@@ -309,7 +318,7 @@ def find_json(text: str) -> list[JsonValue]:
 
 
 def walk(value: Any) -> Iterator[Any]:
-    """The value and everything in it, the outer before the inner."""
+    """Yield the value and everything in it, outer values first."""
     waiting = deque([value])
     while waiting:
         value = waiting.popleft()
@@ -343,7 +352,7 @@ def _read_strictly(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _read_loosely(text: str, start: int, tokens: re.Pattern[str]) -> tuple[Any, int, bool]:
-    """(value, end, is_whole) of the value at `start`; `end` of one that is not whole is where it
+    """Return (value, end, is_whole) of the value at `start`. If it is not whole, `end` is where it
     breaks."""
     reader = _Reader()
     at = start
@@ -361,8 +370,7 @@ def _is_key(text: str, end: int) -> bool:
 
 
 class _Reader:
-    """The containers that are open, the outermost first, and the key that waits for its value in
-    each."""
+    """The open containers, outermost first, and for each the key that waits for its value."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -371,7 +379,7 @@ class _Reader:
         self._keys: list[Any] = []
 
     def take(self, token: re.Match[str], *, is_key: bool) -> bool:
-        """Take the next token; False when it cannot stand here."""
+        """Take the next token; return False if it cannot stand here."""
         mark = token["mark"]
         if mark is None:
             return self._take_scalar(token["string"], token["word"], is_key=is_key)
@@ -386,8 +394,8 @@ class _Reader:
         return self._end(mark)
 
     def cut(self) -> Any:
-        """What is whole of the containers that are still open; an open object in a list is no whole
-        item of it."""
+        """Return the complete parts of the open containers. An open object in a list is not a
+        complete item."""
         while len(self._open) > 1:
             child = self._open.pop()
             self._keys.pop()
@@ -451,7 +459,7 @@ def _unquote(string: str) -> str:
         return chr(int(escape[1:], 16)) if len(escape) > 1 else _ESCAPED.get(escape, found[0])
 
     try:
-        return str(json.loads(string, strict=False))  # pairs of surrogates are one character
+        return str(json.loads(string, strict=False))  # a pair of surrogates becomes one character
     except ValueError:
         return _ESCAPE.sub(unescape, string[1:-1])
 
@@ -462,4 +470,4 @@ def _read_word(word: str) -> Any:
     try:
         return int(word) if word.lstrip("-").isdigit() else float(word)
     except ValueError:
-        return None  # a number of too many digits, or no number
+        return None  # a number with too many digits, or not a number

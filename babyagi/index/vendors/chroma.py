@@ -1,4 +1,4 @@
-"""Chroma as an index: embedded in this process, or a server that all workers share."""
+"""Chroma as an index: embedded in this process, or on a server that all workers share."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
-EXCERPT_CHARS = 1_000  # for people who look into Chroma; the task store has the text
-# Chroma rewrites its graph in place after so many records, and a kill just then is what damages it.
-# Most objectives never have so many results. More would be safer still, and slow: 5,000 take 2.7 s
-# to open and 65 ms a batch of any size; 1,000 take 0.2 s and 24 ms.
+EXCERPT_CHARS = 1_000  # for people who inspect Chroma; the task store has the text
+# Chroma rewrites its graph in place after so many records, and a kill during that damages it. Most
+# objectives never have so many results. A higher number would be safer but slow: 5,000 take 2.7 s
+# to open and 65 ms per batch of any size; 1,000 take 0.2 s and 24 ms.
 SYNC_THRESHOLD = 2_000
-# Of 352 results that differ in two numbers alone, Chroma's own 16 and 100 lose 98 for good, these
-# 10, at 3 ms a result instead of 1; of prose both lose none.
+# Of 352 results that differ only in two numbers, Chroma's defaults of 16 and 100 lose 98 for good,
+# these lose 10, at 3 ms per result instead of 1; of prose both lose none.
 MAX_NEIGHBORS, EF_CONSTRUCTION = 64, 400
 TIME_MENDS = (
     "disk is full",
@@ -51,13 +51,13 @@ TIME_MENDS = (
 
 
 def batches(items: Sequence[IndexItem]) -> Iterator[Sequence[IndexItem]]:
-    """The items in as many parts as Chroma takes at once."""
+    """Yield the items in batches of a size that Chroma accepts."""
     for start in range(0, len(items), MAX_BATCH):
         yield items[start : start + MAX_BATCH]
 
 
 def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
-    """What a collection's `upsert` is given."""
+    """Return the arguments for a collection's `upsert`."""
     import numpy as np
 
     return {
@@ -69,7 +69,7 @@ def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
 
 
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
-    """The configuration of a new collection."""
+    """Return the configuration of a new collection."""
     graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
     return {
         "hnsw": {**graph, "sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
@@ -77,8 +77,8 @@ def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
 
 
 def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
-    """A collection that does not measure by cosine is not ours to trust."""
-    # the second is a distributed server's
+    """Raise StoreUnusableError unless the collection measures by cosine."""
+    # a distributed server uses `spann`
     space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")
     if space != "cosine":
         raise StoreUnusableError(
@@ -92,7 +92,8 @@ def _excerpt(text: str) -> str:
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Turn whatever Chroma and the disk raise into this project's two errors for an index."""
+    """Turn whatever Chroma and the disk raise into `IndexUnavailableError` or
+    `StoreUnusableError`."""
     try:
         yield
     except BabyagiError:
@@ -107,7 +108,8 @@ def translating() -> Iterator[None]:
             "the directory of the Chroma index cannot be used", why=str(error), guide="results"
         ) from error
     except BaseException as error:
-        is_panic = type(error).__module__ == "pyo3_runtime"  # of the native part; no Exception
+        # raised by the native code; not an Exception
+        is_panic = type(error).__module__ == "pyo3_runtime"
         if not is_panic and not isinstance(error, Exception):
             raise
         why = f"{type(error).__name__}: {error}"[:500]
@@ -121,16 +123,15 @@ def translating() -> Iterator[None]:
 # --------------------------------------------------------------------------------------------------
 # Chroma, embedded in this process and kept in one directory: the default index.
 #
-# What is done here for safety, because each was seen to go wrong with chromadb 1.5:
-#
-# * Two processes on one directory lose entries without an error. One owner holds a lock; the second
-# is told so.
-# * A process killed while Chroma writes its graph can leave files that crash every later process. A
-# marker stands while something runs that may crash; two starts in a row that find it, and the
-# directory is emptied. It is a copy, and is made again.
-# * Chroma reads `.env` of the working directory and unprefixed variables when it is imported, and
-# fails on some. It is shown neither.
-# * Chroma fetches a model when it is to embed. It is never asked to: vectors are given, always.
+# It guards against these failures, all seen with chromadb 1.5:
+# * Two processes on one directory lose entries without an error. The owner holds a lock; a second
+#   process gets an error.
+# * A process that is killed while Chroma writes its graph can leave files that crash every later
+#   process. A marker file exists while something runs that may crash. If two starts in a row find
+#   it, the directory is emptied. It is a copy, and is rebuilt.
+# * At import, Chroma reads `.env` of the working directory and unprefixed variables, and fails on
+#   some. Both are hidden from it.
+# * Chroma downloads a model when it has to embed. It never has to: vectors are always given.
 #
 # All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened
 # before the first call.
@@ -144,14 +145,13 @@ MAX_CRASHES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory that belongs to it alone. Whoever made it closes it, before
-    the offload.
+    """A `VectorIndex` in a directory of its own. Whoever opened it closes it, before the offload.
 
     Args:
-        directory: made when missing; may be emptied when it is damaged.
-        offload: always the same one thread; Chroma must not be shared with a fork.
-        sync_threshold: after how many records Chroma writes its graph; holds for collections made
-            from now on.
+        directory: created if missing; emptied if it is damaged.
+        offload: always the same single thread; Chroma must not be shared with a fork.
+        sync_threshold: after how many records Chroma writes its graph; applies to collections that
+            are created from now on.
     """
 
     is_memory = False
@@ -186,14 +186,14 @@ class ChromaIndex:
 
 
 class _Chroma:
-    """The blocking half. Every public method raises `IndexUnavailableError` or `StoreUnusableError`
-    only."""
+    """The blocking part. Every public method raises only `IndexUnavailableError` or
+    `StoreUnusableError`."""
 
     def __init__(self, directory: Path, sync_threshold: int) -> None:
         self._directory = directory
         self._sync_threshold = sync_threshold
         self._crash_mark = directory / CRASH_FILE
-        self._n_crashes = 0  # starts in a row that ended in a crash, as far as we know
+        self._n_crashes = 0  # consecutive starts that seem to have ended in a crash
         self._owner_fd: int | None = None
         self._client: Client | None = None
         self._collections: dict[str, Collection] = {}
@@ -235,8 +235,8 @@ class _Chroma:
             return list(collection.get(include=[])["ids"]) if collection else []
 
     def drop(self, name: str) -> None:
-        """Remove the collection, and if that cannot be done everything: the other collections are
-        copies, too."""
+        """Remove the collection. If that fails because of damage, remove all: the other collections
+        are copies, too."""
         self._collections.pop(name, None)
         try:
             with self._calling(reads_graph=False) as client:
@@ -251,15 +251,15 @@ class _Chroma:
     def close(self) -> None:
         self._close_client()
         if self._owner_fd is not None:
-            os.close(self._owner_fd)  # gives the lock back
+            os.close(self._owner_fd)  # releases the lock
             self._owner_fd = None
 
     # -- collections
     # ----------------------------------------------------------------------------------------------
 
     def _find(self, client: Client, name: str) -> Collection | None:
-        """The collection, None when there is none. One that does not measure by cosine is not ours
-        to trust."""
+        """Return the collection, or None if there is none. Raise StoreUnusableError if it does not
+        measure by cosine."""
         from chromadb.errors import NotFoundError
 
         if name not in self._collections:
@@ -278,16 +278,16 @@ class _Chroma:
         )
         return self._collections[name]
 
-    # -- opening, and what may crash
+    # -- opening, and guarding against crashes
     # ---------------------------------------------------------------------------------------
 
     @contextmanager
     def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
-        """Run calls of the client, with the marker standing meanwhile.
+        """Yield the client for calls, while the crash marker exists.
 
         Args:
-            reads_graph: the calls read the files that may crash a process; to come through them is
-                proof that those are sound.
+            reads_graph: the calls read the files that may crash a process; when they succeed, the
+                files are sound.
         """
         with translating():
             self._own()
@@ -308,7 +308,8 @@ class _Chroma:
             file.write(str(self._n_crashes))
 
     def _own(self) -> None:
-        """Become the directory's one owner, if that is not so, and see how the last one ended."""
+        """Become the only owner of the directory, unless it is already, and check how the last
+        owner ended."""
         if self._owner_fd is not None:
             return
         make_directory(self._directory)
@@ -350,14 +351,18 @@ class _Chroma:
 
 
 def make_directory(directory: Path) -> None:
-    """Make the directory where it is missing; raises OSError where nothing can be written in it."""
+    """Create the directory if it is missing.
+
+    Raises:
+        OSError: nothing can be written in it.
+    """
     private.make_folder(directory)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(f"{directory} cannot be written")
 
 
 def _count_crashes(mark: Path) -> int:
-    """How many starts in a row have found the marker, this one included."""
+    """Return how many starts in a row have found the marker, including this one."""
     try:
         return int(mark.read_text(encoding="ascii")) + 1
     except FileNotFoundError:
@@ -379,25 +384,25 @@ def _open_client(directory: Path) -> Client:
 # --------------------------------------------------------------------------------------------------
 # Chroma over the network: one server that all workers share.
 #
-# The client library sets no time limit and, as chromadb 1.5 makes its asynchronous client, checks
-# no certificate unless it is told to. Here every call has a deadline and certificates are checked.
-# As in the embedded way, vectors are given and Chroma never embeds.
+# The client library sets no time limit. The asynchronous client of chromadb 1.5 checks no
+# certificate unless it is told to. Here every call has a deadline, and certificates are checked. As
+# with the embedded index, vectors are given and Chroma never embeds.
 #
 # Nothing of Chroma is imported and nothing is asked before the first call.
 # --------------------------------------------------------------------------------------------------
 
 CALL_TIMEOUT_S = 20.0
-# What the server says of a collection that it cannot use; whatever else it refuses may be different
-# the next time.
+# The server's errors for a collection that it cannot use; any other error may be temporary.
 DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
 class ChromaServerIndex:
-    """A `VectorIndex` on a Chroma server. Whoever made it closes it.
+    """A `VectorIndex` on a Chroma server. Whoever opened it closes it.
 
     Args:
-        url: `http://HOST:PORT` or `https://…`. timeout_s: for each call.
-        proxies: through which the server is reached; the environment names none.
+        url: `http://HOST:PORT` or `https://…`.
+        timeout_s: for each call.
+        proxies: the proxies for the server; the environment is not used.
     """
 
     is_memory = False
@@ -410,7 +415,7 @@ class ChromaServerIndex:
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._client: AsyncClientAPI | None = None
-        self._opening = asyncio.Lock()  # the index_feed and the first tasks come at once
+        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
         self._collections: dict[str, AsyncCollection] = {}
 
     async def ping(self) -> None:
@@ -495,8 +500,8 @@ class ChromaServerIndex:
     async def _use(
         self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
     ) -> T | None:
-        """What the work gives with the collection, None when there is none. One that another worker
-        made anew is looked up again."""
+        """Return what `work` returns for the collection, or None if there is no collection. A
+        collection that another worker created again is looked up again."""
         from chromadb.errors import NotFoundError
 
         collection = await self._find(client, name)
@@ -523,8 +528,8 @@ class ChromaServerIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the server and the network raise into this project's two
-        errors for an index."""
+        """Turn whatever the library, the server and the network raise into `IndexUnavailableError`
+        or `StoreUnusableError`."""
         try:
             yield
         except BabyagiError:
@@ -556,9 +561,9 @@ class ChromaServerIndex:
 
 
 async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
-    """As `chromadb.AsyncHttpClient` makes it, whose connections are those of all servers together
-    and obey the environment."""
-    await asyncio.to_thread(import_chroma)  # half a second
+    """Return a client as `chromadb.AsyncHttpClient` does. That one shares its connections with all
+    servers and obeys the environment; this one does not."""
+    await asyncio.to_thread(import_chroma)  # takes half a second
     import httpx
     from chromadb.api.async_api import AsyncServerAPI
     from chromadb.api.async_client import AsyncClient
@@ -569,7 +574,7 @@ async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
             anonymized_telemetry=False,
             chroma_api_impl="chromadb.api.async_fastapi.AsyncFastAPI",
             chroma_server_host=url,
-            chroma_server_http_port=8000,  # where the address names none
+            chroma_server_http_port=8000,  # if the URL has none
             chroma_server_ssl_enabled=url.startswith("https:"),
         )
     client = AsyncClient(settings=settings)

@@ -1,9 +1,9 @@
 """Pinecone: a service that all workers share.
 
-Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to make, so
-there is one for each dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag
-behind writes there: a search that finds too few results is answered from the stored vectors
-meanwhile, as with any index that is behind.
+Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to create, so
+there is one per dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag behind
+writes: meanwhile, a search that finds too few results is answered from the stored vectors, as with
+any index that is behind.
 
 Nothing of Pinecone is imported and nothing is asked before the first call.
 """
@@ -24,15 +24,15 @@ from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
 CALL_TIMEOUT_S = 20.0
-# the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness,
-# 2026-11-21)
+# The documentation gives no number, only how to wait (docs.pinecone.io, Check data freshness,
+# 2026-11-21).
 READ_LAG_S = 5.0
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
 MAX_BATCH = 100
 MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
-NUMBER_BYTES = 24  # of a float32 in JSON, as -0.018042199313640594 and a comma
+NUMBER_BYTES = 24  # of a float32 in JSON, such as -0.018042199313640594 and a comma
 PAGE = 100
-EXCERPT_CHARS = 1_000  # for people who look into Pinecone; the task store has the text
+EXCERPT_CHARS = 1_000  # for people who inspect Pinecone; the task store has the text
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
 AILING = (
@@ -43,13 +43,14 @@ RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone
 
 
 class PineconeIndex:
-    """A `VectorIndex` on Pinecone. Whoever made it closes it.
+    """A `VectorIndex` on Pinecone. Whoever opened it closes it.
 
     Args:
-        api_key: of a project. cloud, region: where an index is made that is not there yet.
-        host: of the control plane, empty for Pinecone's own.
-        proxies: through which the service is reached; the environment names none.
-        timeout_s: for each call; making an index may take longer.
+        api_key: of a project.
+        cloud, region: where a missing index is created.
+        host: of the control plane; empty for Pinecone's own.
+        proxies: the proxies for the service; the environment is not used.
+        timeout_s: for each call; creating an index may take longer.
     """
 
     is_memory = False
@@ -72,7 +73,7 @@ class PineconeIndex:
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._client: Any = None
-        self._opening = asyncio.Lock()  # the index_feed and the first tasks come at once
+        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
 
@@ -133,8 +134,9 @@ class PineconeIndex:
             index = await self._index(dimension) if dimension else None
             self._dimension_by_name.pop(collection, None)
             if index is not None:
-                with suppress(NotFoundError):  # what the statistics still show may be gone
-                    # `delete` would leave it there, empty
+                # the statistics may still show a namespace that is gone
+                with suppress(NotFoundError):
+                    # `delete` would leave an empty namespace
                     await index.delete_namespace(namespace=collection)
 
     async def close(self) -> None:
@@ -147,7 +149,8 @@ class PineconeIndex:
     # ----------------------------------------------------------------------------------------------
 
     async def _dimension_of(self, collection: str) -> int:
-        """The dimension of the index that has the collection as a namespace, 0 when none has."""
+        """Return the dimension of the index that has the collection as a namespace; 0 if none
+        has."""
         if collection not in self._dimension_by_name:
             for listed in await self._client.list_indexes():
                 if re.fullmatch(PREFIX + r"\d+", listed.name):
@@ -161,7 +164,7 @@ class PineconeIndex:
         return self._dimension_by_name.get(collection, 0)
 
     async def _index(self, dimension: int) -> Any:
-        """The open index for vectors of this dimension, None when there is none."""
+        """Return the open index for vectors of this dimension, or None if there is none."""
         from pinecone.errors import NotFoundError
 
         async with self._opening:
@@ -177,14 +180,14 @@ class PineconeIndex:
             return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
-        """Make the index, unless another worker was quicker, and open it."""
+        """Create the index, unless another worker was faster, and open it."""
         from pinecone import ServerlessSpec
         from pinecone.errors import ApiError, ConflictError
 
         spec = ServerlessSpec(cloud=self._cloud, region=self._region)
         try:
             with warnings.catch_warnings():
-                # the way that every version from 9 on understands
+                # every version from 9 on accepts this form
                 warnings.simplefilter("ignore", DeprecationWarning)
                 await self._client.create_index(
                     f"{PREFIX}{dimension}",
@@ -212,8 +215,8 @@ class PineconeIndex:
         return index
 
     async def _forget_if_gone(self, error: Exception) -> None:
-        """An index that somebody deleted, or that is at another address now, is looked for again by
-        the next call."""
+        """Forget the open indexes if one was deleted or moved, so that the next call looks them up
+        again."""
         from pinecone.errors import NotFoundError, PineconeConnectionError
 
         if isinstance(error, NotFoundError | PineconeConnectionError):
@@ -247,10 +250,10 @@ class PineconeIndex:
         except ImportError:
             raise
         except Exception as error:
-            # what stands where `pinecone-client` was installed raises a bare one
+            # the leftover of an installed `pinecone-client` raises a bare Exception
             raise ImportError(str(error)) from error
-        # Retries of the control plane; on a 429 of the data plane the library itself waits as long
-        # as the service asks, up to our deadline.
+        # This is for the control plane. On a 429 of the data plane, the library itself waits as
+        # long as the service asks, up to our deadline.
         return AsyncPinecone(
             api_key=self._api_key,
             host=self._host or None,
@@ -261,8 +264,8 @@ class PineconeIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the service and the network raise into this project's two
-        errors for an index."""
+        """Turn whatever the library, the service and the network raise into `IndexUnavailableError`
+        or `StoreUnusableError`."""
         try:
             yield
         except BabyagiError:
@@ -299,7 +302,8 @@ def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError
 
 
 def _batch_size(dimension: int) -> int:
-    """How many records surely fit a request, each character of an excerpt escaped."""
+    """Return how many records surely fit into a request, if every character of an excerpt is
+    escaped."""
     return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
 
 

@@ -1,9 +1,9 @@
 """Weaviate: a server that all workers share.
 
-Needs the extra `weaviate`. What is done here for safety, because of what the client library does by
-itself: it asks the package index for its own newest version when it connects (told not to), it does
-not raise for single objects of a batch that were refused (looked at), and some of its calls have no
-time limit (all have a deadline here). Vectors are given; no vectorizer of the server is ever used.
+Needs the extra `weaviate`. The client library needs these precautions: it asks the package index
+for its own newest version when it connects (switched off here), it does not raise for single
+objects of a batch that were refused (checked here), and some of its calls have no time limit (all
+have a deadline here). Vectors are given; no vectorizer of the server is used.
 
 Nothing of Weaviate is imported and nothing is asked before the first call.
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient
 
 CALL_TIMEOUT_S = 20.0
-EMBEDDED_START_S = 300.0  # its first start fetches 60 MB, in a thread that cannot be stopped
+EMBEDDED_START_S = 300.0  # the first start downloads 60 MB, in a thread that cannot be stopped
 MAX_BATCH = 100  # of 1,536 numbers: 600 kB
 PAGE = 1_000
-EXCERPT_CHARS = 1_000  # for people who look into Weaviate; the task store has the text
+EXCERPT_CHARS = 1_000  # for people who inspect Weaviate; the task store has the text
 HTTP_PORT, GRPC_PORT = 8080, 50051
 EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
-# Whole words: the names of collections stand in what is said, too.
+# Whole words, because error messages also contain the names of collections.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
-PINGED = "Babyagi_ping"  # there is none
+PINGED = "Babyagi_ping"  # no collection has this name
 NO_CLASS = re.compile(
     r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE
 )
@@ -46,14 +46,14 @@ REFUSED = re.compile(
 
 
 class WeaviateIndex:
-    """A `VectorIndex` on a Weaviate server. Whoever made it closes it.
+    """A `VectorIndex` on a Weaviate server. Whoever opened it closes it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
-        api_key: empty for a server that wants none.
+        api_key: empty for a server that needs none.
         grpc_port: None for 50051, or for 443 in Weaviate's cloud.
         is_embedded: let the library download and start a server on this machine.
-        proxies: through which the server is reached; the environment names none.
+        proxies: the proxies for the server; the environment is not used.
         timeout_s: for each call; the start of an embedded server may take longer.
     """
 
@@ -77,11 +77,12 @@ class WeaviateIndex:
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._client: WeaviateAsyncClient | None = None
-        self._opening = asyncio.Lock()  # the index_feed and the first tasks come at once
+        self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
         self._known: set[str] = set()
 
     async def ping(self) -> None:
-        """As the port has it: over both protocols. A server that is started here is not."""
+        """Ask the server over both protocols. An embedded server that does not run yet is not
+        started; only the import is tried."""
         if self._is_embedded and self._client is None:
             with self._translating(PING_TIMEOUT_S):
                 await asyncio.to_thread(_import)
@@ -157,11 +158,11 @@ class WeaviateIndex:
     async def _insert(
         self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]
     ) -> None:
-        """Put a batch in; it replaces objects of the same ids.
+        """Insert a batch; objects with the same ids are replaced.
 
         Raises:
-            StoreUnusableError: vectors of another length. IndexUnavailableError: some objects were
-            refused for another reason.
+            StoreUnusableError: the vectors have another length than the collection's.
+            IndexUnavailableError: some objects were refused for another reason.
         """
         from weaviate.classes.data import DataObject
 
@@ -179,7 +180,7 @@ class WeaviateIndex:
 
     @asynccontextmanager
     async def _asking(self, collection: str) -> AsyncIterator[Any]:
-        """The collection, None when there is none."""
+        """Yield the collection, or None if there is none."""
         name = class_name(collection)
         async with self._calling() as client:
             try:
@@ -207,7 +208,7 @@ class WeaviateIndex:
         return EMBEDDED_START_S if self._is_embedded and self._client is None else self._timeout_s
 
     async def _open(self) -> WeaviateAsyncClient:
-        await asyncio.to_thread(_import)  # half a second
+        await asyncio.to_thread(_import)  # takes half a second
         import weaviate
         from weaviate.classes.init import AdditionalConfig, Auth, Timeout
         from weaviate.config import GrpcConfig
@@ -215,7 +216,7 @@ class WeaviateIndex:
 
         timeout = Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s)
         proxy = None if self._is_embedded else self._proxies.find(self._url)
-        # by itself gRPC obeys the environment
+        # without this, gRPC obeys the environment
         without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])
         config = AdditionalConfig(
             timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without
@@ -256,8 +257,8 @@ class WeaviateIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the server and the network raise into this project's two
-        errors for an index."""
+        """Turn whatever the library, the service and the network raise into `IndexUnavailableError`
+        or `StoreUnusableError`."""
         try:
             yield
         except BabyagiError:
@@ -273,8 +274,8 @@ class WeaviateIndex:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 
     def _explain(self, why: str) -> BabyagiError:
-        """Our error for what the server says; only vectors that do not fit the collection are a
-        reason to begin it anew."""
+        """Return our error for what the server says. Only vectors that do not fit the collection
+        are a reason to rebuild it."""
         why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
         if MISMATCH.search(why):
             return StoreUnusableError(
@@ -307,7 +308,8 @@ class WeaviateIndex:
 
 
 def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
-    """Host and port for gRPC: in Weaviate's cloud a host of its own, as the library derives it."""
+    """Return host and port for gRPC. Weaviate's cloud has a separate host for it, derived here as
+    the library derives it."""
     host = _host(url)
     if host.endswith(".weaviate.network"):
         return host.replace(".", ".grpc.", 1), port or 443
@@ -322,12 +324,12 @@ def _host(url: str) -> str:
 
 
 def class_name(collection: str) -> str:
-    """What Weaviate calls the collection: a capital first, then letters, digits and `_`."""
+    """Return Weaviate's name for the collection: a capital first, then letters, digits and `_`."""
     return "Babyagi_" + re.sub(r"[^A-Za-z0-9]", "_", collection)
 
 
 async def _create(client: WeaviateAsyncClient, name: str) -> None:
-    """Create the collection, unless another worker was quicker."""
+    """Create the collection, unless another worker was faster."""
     from weaviate.classes.config import Configure, DataType, Property, VectorDistances
     from weaviate.exceptions import UnexpectedStatusCodeError
 
@@ -348,10 +350,10 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
 
 
 def _import() -> None:
-    """The first import, which takes half a second; every later one is free."""
+    """Import the library, which takes half a second the first time."""
     import weaviate  # noqa: F401
 
-    # it logs refused objects whole: texts, and vectors of megabytes
+    # it logs refused objects in full: texts, and vectors of megabytes
     logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
 
 

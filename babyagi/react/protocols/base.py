@@ -1,5 +1,5 @@
-"""A protocol: how a model is asked, and how its reply is read. Two pure functions; everything else
-about an agent is the same."""
+"""A protocol: how a model is asked, and how its reply is read. It is two pure functions; the rest
+of an agent does not depend on it."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ PROMPT_NAMES = (
     "entities",
     "condense",
 )
-WRITTEN_CALL = "written in the text"  # the id of a call that did not come in fields of its own
+WRITTEN_CALL = "written in the text"  # the id of a call that was written in the reply's text
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a request is made of: the question, the steps that the model is shown, the tools (none:
-    it must answer)."""
+    """What a request is made from: the question, the steps that the model is shown, and the tools.
+    Without tools the model must answer."""
 
     messages: tuple[Message, ...]
     steps: Sequence[AgentStep] = ()
     tools: Sequence[Tool] = ()
     max_output_tokens: int = 2000
-    is_last: bool = False  # no call can be made any more, though there were tools
+    is_last: bool = False  # no further call can be made, although there were tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentProtocol:
     """A way of talking to a model.
 
-    `render` makes the request of a conversation. `parse` reads the completion of it, and raises
-    `MalformedReplyError` with what the model should write instead, nothing else.
+    `render` makes the request for a conversation. `parse` reads its completion. It raises only
+    `MalformedReplyError`, with what the model should write instead.
     """
 
     name: str
@@ -72,7 +72,7 @@ def fill(name: str, **fields: str) -> str:
 
 
 def require_places(name: str, text: str, fields: Collection[str]) -> None:
-    """Look whether a prompt has a place for each field, and a field for each place.
+    """Check that a prompt has a place for each field, and a field for each place.
 
     Raises:
         ValueError: it has not.
@@ -83,8 +83,8 @@ def require_places(name: str, text: str, fields: Collection[str]) -> None:
 
 
 def instruct(messages: Sequence[Message], instruction: str) -> list[Message]:
-    """Return the messages with an instruction of ours at the end of the system message, which is
-    made if there is none."""
+    """Return the messages with our instruction at the end of the system message, which is created
+    if there is none."""
     told = Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",))
     if not messages or messages[0].speaker is not Speaker.SYSTEM:
         return [told, *messages]
@@ -105,7 +105,7 @@ def model_origins(step: AgentStep) -> tuple[str, ...]:
 
 
 def origins_of(step: AgentStep) -> tuple[str, ...]:
-    """The origins of what its calls gave, each once."""
+    """Return the origins of what the step's calls gave, each once."""
     return tuple(
         dict.fromkeys(
             origin for observation in step.observations for origin in observation.passage.origins
@@ -118,12 +118,12 @@ def label_of(observation: Observation) -> str:
 
 
 def acts(steps: Sequence[AgentStep]) -> list[tuple[AgentStep, Act]]:
-    """The steps with calls; only these are part of a conversation that goes on."""
+    """Return the steps with calls. Only these are part of a conversation that goes on."""
     return [(step, step.decision) for step in steps if isinstance(step.decision, Act)]
 
 
 def describe_input(tool: Tool) -> str:
-    """The input of a tool in words, on one line: `path (string), first_line (integer,
+    """Return the input of a tool in words, on one line: `path (string), first_line (integer,
     optional)`."""
     required = tool.parameters.get("required", ())
     properties: dict[str, Any] = dict(tool.parameters.get("properties", {}))

@@ -1,4 +1,4 @@
-"""The protocols by their names."""
+"""Chooses and finds protocols by name."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from babyagi.react.protocols.text import text_protocol
 
 AUTO = "auto"
 PROTOCOL_NAMES = (AUTO, "native", "json", "text")
-HELD = "json with a schema"  # what `auto` may choose beside the named ones
+HELD = "json with a schema"  # a further one that only `auto` chooses
 
 
 def choose_protocol(known: Abilities) -> str:
-    """Return the protocol that works with what is known of a model: tools in fields of their own,
-    else JSON that is held to a schema, else labelled text."""
+    """Return the name of the protocol for a model with these abilities: native tool calls, else
+    JSON with a guaranteed schema, else labelled text."""
     if known.takes_tools:
         return "native"
     return HELD if known.holds_schema else "text"
 
 
 def find_protocol(name: str) -> AgentProtocol:
-    """Return the protocol of this name; `auto` begins with the native one.
+    """Return the protocol of this name; for `auto` the native one, with which it begins.
 
     Raises:
         ValueError: there is no such protocol.

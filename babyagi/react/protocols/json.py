@@ -1,9 +1,9 @@
-"""The protocol of one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`; an
-answer and a failure are tools too.
+"""The protocol with one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`; an
+answer and a failure are tools, too.
 
-The object is the whole reply, bare or in a code fence; what a model made up behind it (an
-observation, a further object) is not read. An object with prose around it may be a quotation, so it
-is asked for again, never carried out.
+The object is the whole reply, bare or in a code fence. What a model made up after it (an
+observation, another object) is not read. An object with prose around it may be a quotation, so it
+is asked for again and never executed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EXPECTED = (
 
 MAX_THOUGHT_CHARS = 200
 MAX_STEP_TOKENS = 2000
-_WRAPPERS = frozenset(  # names that say nothing of what they hold
+_WRAPPERS = frozenset(  # names that say nothing about their values
     "answer final_answer output result response text content message value input tool_input "
     "reason".split()
 )
@@ -59,6 +59,7 @@ _MADE_UP = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
+    """Return the request: each earlier step is a reply followed by its fenced observations."""
     messages = instruct(conversation.messages, _instruction(conversation.tools))
     for step, act in acts(conversation.steps):
         messages.append(
@@ -91,7 +92,7 @@ def _instruction(tools: Sequence[Tool]) -> str:
 
 
 def _log(act: Act) -> str:
-    """The reply as it was; calls that came in fields of their own are written out."""
+    """Return the reply as it was; native tool calls are written out as JSON."""
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
     return "\n".join(
@@ -104,6 +105,11 @@ def _log(act: Act) -> str:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
+    """Return the decision of a reply. An answer that was cut off counts as far as it goes.
+
+    Raises:
+        MalformedReplyError: the reply is not one JSON object with a tool.
+    """
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
     text = completion.text.strip()
@@ -132,8 +138,8 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
 
 
 def read_called(completion: Completion) -> AgentDecision:
-    """The decision of a reply whose calls came in fields of their own; one that calls nothing but
-    the word for an end is that end."""
+    """Return the decision of a reply with native tool calls. If the only call is `final_answer` or
+    `fail_task`, it is that end."""
     text = completion.text
     if len(completion.tool_calls) == 1:
         (call,) = completion.tool_calls
@@ -145,7 +151,7 @@ def read_called(completion: Completion) -> AgentDecision:
 
 
 def _load(arguments: str) -> Any:
-    """What arguments say: JSON, else the text as it is."""
+    """Return the arguments read as JSON, or the text itself if it is not JSON."""
     try:
         return DECODER.decode(arguments)
     except (ValueError, RecursionError):
@@ -159,8 +165,7 @@ def _finish(output: str, log: str) -> Finish:
 
 
 def as_text(given: Any) -> str:
-    """The text of an answer, however it is put: bare, as the only value of an object, or as
-    JSON."""
+    """Return the text of an answer that is a string, the only value of an object, or other JSON."""
     if isinstance(given, dict) and len(given) == 1 and next(iter(given)).casefold() in _WRAPPERS:
         (given,) = given.values()
     return (
@@ -173,7 +178,7 @@ def as_text(given: Any) -> str:
 
 
 def unwrap(text: str) -> str:
-    """The text that is the only value of an object, where a text is such an object."""
+    """Return the only value of an object if the text is such an object; else the text."""
     found = _load(text) if text.startswith("{") else None
     is_wrapped = isinstance(found, dict) and len(found) == 1
     inner = as_text(found) if is_wrapped else text
@@ -181,7 +186,11 @@ def unwrap(text: str) -> str:
 
 
 def read_object(text: str) -> tuple[dict[str, Any], str]:
-    """The object that the reply is, and the reply without what was made up behind it."""
+    """Return the object that the reply is, and its text without what was made up after it.
+
+    Raises:
+        MalformedReplyError: the reply is not one object.
+    """
     opening = _OPENING.match(text)
     body = text[opening.end() :] if opening else text
     start = len(body) - len(body.lstrip())
@@ -200,8 +209,8 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
 
 
 def read_partial(text: str) -> dict[str, Any] | None:
-    """The object that a text begins with and that is cut off within one of its strings; None where
-    it is none, or is cut off elsewhere."""
+    """Return the object at the beginning of a text that is cut off inside a string; None if there
+    is no such object."""
     closing, is_string, escape_at = list[str](), False, -2
     for at, char in enumerate(text):
         if is_string and escape_at != at - 1:
@@ -225,7 +234,7 @@ def read_partial(text: str) -> dict[str, Any] | None:
 
 
 def _read_begun_answer(text: str) -> str:
-    """The answer that a reply which was cut off had begun; empty where it had begun none."""
+    """Return the answer that a cut-off reply had begun; "" if it had begun none."""
     opening = _OPENING.match(text)
     found = read_partial(text[opening.end() :] if opening else text) or {}
     is_answer = found.get("tool") == FINAL_ANSWER
@@ -233,14 +242,15 @@ def _read_begun_answer(text: str) -> str:
 
 
 def _render_held(conversation: Conversation) -> Prompt:
-    """The same request, with the schema of a reply for an endpoint that holds a model to one."""
+    """Return the same request with the schema of a reply, for an endpoint that guarantees a
+    schema."""
     return replace(
         render(conversation), schema_name="step", schema=_step_schema(conversation.tools)
     )
 
 
 def _step_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """The JSON Schema of one step: a call of one of the tools, or one of the two ends."""
+    """Return the JSON Schema of one step: a call of one of the tools, an answer, or a failure."""
     text = {"type": "string", "maxLength": MAX_TEXT_CHARS}
     inputs = {tool.name: dict(tool.parameters) for tool in tools}
     steps = [

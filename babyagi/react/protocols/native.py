@@ -1,4 +1,4 @@
-"""The protocol of endpoints that know tools: calls and observations have fields of their own, and
+"""The protocol of endpoints with tool calling: calls and observations have fields of their own, and
 plain text is the answer."""
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _AROUND = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
+    """Return the request, with tool calls and observations in their own messages."""
     messages = list(conversation.messages)
     for step, act in acts(conversation.steps):
         messages.append(
@@ -62,8 +63,8 @@ def render(conversation: Conversation) -> Prompt:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
-    """Half a call is none: of a reply that was cut off only the text counts. A reply that is
-    nothing but a call, written as JSON, is one."""
+    """Return the decision of a reply. A call in a reply that was cut off does not count, only the
+    text. A reply that is nothing but a call written as JSON is a call."""
     text = completion.text.strip()
     if completion.tool_calls and conversation.tools and completion.finish_reason != "length":
         return read_called(completion)
@@ -77,7 +78,8 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
 
 
 def _read_written(text: str, names: Collection[str]) -> AgentDecision | None:
-    """The decision that a reply is, if it is a call of one of these tools, or several, as JSON."""
+    """Return the decision if the text is, as JSON, one or more calls of these tools, or an end;
+    else None."""
     around = _AROUND.fullmatch(text)
     body = (around["code"] or around["tagged"] or "") if around else text
     if body.lstrip()[:1] not in ("{", "["):
@@ -107,7 +109,7 @@ def _read_written(text: str, names: Collection[str]) -> AgentDecision | None:
 
 
 def _read_call(value: Any) -> tuple[str, Any] | None:
-    """The name and the arguments of what looks like a call."""
+    """Return the name and the arguments of a value that looks like a call; else None."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("function"), dict) and set(value) <= {"function", *_BESIDE}:

@@ -1,10 +1,10 @@
-"""The protocol of models that know nothing of tools: thought, action, input and answer are labelled
-lines of text (ReAct).
+"""The protocol of models without tool calling: thought, action, input and answer are labelled lines
+of text (ReAct).
 
-A label counts at the start of a line, outside of code fences and blocks, of quotes (`>`) and of the
-fences in which data is shown; so what a reply quotes is never carried out, also where a stop word
-cut the end of the quotation off. What stands behind the first observation that the model made up is
-not read. Reading is linear in the length of the reply.
+A label counts at the start of a line, outside of code, of quotes (`>`) and of the fences around
+data. So what a reply quotes is never executed, even if a stop word cut off the end of the
+quotation. What follows the first observation that the model made up is not read. Reading is linear
+in the length of the reply.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called, unwr
 from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.tools.base import Tool
 
-MAX_LABEL_CHARS = 200  # a label stands within this much of its line
-MAX_INLINE_CHARS = 2000  # a call within a line as well
+MAX_LABEL_CHARS = 200  # a label must be within this part of its line
+MAX_INLINE_CHARS = 2000  # the same for a call inside a line
 DECIDING = ("action", "answer")
 NO_CALL = frozenset({"", "none", "n/a", "-", "no action", "なし"})
 
-# Nobody sees these, so they change nothing: soft hyphen, zero widths, marks of direction, byte
-# order mark.
+# Invisible characters, which are ignored: soft hyphen, zero-width characters, marks of direction,
+# byte order mark.
 _INVISIBLE = "".join(
     map(
         chr,
@@ -57,7 +57,7 @@ _INVISIBLE = "".join(
 )
 _NUMBER = re.compile(r"\s?#?\d{1,3}\s|\s")
 _CODE_FENCE = re.compile(rf"[\s{_INVISIBLE}]{{0,3}}(`{{3}}|~{{3}})[`~]*\s*(.{{0,1}})")
-_CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # code by its indentation
+_CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # indented code
 _DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8,64}) from ")
 _END_OF_DATA = re.compile(r"([0-9a-f]{8,64})>>\s*")
 _BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
@@ -104,14 +104,14 @@ JAPANESE = Labels(
 
 
 Write = Callable[[str, Sequence[Tool]], str]
-"""Makes the first request of a question and the tools; each step is added behind it."""
+"""Makes the first request from a question and the tools; later steps are appended to it."""
 
 
 def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> AgentProtocol:
-    """The protocol with these labels.
+    """Return the protocol with these labels.
 
     Args:
-        write: makes the first request, in place of our own words for it.
+        write: makes the first request, instead of our prompt.
     """
     return AgentProtocol(
         name="text",
@@ -125,8 +125,8 @@ def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> Ag
 
 
 def render(conversation: Conversation, labels: Labels, write: Write | None = None) -> Prompt:
-    """Each request is the one before, the model's reply, and what came of it; it ends where the
-    model goes on."""
+    """Return the request: the previous request, then the model's reply and what its calls gave. It
+    ends where the model has to continue."""
     if _is_plain(conversation):
         return native.render(conversation)
     messages = list(conversation.messages)
@@ -153,7 +153,7 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
 
 
 def _is_plain(conversation: Conversation) -> bool:
-    """Whether there is nothing to choose: without tools a question is only answered."""
+    """Return whether the model can only answer, because there never were tools."""
     return not conversation.tools and not conversation.is_last
 
 
@@ -180,7 +180,7 @@ def _ask(question: Message, labels: Labels) -> Message:
 
 
 def _log(act: Act, labels: Labels) -> str:
-    """The reply as it was; calls that came in fields of their own are written out."""
+    """Return the reply as it was; native tool calls are written out as labelled lines."""
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
     calls = [
@@ -209,11 +209,11 @@ def _show(step: AgentStep, labels: Labels) -> Message:
 class _Label:
     kind: str
     line: int
-    rest: str  # of its line
+    rest: str  # the rest of its line
 
 
 def parse(completion: Completion, conversation: Conversation, labels: Labels) -> AgentDecision:
-    """The first call, or the answer if that comes first."""
+    """Return the first call, or the answer if it comes first."""
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
     if _is_plain(conversation):
@@ -237,8 +237,8 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
 
 
 def _dedent(text: str) -> str:
-    """The text without the blanks that all its lines begin with: of a reply that is indented as a
-    whole they are no sign of code. Lines of blanks alone stay as they are, and say nothing."""
+    """Return the text without the blanks that begin all its lines: in a reply that is indented as a
+    whole they are no sign of code. Blank lines stay as they are."""
     text = text.strip("\n").rstrip()
     lines = text.split("\n")
     n_blanks = min(
@@ -248,7 +248,8 @@ def _dedent(text: str) -> str:
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
-    """The lines without a last one that begins the label of an observation: a stop word cut it."""
+    """Return the lines without a last line that is the beginning of an observation label, cut by a
+    stop word."""
     last = lines[-1].strip()
     is_cut = any(
         len(last) >= min(3, len(name)) and name.startswith(last.rstrip(":："))
@@ -275,7 +276,7 @@ def _decide(
 
 
 def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection[str]) -> int:
-    """Where an answer ends: before a call of a tool that the model made up behind it."""
+    """Return the line where an answer ends: before a tool call that the model made up after it."""
     for at, label in enumerate(later):
         name = re.split(r"[\[(]", label.rest)[0].strip(_DECORATION)
         if label.kind == "action" and name in tool_names:
@@ -286,7 +287,8 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
 
 
 def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
-    """A call of what is no tool but a word for the end is that end."""
+    """Return the decision of an action. An action that names an end instead of a tool is that
+    end."""
     call = act.calls[0]
     name, given = call.name.strip().casefold(), unwrap(call.arguments.strip())
     if call.name in tool_names:
@@ -301,7 +303,7 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
 def _find_inline_call(
     lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
 ) -> Act | None:
-    """A call of a tool whose labels stand within a line, in a reply that decides nothing else."""
+    """Return a tool call whose labels are inside a line, in a reply that decides nothing else."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
@@ -321,8 +323,7 @@ def _find_inline_call(
 def _read_call(
     lines: Sequence[str], found: Sequence[_Label], at: int, labels: Labels
 ) -> Act | None:
-    """The call whose label is number `at` of `found`, with everything up to the next label as its
-    input."""
+    """Return the call whose label is `found[at]`; everything up to the next label is its input."""
     action, rest = found[at], found[at + 1 : at + 3]
     following, end = rest[0] if rest else None, rest[1].line if len(rest) > 1 else len(lines)
     name, inline = _split_inline(action.rest, labels)
@@ -351,7 +352,7 @@ def _read_call(
 
 
 def _split_inline(rest: str, labels: Labels) -> tuple[str, str | None]:
-    """The name and the input of a call that is written on one line."""
+    """Return the name and the input of a call that is written on one line."""
     found = _patterns(labels).inline_input.search(rest, 0, MAX_LABEL_CHARS)
     return (rest[: found.start()], rest[found.end() :]) if found else (rest, None)
 
@@ -366,7 +367,7 @@ def _thought(lines: Sequence[str], labels: Labels) -> str:
 def _find_inline_answer(
     lines: Sequence[str], found: Sequence[_Label], labels: Labels
 ) -> Finish | None:
-    """An answer whose label follows the end of a sentence, in a reply that calls nothing."""
+    """Return an answer whose label follows the end of a sentence, in a reply without calls."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
@@ -386,8 +387,8 @@ def _decides(label: _Label) -> bool:
 
 
 def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
-    """Every label that counts, in order. In a quotation without an end only a made-up observation
-    does, unless the quotation is part of a call or of an answer."""
+    """Return every label that counts, in order. Inside a quotation that never ends, only a made-up
+    observation counts, unless the quotation is part of a call or an answer."""
     patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
     is_quoted, end = _quoted(lines, matches)
@@ -455,12 +456,12 @@ def _patterns(labels: Labels) -> _Patterns:
 def _quoted(
     lines: Sequence[str], matches: Sequence[re.Match[str] | None]
 ) -> tuple[list[bool], int]:
-    """For each line whether it stands in a quotation: a code fence, a data fence, or behind `>`;
-    and where one begins that has no end.
+    """Return for each line whether it is in a quotation (a code fence, a data fence, or after `>`),
+    and the first line inside a quotation without an end.
 
     Args:
-        matches: the label of each line; a fence may open behind one, which then is no part of the
-            quotation.
+        matches: the label of each line, if any. A fence may open after a label, which then is not
+            part of the quotation.
     """
     bodies = [
         line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)
@@ -470,7 +471,7 @@ def _quoted(
     for first, last in (*code, *data):
         begin = first + 1 if matches[first] else first
         quoted[begin : last + 1] = [True] * (last + 1 - begin)
-    # the reply as a whole stands in a code fence
+    # the whole reply is in a code fence
     is_around = matches[:1] == [None] and _CODE_FENCE.match(lines[0])
     opens = (
         _first_open(_CODE_FENCE, bodies, code, start=1 if is_around else 0),
@@ -485,7 +486,7 @@ def _first_open(
     blocks: Sequence[tuple[int, int]],
     start: int = 0,
 ) -> int | None:
-    """The line of the first fence from line `start` on that is not closed."""
+    """Return the line of the first unclosed fence at or after line `start`."""
     inside = {at for first, last in blocks for at in range(first, last + 1)}
     return next(
         (
@@ -498,7 +499,7 @@ def _first_open(
 
 
 def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """The first and the last line of every code fence that is closed."""
+    """Return the first and the last line of every closed code fence."""
     marks = [
         (at, match[1], not match[2])
         for at, line in enumerate(lines)
@@ -521,7 +522,7 @@ def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """The first and the last line of every data fence that is closed."""
+    """Return the first and the last line of every closed data fence."""
     closing: dict[str, list[int]] = {}
     for at in reversed(range(len(lines))):
         if match := _END_OF_DATA.fullmatch(lines[at]):
@@ -540,7 +541,7 @@ def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _unwrap(text: str) -> str:
-    """The text without a code fence that is all around it."""
+    """Return the text without a code fence around all of it."""
     lines = text.split("\n")
     if len(lines) > 1 and _code_blocks(lines) == [(0, len(lines) - 1)]:
         return "\n".join(lines[1:-1])
