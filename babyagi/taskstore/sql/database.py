@@ -179,8 +179,8 @@ class Database(Protocol):
     """Whether `read_at_once` may be used."""
 
     is_told: bool
-    """Whether `data_version` answers at once, because a thread is told of commits; it must look for
-    them otherwise."""
+    """Whether `data_version` answers at once, because a thread hears of commits. Otherwise it must
+    look for them."""
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
