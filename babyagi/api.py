@@ -1,4 +1,4 @@
-"""Objectives from Python: run one until it ends, or look on as it goes."""
+"""Objectives from Python: run one until it ends, or read its events while it runs."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_S = 1.0  # between two looks at the store where nothing says that there is something new
+LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
 V = TypeVar("V")
@@ -73,14 +73,15 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedSource:
-    """What results were made from.
+    """A source that results were made from.
 
     Attributes:
         kind: `page`, `file`, `tool` or `search`.
-        address: of a page, else the path of the file, the name of the tool or of the engine.
+        address: of a page; otherwise the path of the file, or the name of the tool or of the search
+            engine.
         task_ids: the tasks that read it.
-        title, fetched_at, digest: of a page whose fetching is known; the digest is the SHA-256 of
-            its bytes.
+        title, fetched_at, digest: of a page whose fetching is recorded; the digest is the SHA-256
+            of its bytes.
     """
 
     kind: str
@@ -93,7 +94,7 @@ class UsedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ObjectiveOutcome(Generic[T]):
-    """What came of an objective.
+    """The outcome of an objective.
 
     Attributes:
         objective: as it is now, with its stop reason and what it cost.
@@ -101,8 +102,8 @@ class ObjectiveOutcome(Generic[T]):
         sources: what the results were made from: pages with title, address, time of fetching and
             digest, files, tools and searches, each with the tasks that read it.
         artifacts: tables, plots and texts that programs of the tasks wrote.
-        output: the report, or with `output_type` what it says as a value of that type, and None
-            where there is none; `why_no_output` says then why.
+        output: the report, or with `output_type` its content as a value of that type. None when
+            there is none; `why_no_output` then says why.
     """
 
     objective: Objective
@@ -115,7 +116,7 @@ class ObjectiveOutcome(Generic[T]):
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why it ended; None as long as it has not."""
+        """Why it ended; None until it has ended."""
         return self.objective.stop_reason
 
     @property
@@ -131,13 +132,13 @@ class ObjectiveOutcome(Generic[T]):
         )
 
 
-# -- what a stream tells, in the order in which it happened
+# -- the events of a stream, in the order in which they happened
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStarted:
-    """A worker has taken a task up; a task that lacked something or failed is tried again."""
+    """A worker has begun a try of a task; a task that lacked something or failed is tried again."""
 
     at: datetime
     task_id: int
@@ -147,7 +148,7 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """A tool was called: with what, as the model wrote it, and what it gave."""
+    """A tool was called; with the arguments as the model wrote them, and what the tool gave."""
 
     at: datetime
     task_id: int
@@ -159,7 +160,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultFound:
-    """A task has its result; `lack` is what it does not answer of the task."""
+    """A task has its result; `lack` is the part of the task that the result does not answer."""
 
     at: datetime
     task_id: int
@@ -170,7 +171,7 @@ class ResultFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailed:
-    """A try of a task failed; `is_given_up`: there is no further one."""
+    """A try of a task failed; `is_given_up`: there is no further try."""
 
     at: datetime
     task_id: int
@@ -181,8 +182,8 @@ class TaskFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionAsked:
-    """A task waits for a person. `question_id` is its number in the inbox, for `Stream.answer`;
-    `is_approval`: what is asked is whether a call may be made."""
+    """A task waits for a person. `question_id` is the number in the inbox, for `Stream.answer`;
+    `is_approval`: the question is whether a call may be made."""
 
     at: datetime
     task_id: int
@@ -193,9 +194,9 @@ class QuestionAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWritten:
-    """A piece of what a model writes now, as it arrives: for eyes alone. It is stored nowhere, and
-    what is made of the whole answer is told by the other events. `task_id` is None for what is
-    written about the whole objective; pieces of one answer have `owner` and `key` in common."""
+    """A piece of what a model is writing now, as it arrives, only to be shown. It is stored
+    nowhere; what is made of the whole answer comes with the other events. `task_id` is None for
+    text about the whole objective. The pieces of one answer share `owner` and `key`."""
 
     at: datetime
     task_id: int | None
@@ -212,7 +213,7 @@ class ReportWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveEnded(Generic[T]):
-    """The last one: nothing more is done here."""
+    """The last event: nothing more is done here."""
 
     outcome: ObjectiveOutcome[T]
 
@@ -253,27 +254,27 @@ async def run_async(
 async def run_async(
     objective: str, *, output_type: object = None, **options: Any
 ) -> ObjectiveOutcome[Any]:
-    """Run an objective until it ends, and return what came of it.
+    """Run an objective until it ends, and return its outcome.
 
         outcome = await babyagi.run_async("What do two teas cost?", tools=[price], max_cost=0.10)
         print(outcome.report)
 
-    The same objective, first task and instance name go on where an earlier run stopped; what has
-    ended is given back as it is, unless `new=True`.
+    The same objective, first task and instance name continue where an earlier run stopped. An
+    objective that has ended is returned as it is, unless `new=True`.
 
     Args:
         objective: what is to be reached.
-        output_type: what the report is to be read into: a dataclass, a TypedDict, a model of
-            pydantic, list[…] of them, a Literal, int, …. One more model call does it.
+        output_type: the type that the report is read into: a dataclass, a TypedDict, a model of
+            pydantic, list[…] of them, a Literal, int, …. This needs one more model call.
         options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
             folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
             dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
-            `limits=Limits(…)`; `ask`: a function that is given a question and returns a person's
-            answer; `enrich`: a function that is given the name of a task and its result before that
-            is recorded, and returns the result that is kept; `new=True` to start anew; and any
-            setting by its name (`babyagi config --json` has them all). What is not given comes from
-            the environment, a `.env` file (of one that nobody has trusted only what is harmless) or
-            the default, as on the command line.
+            `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
+            answer; `enrich`: a function that takes the name of a task and its result before the
+            result is recorded, and returns the result to keep; `new=True` to start anew; and any
+            setting by its name (`babyagi config --json` has them all). Options that are not given
+            come from the environment, a `.env` file (only harmless ones from a file that nobody has
+            trusted) or the default, as on the command line.
 
     Raises:
         TypeError: there is no such option.
@@ -303,7 +304,7 @@ def run(
 
 
 def run(objective: str, *, output_type: object = None, **options: Any) -> ObjectiveOutcome[Any]:
-    """As `run_async`, for code that is not async itself, also in a notebook."""
+    """Do the same as `run_async` in code that is not async, also in a notebook."""
     return run_blocking(run_async(objective, output_type=output_type, **options))
 
 
@@ -324,14 +325,14 @@ def stream(
 
 
 def stream(objective: str, *, output_type: object = None, **options: Any) -> Stream[Any]:
-    """Run an objective, and tell what happens as it happens; the last event is `ObjectiveEnded`.
+    """Run an objective, and yield its events as they happen; the last event is `ObjectiveEnded`.
 
         for event in babyagi.stream("What do two teas cost?", tools=[price]):
             if isinstance(event, babyagi.ResultFound):
                 print(event.text)
 
     Both `for` and `async for` can be used. Leaving the loop early stops the run: calls in flight
-    may end, and the same objective goes on from there. Arguments and errors are those of
+    may end, and the same objective continues from there later. Arguments and errors are those of
     `run_async`.
     """
     work = _read_options(objective, output_type, options)
@@ -344,7 +345,7 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a program wants done: settings by name, and what no setting can name."""
+    """What a program wants done: settings by name, and what no setting can express."""
 
     flags: Mapping[str, Any]
     given: Given
@@ -381,7 +382,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
 
 
 def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with `limits` as one option each."""
+    """Return the options with `limits` as one option for each limit."""
     spread = dict(options)
     limits: Limits | None = spread.pop("limits", None)
     if limits is None:
@@ -392,7 +393,7 @@ def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
-    """The names of tools that ship, and the functions of the program as tools."""
+    """Return the names of tools that ship, and the functions of the program as tools."""
     if isinstance(given, str):
         return given.split(","), ()
     named = [one for one in given if isinstance(one, str)] if isinstance(given, Sequence) else []
@@ -411,7 +412,7 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
 async def run_objective(
     work: Work, *, environ: Mapping[str, str], cwd: Path
 ) -> ObjectiveOutcome[Any]:
-    """What `run` does, with another environment and folder."""
+    """Do what `run` does, with a given environment and folder."""
     settings = await _load(work, environ, cwd)
     async with open_app(settings, given=work.given) as app:
         objective, _ = await app.start_objective(always_new=work.is_new)
@@ -431,11 +432,11 @@ async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
 async def _run(
     app: App, objective_id: int, ask: Ask | None, on_piece: OnPiece | None = None
 ) -> Objective:
-    """Run it, and go on after each answer of a person until none is waited for.
+    """Run the objective, and continue after each answer of a person until no question is open.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was pressed; the calls in flight have ended, and the run can go
-            on.
+        KeyboardInterrupt: Ctrl-C was pressed; the calls in flight have ended, and the run can be
+            continued.
     """
     outcome = await (
         app.run(objective_id, Company(on_piece=on_piece))
@@ -462,12 +463,12 @@ async def _run_answering(
 
 
 async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
-    """Put what is asked to a person, one after the other, as long as the run goes on."""
+    """Put the questions to a person, one after the other, while the run goes on."""
     while True:
         last = await store.last_event_id(objective_id)
         for step in await store.inbox(objective_id):
             said = await call_either(ask, describe(step))
-            with suppress(NotFoundError):  # somebody else was asked as well, and was faster
+            with suppress(NotFoundError):  # another person was asked as well, and answered first
                 await store.answer_step(step.id, output=take_words(step, said).to_json())
         await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
 
@@ -505,7 +506,7 @@ def _describe_source(source: Source) -> UsedSource:
 async def _read_output(
     store: TaskStore, objective: Objective, output: OutputType
 ) -> tuple[Any, str]:
-    """What the report says as a value, or None and why."""
+    """Return the content of the report as a value, or None and the reason."""
     if objective.spec.output_schema != output.schema:
         kind = "another" if objective.spec.output_schema else "no"
         return None, (
@@ -529,14 +530,14 @@ def _word(step: Step) -> str:
     return str(json.loads(step.output or '""'))
 
 
-# -- looking on
+# -- streaming
 # --------------------------------------------------------------------------------------------------
 
 
 class Stream(Generic[T]):
-    """An objective that runs as long as somebody takes its events, by `for` or `async for`.
+    """An objective that runs while its events are read, by `for` or `async for`.
 
-    `outcome` is what came of it, None before it has ended.
+    `outcome` is its outcome, None before it has ended.
     """
 
     def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
@@ -550,7 +551,7 @@ class Stream(Generic[T]):
         return self._tell()
 
     def __iter__(self) -> Generator[Happening | ObjectiveEnded[T], None, None]:
-        """The events in a loop that is not async; the run has an event loop in a thread."""
+        """Yield the events in a loop that is not async; the run has an event loop in a thread."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -578,8 +579,8 @@ class Stream(Generic[T]):
             loop.close()
 
     async def answer(self, question: QuestionAsked, text: str) -> None:
-        """Answer a question, or allow a call (`yes`) or not (all else), while the run goes
-        on."""
+        """Answer a question, or allow a call (`yes`) or refuse it (any other text), while the run
+        goes on."""
         if self._app is None:
             raise RuntimeError("the run is over; babyagi answer takes what is still asked")
         step = await self._app.store.open_step(question.question_id)
@@ -608,7 +609,7 @@ class Stream(Generic[T]):
 
 
 async def _stop(app: App, running: asyncio.Task[Objective]) -> None:
-    """Let the run end cleanly: no further call, those in flight have `drain_s`."""
+    """Let the run end cleanly: no further call; calls in flight have `drain_s`."""
     while not running.done():
         app.stop()
         await asyncio.wait([running], timeout=LOOK_S)
@@ -622,14 +623,15 @@ async def _next(told: AsyncGenerator[V, None]) -> V:
 
 async def _close(told: AsyncGenerator[Any, None]) -> None:
     generator = cast(AsyncGeneratorType[Any, None], told)
-    while generator.ag_running:  # noqa: ASYNC110  # what was cancelled lets its calls end
+    # a cancelled run lets its calls end
+    while generator.ag_running:  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     await told.aclose()
     await asyncio.get_running_loop().shutdown_default_executor()
 
 
 class _Teller:
-    """Rows of the store as events for a program."""
+    """Turns rows of the store into events for a program."""
 
     def __init__(self, store: TaskStore, objective_id: int) -> None:
         self._store = store
@@ -653,7 +655,7 @@ class _Teller:
         self._has_heard.set()
 
     async def begin(self) -> None:
-        """Tell nothing of what was before."""
+        """Skip the events that happened before the run."""
         self._after_id = await self._store.last_event_id(self._objective_id)
 
     async def has_more(self) -> bool:
@@ -663,8 +665,8 @@ class _Teller:
         )
 
     async def fetch(self, running: asyncio.Task[Any]) -> list[Happening]:
-        """What has happened since the last time; waits a while where nothing has. What was written
-        comes before what was made of it."""
+        """Return what has happened since the last call; wait a while when there is nothing. Text
+        pieces come before the events that were made of them."""
         batch = await self._store.events(self._objective_id, after_id=self._after_id)
         heard, self._heard = self._heard, []
         self._has_heard.clear()
@@ -719,7 +721,7 @@ async def _tell_failed(store: TaskStore, event: Event, task_id: int) -> Happenin
 
 
 async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    """None where it has been withdrawn meanwhile."""
+    """Return the event, None when the result has been withdrawn meanwhile."""
     for result in await store.results(event.objective_id, task_ids=[task_id]):
         return ResultFound(
             at=event.at,
@@ -732,7 +734,7 @@ async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happenin
 
 
 async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    """None where it has been answered meanwhile."""
+    """Return the event, None when the question has been answered meanwhile."""
     for step in await store.inbox(event.objective_id):
         if (step.owner, step.key) == (f"task:{task_id}", event.data.get("key")):
             return QuestionAsked(
@@ -770,7 +772,7 @@ async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening 
 
 
 def _read_calls(completion: Completion) -> tuple[Any, ...]:
-    """The calls that a reply asked for, in whatever protocol."""
+    """Return the calls that a reply asked for, in any protocol."""
     if completion.tool_calls:
         return completion.tool_calls
     anything = Conversation(messages=(), tools=(build_ask_user(),))

@@ -1,8 +1,8 @@
-"""What a person is asked, and what their answer means to the task that asked.
+"""What a person is asked, and what the answer means to the task that asked.
 
-Four kinds of step wait for a person: a question of the model, a tool call that is made only when
-somebody approves, a tool call that may have been made and must not be repeated, and a tool that is
-not what it was when it was granted.
+Four kinds of step wait for a person: a question of the model, a tool call that needs approval, a
+tool call that may have been made and must not be repeated, and a tool that has changed since it was
+granted.
 """
 
 from __future__ import annotations
@@ -51,8 +51,9 @@ _REJECTIONS = {
 
 
 def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A tool call as one text that every store keeps letter by letter; the same call is the same
-    text."""
+    """Return a tool call as text that every store keeps byte by byte; equal calls give equal
+    texts.
+    """
     text = json.dumps(
         {"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False
     )
@@ -60,13 +61,13 @@ def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
-    """The tool and the arguments that an open step is about."""
+    """Return the tool and the arguments that an open step is about."""
     fields = json.loads(step.request)
     return fields["tool"], fields["arguments"]
 
 
 def describe(step: Step) -> str:
-    """What the person is asked, in words; what a model wrote in it is shown as it wrote it."""
+    """Return what the person is asked, in words. Text that a model wrote in it is unchanged."""
     tool, arguments = read_request(step)
     given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
     call = f"{tool}({', '.join(given)})"
@@ -82,8 +83,8 @@ def describe(step: Step) -> str:
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return every origin of what had been read when this was asked, each once, in order; `steps`
-    are those of the task."""
+    """Return the origins of all that had been read when this was asked, each once, in order;
+    `steps` are those of the task."""
     try_prefix = step.key.partition("/")[0] + "/"
     before = [
         other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
@@ -92,13 +93,13 @@ def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str,
 
 
 def asking_task(step: Step) -> int:
-    """The task that waits for what a person says about the open step."""
+    """Return the task that waits for the answer to the open step."""
     return int(step.owner.removeprefix("task:"))
 
 
 def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
-    """The open steps that a person may mean by a number: that of a task, or that of a step itself;
-    with `step_id`, that one of them alone."""
+    """Return the open steps that a number may mean, as the number of a task or of a step; with
+    `step_id`, only that step."""
     return [
         step
         for step in steps
@@ -107,8 +108,8 @@ def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None
 
 
 def name_step(step: Step, steps: Sequence[Step]) -> str:
-    """The shortest words by which a person names this one of the open steps: `4` for its task, and
-    more where that is not enough."""
+    """Return the shortest text that names this one of the open steps: `4` for its task, and more
+    when that is ambiguous."""
     number = asking_task(step)
     if len(find_named(steps, number)) == 1:
         return str(number)
@@ -119,10 +120,10 @@ def name_step(step: Step, steps: Sequence[Step]) -> str:
 
 
 def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: str) -> Step:
-    """The one open step that a person means.
+    """Return the one open step that a person means.
 
     Args:
-        ask: the command, for what to type where several are meant.
+        ask: the command to suggest when several steps are meant.
 
     Raises:
         NotFoundError: none. SettingsError: more than one.
@@ -153,18 +154,18 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
 
 
 def asks_for_secret(step: Step) -> bool:
-    """Whether a model asks for what sounds like a key, a password or a number of a card. A hint for
-    the person, it stops nothing."""
+    """Return whether a question seems to ask for a key, a password or a card number. It is a hint
+    for the person and stops nothing."""
     return step.kind == QUESTION and sounds_secret(describe(step))
 
 
 def write_change(tool: str, *, before: str, now: str) -> str:
-    """The question whether a tool may be used in another form than it was granted in."""
+    """Return the question whether a tool may be used in another form than the granted one."""
     return write_request(tool, {"before": before, "now": now})
 
 
 def needs_leave(step: Step) -> bool:
-    """Whether a person is shown something, and says yes or no to it."""
+    """Return whether the step shows a person something to allow or to refuse."""
     return Decision.APPROVE in decisions(step)
 
 
@@ -173,10 +174,10 @@ def decisions(step: Step) -> tuple[Decision, ...]:
 
 
 def decide(step: Step, decision: Decision, text: str) -> Observation:
-    """What the task that asked will read.
+    """Return what the task that asked will read.
 
     Raises:
-        SettingsError: this cannot be said about such a step.
+        SettingsError: this decision does not fit such a step.
     """
     if decision not in decisions(step):
         ways = ", or ".join(
@@ -203,8 +204,9 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
 
 
 def take_words(step: Step, said: object) -> Observation:
-    """What the task will read of words that a program was given for an open step. Nothing refuses
-    it, and where a call is to be allowed, so does all that does not begin with `yes`."""
+    """Return what the task will read for an answer that a program gave to an open step. No answer
+    is refused; for a call that needs approval, every text that does not begin with `yes` means no.
+    """
     words = "" if said is None else clean(str(said)).strip()
     decision = Decision.ANSWER
     if decision not in decisions(step):
@@ -214,8 +216,8 @@ def take_words(step: Step, said: object) -> Observation:
 
 
 def write_decision(observation: Observation, *, seen: str = "") -> str:
-    """The output of the step that a person decided; `seen` is the `state` of the preview that they
-    were shown."""
+    """Return the output of the step that a person decided; `seen` is the `state` of the preview
+    that the person was shown."""
     return (
         json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False)
         if seen
@@ -224,6 +226,6 @@ def write_decision(observation: Observation, *, seen: str = "") -> str:
 
 
 def read_seen(step: Step) -> str:
-    """The state of what the call would change, as the person saw it; empty when nothing was to be
-    seen."""
+    """Return the state of what the call would change, as the person saw it; '' when there was
+    nothing to see."""
     return str(json.loads(step.output or "{}").get("seen", ""))

@@ -1,10 +1,11 @@
 """The only way to a model or a tool: look up → reserve → record as intended → call → record and
 settle.
 
-A step is known by its owner and its key. What was called once is read from the journal ever after,
-so a restart pays for nothing twice. A step whose request has changed still holds; an event says so.
+A step is known by its owner and its key. A call that was made once is read from the journal from
+then on, so a restart pays for nothing twice. A recorded step holds even if its request has changed;
+an event says so.
 
-Does not cover: retrying within one call (the model's adapter), and what to do about an outage
+Does not cover: retrying within one call (the model's adapter), and waiting for the end of an outage
 (`worker/serving.py`).
 """
 
@@ -79,13 +80,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RECORD_PAUSE_S = 1.0
-MAX_FAULT_CHARS = 300  # of what an exception says
+MAX_FAULT_CHARS = 300  # of an exception's text
 MAX_REDACTED_CHARS = 4000
 _FOLDERS = re.compile(
     r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
-)  # of this machine; no model needs them
-LATE = "late"  # what is kept below a call for each time that it was cut off at its deadline
-MIN_OUTPUT_TOKENS = 64  # below which no answer is bounded for being late
+)  # variables of this machine; no model needs them
+LATE = "late"  # the key, below a call's, under which each cut-off at the deadline is noted
+MIN_OUTPUT_TOKENS = 64  # an answer may always be this long, however often it was late
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
     ContextTooLongError,
@@ -95,10 +96,10 @@ FAULTS_OF_A_CALL = (
 
 
 class Gate:
-    """What the journals of a worker share: closed when it must make no further call (a drain), and
-    which models are silent.
+    """The state that the journals of a worker share: whether further calls are refused (a drain),
+    and which models are silent.
 
-    `silent` names, for each model whose last call got no answer, a role that asks it.
+    `silent` maps each model whose last call got no answer to a role that asks it.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,8 @@ class Gate:
         self.silent[model], self._silent_since_s[model] = role, _now_s()
 
     def note_answer(self, model: str, *, sent_s: float) -> None:
-        """An answer to what was asked before the silence says nothing about it."""
+        """Note an answer. An answer to a request that was sent before the silence proves nothing
+        about it."""
         if sent_s >= self._silent_since_s.get(model, sent_s):
             self.silent.pop(model, None)
 
@@ -128,9 +130,9 @@ def _new_secret() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPiece:
-    """A piece of an answer that a model is writing now: a passing signal, stored nowhere.
+    """A piece of an answer that a model is writing now. It is a signal, stored nowhere.
 
-    `owner` and `key` are those of the call's step; pieces of one call have both in common.
+    `owner` and `key` are those of the call's step; the pieces of one call share both.
     """
 
     objective_id: int
@@ -145,10 +147,15 @@ OnPiece = Callable[[TextPiece], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's
-    clock. `new_secret` gives what the marks of prompts are made from where the store has none.
-    `on_piece` is told the text of answers as it arrives; without it no model is asked to stream.
-    `max_output_tokens` bounds every answer; 0: as many as each call asks for."""
+    """What every journal of a worker calls.
+
+    Attributes:
+        sleep: waits the given seconds; it is the worker's clock.
+        new_secret: makes the secret for the marks of prompts when the store has none.
+        on_piece: called with the text of answers as it arrives; without it no model is asked to
+            stream.
+        max_output_tokens: bounds every answer; 0: as many as each call asks for.
+    """
 
     store: TaskStore
     models: Mapping[Role, ChatModel]
@@ -162,11 +169,11 @@ class Backends:
 
 
 class _Recorded:
-    """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what
-    need not be asked of the store.
+    """The recorded steps of an owner, read once. While its claim lives, nobody else adds a step to
+    it that would have to be read from the store.
 
-    `held` waits in memory for the next change under the claim, `n_calls` are being made now,
-    `asked` is the last prompt that was answered, by the key of its step.
+    `held` waits in memory for the next change under the claim. `n_calls` counts the calls in
+    flight. `asked` is the key of the last step whose prompt was answered, and that prompt.
     """
 
     def __init__(self, store: TaskStore, fence: Fence, *, is_empty: bool) -> None:
@@ -178,10 +185,10 @@ class _Recorded:
         self._step_by_key: dict[str, Step] | None = {} if is_empty else None
 
     async def find(self, key: str) -> Step | None:
-        """Return the step if it has an outcome that is recorded."""
+        """Return the step if its outcome is recorded, else None."""
         if self._step_by_key is None:
             steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
-            # else a call beside this one has read it meanwhile, and may have added to it
+            # a call at the same time may have read it meanwhile, and added to it
             if self._step_by_key is None:
                 self._step_by_key = {step.key: step for step in steps if step.output is not None}
         return self._step_by_key.get(key)
@@ -207,18 +214,18 @@ class _Recorded:
 class Journal:
     """The calls of one owner under one claim.
 
-    Entered as a context, it makes one transaction of an outcome and of what comes next: the outcome
+    Entered as a context, it commits an outcome in one transaction with what comes next: the outcome
     waits in memory for the next intended call, or for the change that `commit` makes, and for
-    nothing else. Before a tool is called, beside any other call, and when the context is left,
-    whatever the reason, it is recorded by itself. So nothing that was made from an outcome leaves
-    the process before the outcome is durable. What reads the steps of the owner from the store
-    calls `flush` before.
+    nothing else. It is recorded by itself before a tool is called, when another call is in flight,
+    and when the context is left, whatever the reason. So nothing that was made from an outcome
+    leaves the process before the outcome is durable. Call `flush` before the owner's steps are read
+    from the store.
 
     Args:
         fence: the claim that the steps are recorded under.
-        prefix: what every key starts with: `<try>/` for a task, nothing for a duty.
-        approval: which tool calls ask a person first. heeds_functions: so do, in any case,
-            those of functions of a program that say so themselves.
+        prefix: the start of every key: `<try>/` for a task, nothing for a duty.
+        approval: which tool calls ask a person first. heeds_functions: a program's functions that
+            ask for approval themselves get it in any case.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -252,13 +259,14 @@ class Journal:
         if isinstance(held, Outcome) and not isinstance(error, asyncio.CancelledError):
             await self.flush()
         elif held is not None:
-            # what cost nothing may be lost, and no cancellation waits for a store that is away
+            # what cost nothing may be lost, and a cancellation does not wait for an unavailable
+            # store
             with suppress(BabyagiError):
                 await self._record_once(held)
             self._let_go(held)
 
     def below(self, path: str) -> Journal:
-        """The same journal with its paths beneath this one, for a tool that is made of other
+        """Return the same journal with its paths below this one, for a tool that is made of other
         calls."""
         inner = Journal(
             self._backends,
@@ -271,7 +279,7 @@ class Journal:
         return inner
 
     async def flush(self) -> None:
-        """Record what waits for the next change."""
+        """Record the outcome that waits for the next change."""
         held = self._recorded.held
         match held:
             case Outcome():
@@ -281,7 +289,8 @@ class Journal:
         self._let_go(held)
 
     async def commit(self, change: Callable[[Outcome | Kept | None], Awaitable[T]]) -> T:
-        """Make a change of the store under the claim, with what waits for it as its `first`."""
+        """Make a change of the store under the claim, with the outcome that waits for it as its
+        `first`."""
         held = self._recorded.held
         done = await change(held)
         self._let_go(held)
@@ -292,28 +301,29 @@ class Journal:
             self._recorded.held = None
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
-        """Let it wait for the next change; False where it must not, because another call than the
-        one that it came of is being made."""
+        """Let the outcome wait for the next change, and return True. Return False while another
+        call is in flight: it is then recorded by itself."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome
         return True
 
     async def recall(self, path: str) -> str | None:
-        """Return the word that was kept at the path, None when none was."""
+        """Return the word that was kept at the path, None when there is none."""
         step = await self._recorded.find(self._prefix + path)
         return None if step is None else str(json.loads(step.output or ""))
 
     async def keep(self, path: str, word: str) -> str:
-        """Keep a word at the path, and return it; the first one that was kept there holds."""
+        """Keep a word at the path, and return the word that holds, which is the first one that was
+        kept there."""
         output = json.dumps(word)
         kept = self._keep(path, kind=INPUTS, request=output, output=output)
         await self.flush()
         return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """See `Calls`. Each time that this call was cut off at its deadline, and each time that one
-        of an earlier try was, halves what is asked for: the same again would be late again."""
+        """See `Calls`. The bound is halved for each time that this call, or one of an earlier try,
+        was cut off at its deadline, because the same call would be late again."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
@@ -330,7 +340,8 @@ class Journal:
             model.learn(found)
 
     async def _late_keys(self, path: str) -> list[str]:
-        """What is kept of late calls: of this one, and of all in earlier tries."""
+        """Return the keys of the notes about late calls: about this call, and about all calls of
+        earlier tries."""
         return [
             step.key
             for step in await self._recorded.all()
@@ -347,8 +358,8 @@ class Journal:
         await self.keep(f"{path}/{LATE}/{n + 1}", LATE)
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
-        """Return what this try was given, building it only if no earlier claim of this try did.
-        Asked for once.
+        """Return the inputs of this try. `build` is called only if no earlier claim of this try has
+        built them. Called once per journal.
 
         Returns:
             The JSON object that `build` gave the first time.
@@ -369,12 +380,12 @@ class Journal:
         """Return the model's completion: the one recorded at this path, or a new one.
 
         Args:
-            timeout_s: after which the call is cut off; None leaves that to the model.
+            timeout_s: after this time the call is cut off; None leaves that to the model.
 
         Raises:
             LimitReachedError, ObjectiveStoppedError, LeaseLostError: no call was made.
             Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the
-            call may be billed.
+                call may be billed.
         """
         with self._recorded.calling():
             return await self._complete(path, prompt, role, timeout_s)
@@ -439,7 +450,7 @@ class Journal:
     async def _ask_model(
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
-        """Ask, and note whether the model answers at all; a refusal is an answer."""
+        """Ask the model, and note whether it answers at all; a refusal is an answer."""
         gate, sent_s = self._backends.gate, _now_s()
         try:
             async with asyncio.timeout(timeout_s):
@@ -459,7 +470,7 @@ class Journal:
     async def _complete_by(
         self, model: ChatModel, prompt: Prompt, role: Role, key: str
     ) -> Completion:
-        """Ask the model, and pass each piece of its answer on where somebody listens."""
+        """Ask the model, and pass on each piece of its answer if somebody listens."""
         on_piece, fence = self._backends.on_piece, self._fence
         if on_piece is None:
             return await model.complete(prompt, role=role)
@@ -478,8 +489,8 @@ class Journal:
         return await model.complete(prompt, role=role, on_text=on_text)
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
-        """The prompt with a mark in its fences: the same when the step is replayed, by whomever,
-        and new in each prompt."""
+        """Return the prompt with a mark in its fences. The mark is new in each prompt, and the same
+        whenever the step is replayed."""
         secret = await self._store.secret(self._backends.new_secret())
         return seal(
             prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}"
@@ -493,12 +504,12 @@ class Journal:
         return find_sources(origin for step in steps for origin in step.origins)
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes
-        back as an error observation.
+        """Return what the tool gave. Nothing that a tool does ends a run: a fault or a time-out is
+        returned as an error observation.
 
         Raises:
             ParkedError: a person must answer, approve, or say whether the call was made; the task
-            waits, the claim is given up.
+                waits, and the claim is given up.
         """
         self._backends.gate.check()
         await self.flush()
@@ -540,8 +551,8 @@ class Journal:
         return await self._put_observation(path, await run_tool(tool, arguments), request)
 
     async def _is_begun(self, path: str, tool: Tool, request: str) -> bool:
-        """Whether a call that must not be repeated may have been made, here or in an earlier
-        try."""
+        """Return whether a call that must not be repeated may have been made, in this or in an
+        earlier try."""
         if tool.effect is not Effect.ONCE:
             return False
         named = [(self._fence.owner, self._prefix + path)]
@@ -551,10 +562,10 @@ class Journal:
         )
 
     async def _as_allowed(self, path: str, tool: Tool, now: Tool) -> Tool:
-        """The tool as it is offered now, where it is what was granted, or a person allows that.
+        """Return the tool in its present form, if that is the granted form or a person allows it.
 
         Raises:
-            ToolError: a person did not. ParkedError: nobody has said anything yet.
+            ToolError: a person refused it. ParkedError: nobody has decided yet.
         """
         if now.form == tool.form:
             return now
@@ -573,21 +584,21 @@ class Journal:
     async def _compose(
         self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]
     ) -> Observation:
-        """What came of a tool that is made of other calls: each is a step of its own, so that none
-        is repeated."""
+        """Return what a tool gave that is made of other calls. Each of these is a step of its own,
+        so that none is repeated."""
         try:
             passage = await compose(arguments, self.below(path))
         except (ToolError, *FAULTS_OF_A_CALL) as error:
             return _refused(tool, error)
         except BabyagiError:
             raise
-        except Exception as error:  # a tool is code from anywhere; what it raises is its answer
+        except Exception as error:  # a tool is code from anywhere; an exception is its answer
             return _failed(tool, error)
         return Observation(passage=_bound(passage, tool))
 
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Make a call that must not be repeated: asked for, intended, made, recorded. Whatever is
-        unclear about it, a person is asked."""
+        """Make a call that must not be repeated: approved, intended, made, recorded. A person is
+        asked about all that is unclear."""
         request = inbox.write_request(tool.name, arguments)
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
@@ -606,7 +617,7 @@ class Journal:
             observation = await _refuse_unseen(tool, approved, request) or await _try_tool(
                 tool, arguments
             )
-        except Exception as error:  # it may have been made all the same
+        except Exception as error:  # the call may have been made all the same
             logger.warning(
                 "nobody knows whether %s was carried out: %s", tool.name, type(error).__name__
             )
@@ -626,8 +637,8 @@ class Journal:
         return tool.asks_approval and (self._approval is Approval.ONCE or is_heeded)
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
-        """What came of the same call or question in an earlier try of this task, for as many as
-        there were."""
+        """Return the outcome of the same call or question in an earlier try of this task, None when
+        there is none left. The n-th such call of this try gets the n-th outcome."""
         same = [
             step for step in await self._recorded.all() if step.request_hash == _digest(request)
         ]
@@ -643,11 +654,11 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return what a person said about this, or let the task wait until one does."""
+        """Return what a person said about this, or park the task until one does."""
         return Observation.from_json((await self._park(path, kind, request)).output or "")
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with what a person said, or let the task wait until one does."""
+        """Return the step with what a person said, or park the task until one does."""
         step = await self._store.park_task(
             self._fence, key=self._prefix + path, kind=kind, request=request
         )
@@ -678,13 +689,14 @@ class Journal:
         )
 
     async def _hold_or_put(self, kept: Kept) -> str:
-        """Returns the output that holds, which is the first one."""
+        """Return the output that holds, which is the first one."""
         if self._holds(kept):
             return kept.output
         return (await self._record_once(kept)).output or kept.output
 
     async def embed(self, path: str, texts: Sequence[str]) -> list[bytes]:
-        """Return one unit vector per text. A local embedder costs nothing and is not journaled."""
+        """Return one unit vector per text (little-endian float32). A local embedder costs nothing
+        and is not journaled."""
         embedder = self._backends.embedder
         if embedder.is_local:
             return (await embedder.embed(texts))[0]
@@ -711,8 +723,8 @@ class Journal:
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
     async def _intend(self, intention: Intention) -> Step:
-        """Record the intention, waiting for calls in flight when only what they hold stands in the
-        way."""
+        """Record the intention. When only the reservations of calls in flight exceed a limit, wait
+        for these calls."""
         self._backends.gate.check()
         while True:
             try:
@@ -721,7 +733,8 @@ class Journal:
             except LimitReachedError as error:
                 if error.is_final:
                     raise
-                await self.flush()  # what the next call cannot take along waits for no other
+                # the next call cannot take the outcome along yet, so it is recorded by itself
+                await self.flush()
                 await self._backends.sleep(0.1)
                 self._backends.gate.check()
         if step.state is StepState.DONE and step.request_hash != intention.request_hash:
@@ -736,7 +749,7 @@ class Journal:
         return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
-        """Record an outcome that is paid for, however long the store cannot answer; only a worker
+        """Record an outcome that is paid for, however long the store is unavailable. Only a worker
         that stops gives it up."""
         while True:
             try:
@@ -747,7 +760,7 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
     async def _record_once(self, made: Outcome | Kept) -> Step:
-        """Returns the step that holds, which is the first one."""
+        """Return the step that holds, which is the first one."""
         match made:
             case Outcome():
                 step = await self._store.record_step(
@@ -764,7 +777,8 @@ class Journal:
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """What came of a call, without a journal: a fault or a time-out is an error observation.
+    """Return what a call of the tool gave, without a journal; a fault or a time-out is an error
+    observation.
 
     Raises:
         SettingsError: no call of the tool can work before a person has done something.
@@ -773,13 +787,13 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return await _try_tool(tool, arguments)
     except SettingsError:
         raise
-    except Exception as error:  # a tool is code from anywhere; what it raises is its answer
+    except Exception as error:  # a tool is code from anywhere; an exception is its answer
         return _failed(tool, error)
 
 
 def _failed(tool: Tool, error: Exception) -> Observation:
-    """What a model is told of an exception: its type and its first words, and of a call that must
-    not be repeated, that it may have been made."""
+    """Return what a model is told about an exception: its type and its first words. Of a call that
+    must not be repeated it also says that it may have been made."""
     if isinstance(error, OutOfTimeError):
         said = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
     else:
@@ -792,8 +806,8 @@ def _failed(tool: Tool, error: Exception) -> Observation:
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """What the tool gave or says that it could not do. Any other fault is raised: nobody knows then
-    how far it came."""
+    """Return what the tool gave, or its own error. Any other exception is raised, because nobody
+    knows how far the call came."""
     try:
         return Observation(passage=_bound(await run_in_time(tool, arguments), tool))
     except ToolError as error:
@@ -801,8 +815,8 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 
 async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Observation | None:
-    """What the model is told instead of a call that is not the one, or would not change what, the
-    person saw who approved it."""
+    """Return what the model is told when the call, or what it would change, is not what the person
+    approved; the call is then not made."""
     if approved is None:
         return None
     if approved.request != request:
@@ -818,7 +832,7 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
             async with asyncio.timeout(tool.timeout_s):
                 found = (await tool.preview(inbox.read_request(approved)[1])).state
         except Exception as error:
-            # a tool is code from anywhere; what it would change cannot be seen
+            # a tool is code from anywhere; without an answer, nobody can see what it would change
             found = type(error).__name__
         if found != seen:
             what = (
@@ -836,8 +850,8 @@ def _refused(tool: Tool, error: BabyagiError) -> Observation:
 
 
 def _bound(passage: Passage, tool: Tool) -> Passage:
-    """The passage as a model may be shown it. A tool speaks for itself, a file or a result, never
-    for a person or for this program."""
+    """Return the passage within the tool's bound. Its origin may be the tool, a file or a result,
+    never a person or this program."""
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
         text = (
@@ -855,8 +869,8 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
-    """The usage of a call that gave no outcome: all that it had reserved when it may be billed, or
-    more where the endpoint says so, or as much where a part of it is known; else nothing."""
+    """Return the usage of a call that gave no outcome. It is zero unless the call may be billed.
+    Then it is all that was reserved, or more if the endpoint says so, or the part that is known."""
     if not error.may_be_billed:
         return Usage()
     said: Usage | None = error.billed

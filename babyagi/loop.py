@@ -1,9 +1,8 @@
 """One turn of a task, and the duties for the whole objective.
 
-A turn: execute → commit the result, or what it lacked. A planning: all that was recorded → create →
-commit the new tasks. Each commit is
-one transaction of the task store, so work that is cut anywhere goes on at the next claim, with
-every finished call read from the journal.
+A turn: execute → commit the result, or the lack. A planning: all recorded tasks → create → commit
+the new tasks. Each commit is one transaction of the task store. So work that is interrupted
+anywhere goes on at the next claim, with every finished call read from the journal.
 """
 
 from __future__ import annotations
@@ -94,8 +93,8 @@ from babyagi.tools.recall import build_recall
 logger = logging.getLogger(__name__)
 
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
-N_KEPT_RESULTS = 100  # results whose words are remembered for the next comparison
-N_NAMES = 2000  # tasks by name that planning looks through, the newest
+N_KEPT_RESULTS = 100  # results whose words are cached for the next comparison
+N_NAMES = 2000  # task names that planning compares with, the newest
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
 MAX_PLANNED = 32  # recorded tasks that are planned from at once, if their results are short enough
@@ -103,8 +102,8 @@ PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever it
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_ENRICHED_CHARS = 200_000
-N_LATEST = 4  # results, the newest, that creation is shown for what a check missed
-# where creation proposes nothing for a part that is missing
+N_LATEST = 4  # the newest results that creation is shown for what a check missed
+# where creation proposes nothing for a missing part
 ANSWER_PART = "Answer this part of the objective: {part}"
 # one after the other, about sixteen in five minutes of an endpoint that hangs
 PROBE_TIMEOUT_S = 18.0
@@ -120,12 +119,12 @@ FAULTS_OF_THE_TASK = (
 )
 
 Enrich = Callable[[str, str], str | Awaitable[str]]
-"""Is given the name of a task and its result, and gives the result that is kept."""
+"""Takes the name of a task and its result, and returns the result to keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAgent:
-    """An agent of a person's own that carries the tasks out: how far its runs may go, and what it
+    """A person's own agent that carries the tasks out: how far its runs may go, and what it
     remembers from task to task."""
 
     bounds: AgentBounds
@@ -136,8 +135,9 @@ class OwnAgent:
 class Bounds:
     """How much goes into and out of one call, and how the execution agent talks with its model.
 
-    `read_output` raises `MalformedReplyError` for a text that is not what a program wants of the
-    report. `enrich` is given the name of a task and its result, and gives the result that is kept.
+    Attributes:
+        read_output: reads the report into what a program wants of it; raises `MalformedReplyError`.
+            enrich: takes a task's name and its result, and returns the result to keep.
     """
 
     context_tokens: int
@@ -155,9 +155,9 @@ class Loop:
 
     Args:
         backends: what the journals call.
-        search: earlier results by nearness. indexer: what feeds them to the result store.
+        search: finds earlier results by nearness. indexer: feeds results to the index.
         tools: what the execution agent may use.
-        clock: now, for the date that a prompt names.
+        clock: returns now, for the date in prompts.
     """
 
     def __init__(
@@ -182,8 +182,8 @@ class Loop:
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry the claimed task out, and commit its result or what it lacked. Or let it wait, if a
-        person must be asked."""
+        """Carry the claimed task out, and commit its result or its lack; or park it, if a person
+        must be asked."""
         journal = Journal(
             self._backends,
             fence=claim.fence,
@@ -226,8 +226,8 @@ class Loop:
         )
 
     async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
-        """The result as the program that handed the hook in wants it kept; the hook is called once
-        for a try, also where that is carried out again after a kill."""
+        """Return the result as the program's hook wants it kept. The hook is called once for a try,
+        also when the try is repeated after a kill."""
         if self._bounds.enrich is None:
             return text
         kept = await journal.recall("enriched")
@@ -272,8 +272,8 @@ class Loop:
                 await self.feed_index(claim)
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish, without a model, a duty that fails however often it is tried: nothing may wait
-        for it for ever."""
+        """Finish a duty without a model, after it failed too often: nothing may wait for it for
+        ever."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
@@ -293,11 +293,11 @@ class Loop:
                 await self._store.release_duty(claim)
 
     async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
-        """Ask for one word, under a claim that is held for other work, to see whether the role's
-        model answers. Costs 48 tokens at most.
+        """Ask for one word, to see whether the role's model answers, under a claim that is held for
+        other work. Costs 48 tokens at most.
 
         Args:
-            number: unlike that of every other probe under the claim.
+            number: unique among the probes under the claim.
 
         Raises:
             Whatever `Journal.complete` raises; `OverdueError` after `PROBE_TIMEOUT_S`.
@@ -308,7 +308,7 @@ class Loop:
         )
 
     async def feed_index(self, claim: DutyClaim) -> int:
-        """Feed one batch of results to the result store, and return how many it was."""
+        """Feed one batch of results to the index, and return how many it was."""
         journal = Journal(self._backends, fence=claim.fence)
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
@@ -326,7 +326,7 @@ class Loop:
     async def _execute(
         self, task: Task, objective: Objective, journal: Journal
     ) -> tuple[Answer, tuple[int, ...]]:
-        """What came of the task, and the tasks whose results it was shown."""
+        """Return the outcome of the task, and the tasks whose results it was shown."""
         is_combined = objective.spec.planning is Planning.COMBINED
 
         async def build_inputs() -> Mapping[str, Any]:
@@ -369,14 +369,15 @@ class Loop:
             protocol=inputs["protocol"],
         )
         if answer.has_fallen_back:
-            # of this worker, from the next try on: no further try begins with a refusal
+            # known to this worker from the next try on, so that no further try begins with a
+            # refusal
             self._protocol = "text"
         return answer, tuple(
             entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry
         )
 
     async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
-        """What a try is told besides its task, as it was chosen when the try began."""
+        """Return what a try is shown besides its task, as it was chosen when the try began."""
         return Context(
             objective_text=objective.spec.asked,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
@@ -394,7 +395,8 @@ class Loop:
         )
 
     async def _recollect(self, task: Task) -> list[list[Any]]:
-        """What the agent remembers that may bear on the task: label, text, origin, sources."""
+        """Return the agent's memories that may bear on the task, with label, text, origin and
+        sources."""
         own = self._bounds.agent
         if own is None or own.memory is None:
             return []
@@ -404,7 +406,7 @@ class Loop:
         ]
 
     async def _remember(self, claim: Claim, answer: Answer, journal: Journal) -> None:
-        """Let the agent keep the task with its answer, which is durable before."""
+        """Let the agent remember the task with its answer, which is durable already."""
         own, task = self._bounds.agent, claim.task
         if own is None or own.memory is None:
             return
@@ -447,7 +449,7 @@ class Loop:
         return embed
 
     async def _find_gone(self, task: Task) -> list[str]:
-        """What the task comes after and found nothing, a line each."""
+        """Return a line for each task that this one comes after and that found nothing."""
         before = [await self._store.task(task.objective_id, task_id) for task_id in task.after]
         return [
             f"Task {other.id}: {other.name}: {other.error or other.status.value}"
@@ -456,8 +458,8 @@ class Loop:
         ]
 
     async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
-        """Whether to offer a search in earlier results: the prompt does not hold all that bears on
-        the task, or a try lacked something."""
+        """Return whether to offer the recall tool: the prompt does not hold all that bears on the
+        task, or a try lacked something."""
         if task.lack is not None or any(not entry.is_whole for entry in chosen):
             return await self._store.count_results(objective.id) > 0
         return False
@@ -482,7 +484,8 @@ class Loop:
         )
 
     async def _plan_of(self, task: Task, answer: Answer, objective_text: str) -> Planned | None:
-        """What the execution agent planned itself; None where the creation agent must be asked."""
+        """Return the plan of the execution agent itself; None when the creation agent must be
+        asked."""
         if answer.plan is None:
             return None
         proposals = [
@@ -511,8 +514,8 @@ class Loop:
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
     ) -> Planned | None:
-        """What brings what the task lacks: tasks of the list, and what its agent proposed; None
-        where the creation agent must be asked."""
+        """Return the plan for what the task lacks, made of tasks in the list and the agent's own
+        proposals; None when the creation agent must be asked."""
         bringers = find_bringers(
             task, lack, await self._names(task.objective_id, without={task.id})
         )
@@ -525,7 +528,7 @@ class Loop:
             return None
         read: tuple[str, ...] = ()
         if bringers.again:
-            await journal.flush()  # what this try has read counts, too
+            await journal.flush()  # results that this try has read count as well
             read = await self._read_of(task)
         sources = find_sources((*task.origins, *read))
         again = [
@@ -543,7 +546,7 @@ class Loop:
     # ----------------------------------------------------------------------------------------------
 
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Propose tasks from all that is recorded, in one call."""
+        """Propose tasks from all recorded tasks, in one call."""
 
         seen = await self._store.plannable(
             objective.id, n_results=MAX_PLANNED, n_finished=N_COMPARED, n_names=N_NAMES
@@ -556,7 +559,7 @@ class Loop:
 
         task_ids = (await journal.inputs(build_inputs))["task_ids"]
         tasks = [recorded[task_id] for task_id in task_ids if task_id in recorded]
-        # which an earlier claim has chosen, and which stand further behind by now
+        # an earlier claim has chosen these, and they may stand further back in the list by now
         others = set(task_ids) - set(list(recorded)[:MAX_PLANNED])
         if others:
             read = await self._store.results(objective.id, task_ids=sorted(others))
@@ -576,7 +579,8 @@ class Loop:
     async def _load_finished(
         self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int
     ) -> list[Finished]:
-        """The tasks with their results, each whole unless it alone is longer than the bound."""
+        """Return the tasks with their results. Each result is whole unless it alone exceeds the
+        bound."""
         read = await self._store.results(objective_id, task_ids=[task.id for task in tasks])
         results = {result.task_id: result for result in read}
         return await self._cut_finished(objective_id, tasks, results, max_tokens=max_tokens)
@@ -607,7 +611,7 @@ class Loop:
         ]
 
     async def _read_of(self, task: Task) -> tuple[str, ...]:
-        """The origins of all that the tries of a task read."""
+        """Return the origins of all that the tries of a task read."""
         steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         return tuple(origin for step in steps for origin in step.origins)
 
@@ -629,7 +633,7 @@ class Loop:
                 max_new_tasks=self._bounds.max_new_tasks,
             )
         except FAULTS_OF_THE_TASK as error:
-            # the results stand; only what could have come of them is given up
+            # the results hold; only the tasks that could have come of them are given up
             return Planned(failure=error.what)
         if reply.note:
             logger.warning(
@@ -647,8 +651,8 @@ class Loop:
         objective: Objective,
         names: Sequence[TaskName],
     ) -> Planned:
-        """The reply as a plan: without what lies too deep or is there already, and with what brings
-        the lacks of the tasks."""
+        """Return the reply as a plan: without proposals that lie too deep or exist already, and
+        with what brings the lacks of the tasks."""
         proposals = [
             Proposal(
                 name=one.name,
@@ -695,7 +699,8 @@ class Loop:
     async def _to_unanswered(
         self, task_id: int, lacks: str, after: Sequence[int | str], finished: Sequence[Finished]
     ) -> Unanswered:
-        """What creation says of a task, with the results that stood in its prompt."""
+        """Return what creation says about an unanswered task, with the results that stood in its
+        prompt."""
         task = next(one.task for one in finished if one.task.id == task_id)
         steps = await self._store.steps(task.objective_id, owner=f"task:{task_id}")
         inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
@@ -714,7 +719,7 @@ class Loop:
     async def _find_repeats(
         self, text_by_task: Mapping[int, str], seen: Plannable
     ) -> tuple[int, ...]:
-        """The tasks whose results only repeat one that was there before."""
+        """Return the tasks whose results only repeat an earlier result."""
         if not text_by_task:
             return ()
         finished = {task.id for task in seen.finished}
@@ -739,8 +744,9 @@ class Loop:
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
     ) -> tuple[list[Proposal], list[str]]:
-        """The proposals that lie within the depth that a person allowed, and the names of the
-        others."""
+        """Return the proposals within the depth that a person allowed, and the names of the
+        others.
+        """
         if not (self._bounds.max_depth and proposals):
             return list(proposals), []
         too_deep = {
@@ -750,7 +756,7 @@ class Loop:
         return kept, [proposal.name for proposal in proposals if proposal.parent_id in too_deep]
 
     async def _depth_of(self, task: Task) -> int:
-        """How many tasks it descends from, counted up to the bound."""
+        """Return how many tasks it descends from, counted up to the bound."""
         depth, parent_id = 0, task.parent_id
         while parent_id is not None and depth < self._bounds.max_depth:
             depth += 1
@@ -806,8 +812,8 @@ class Loop:
     # ----------------------------------------------------------------------------------------------
 
     async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Ask whether the objective is met, and for tasks where it is not and none is left; all
-        that comes of it is one commit."""
+        """Check whether the objective is met, and ask for new tasks when it is not and none is
+        left. The outcome is one commit."""
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
         is_asked = checked.missing and all(
@@ -840,16 +846,19 @@ class Loop:
         )
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
-        """Whether the objective is met, why not, and what was found part by part. Two look at it,
-        the second in doubt, both at once where an agent claims it; where they disagree about a
-        part, a third decides."""
+        """Judge whether the objective is met, why not, and what was found part by part.
+
+        A second call of the model verifies the first in doubt, and runs at the same time when an
+        agent claims that the objective is met. Where the two disagree about a part, a third
+        decides.
+        """
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
         look = partial(
             check_objective, objective_text=objective.spec.asked, excerpts=excerpts, journal=journal
         )
         try:
-            # a person's word needs no proof, and is not asked for twice
+            # a person's claim needs no proof, and is not verified
             if objective.spec.model_by_role[Role.CREATION] == HUMAN:
                 reply = await look(path="check")
                 return (
@@ -894,8 +903,8 @@ class Loop:
     async def _propose_missing(
         self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]
     ) -> list[Proposal]:
-        """The tasks that creation proposes for what a check missed, from the newest results.
-        `sources` are those of all results."""
+        """Return the tasks that creation proposes for what a check missed, made from the newest
+        results. `sources` are those of all results."""
         names, missing = await self._names(objective.id), checked.missing
         done = await self._store.last_finished(objective.id, limit=N_LATEST)
         loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
@@ -963,8 +972,8 @@ class Loop:
     async def _excerpts_for(
         self, objective: Objective, results: Sequence[Result], budget_tokens: int
     ) -> tuple[list[Excerpt], Sequence[Result]]:
-        """What a check or a report is shown of every result, and the results that did not fit at
-        all."""
+        """Return the excerpt of every result for a check or a report, and the results that did not
+        fit at all."""
         built_on = {
             task_id
             for task in await self._store.tasks(objective.id)
@@ -987,7 +996,7 @@ class Loop:
 
 
 def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:
-    """The recorded tasks whose results fit into one planning, the first of them."""
+    """Return the first recorded tasks, as many as have results that fit into one planning."""
     task_ids = recorded[:MAX_PLANNED]
     size = {task_id: estimate_tokens(result.text) for task_id, result in results.items()}
     chosen: list[int] = []
@@ -1001,8 +1010,8 @@ def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> 
 def _is_there(
     proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
 ) -> bool:
-    """Whether what is proposed for a task that lacks something is that task itself, or what it will
-    wait for."""
+    """Return whether a proposal for a task that lacks something is that task itself, or one that it
+    will wait for."""
     task = lacking.get(proposal.parent_id or 0)
     return task is not None and (
         renames(proposal.name, task)
@@ -1011,7 +1020,8 @@ def _is_there(
 
 
 def _fault_of_last_try(task: Task) -> str:
-    """What the model is told; that a worker died is no fault of the try."""
+    """Return the last try's fault for the model to read. The loss of a worker is no fault of the
+    try."""
     if task.lack is not None:
         return task.lack.what
     return task.error if task.try_no > 1 else ""
@@ -1029,8 +1039,8 @@ def _read_name(entry: Sequence[Any]) -> TaskName:
 
 
 def _write_chosen(entry: Chosen) -> dict[str, Any]:
-    """What the journal keeps of it. Of another objective, which may be deleted, all that a
-    repetition needs."""
+    """Return what the journal keeps of a chosen result. A result of another objective is kept with
+    all that a repetition needs, because that objective may be deleted."""
     written = {
         "task_id": entry.result.task_id,
         "text": entry.text,
@@ -1044,13 +1054,13 @@ def _write_chosen(entry: Chosen) -> dict[str, Any]:
 
 
 def is_fault_of_the_task(error: BabyagiError) -> bool:
-    """Whether the error ends a try of the task, and no other task has anything to do with it."""
+    """Return whether the error ends a try of this task and has nothing to do with other tasks."""
     return isinstance(error, FAULTS_OF_THE_TASK)
 
 
 def tries_for(error: BabyagiError, max_failures: int) -> int:
-    """How many failed tries an error is worth: one where the same would come again, two where an
-    answer had no end."""
+    """Return after how many failed tries a task with this error is given up: 1 when the same would
+    happen again, at most 2 when an answer had no end, else `max_failures`."""
     if isinstance(error, ContextTooLongError | RequestRefusedError):
         return 1
     return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

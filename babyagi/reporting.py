@@ -1,5 +1,5 @@
-"""A report from what the task store holds, with the model's text in it where there is one, and the
-page of it; both can be put together at any moment."""
+"""The report of an objective and its page, made from the task store at any moment. The report
+contains the model's text when there is one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_EVENTS_DRAWN = 30_000  # the newest
 
 
 async def compose_report(store: TaskStore, objective: Objective, written: Written) -> str:
-    """Return the whole report as Markdown, with what it has cost up to now."""
+    """Return the whole report as Markdown, with the costs up to now."""
     objective = await store.objective(objective.id)
     tasks = await store.tasks(objective.id)
     results = await store.results(objective.id)
@@ -45,7 +45,7 @@ async def compose_report(store: TaskStore, objective: Objective, written: Writte
 
 
 async def load_report(store: TaskStore, objective: Objective) -> str:
-    """Return the report as it was written, else one from the results alone, as Markdown."""
+    """Return the report as it was written, or one from the results alone, as Markdown."""
     markdown = await store.report(objective.id)
     if markdown is not None:
         return markdown
@@ -64,15 +64,15 @@ async def load_sources(store: TaskStore, objective: Objective) -> Sources:
 
 
 async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
-    """Return the files that the results of the objective came with."""
+    """Return the files that came with the results of the objective."""
     return await find_artifacts(store, await store.results(objective.id))
 
 
 async def write_without_model(
     store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
 ) -> None:
-    """Write the owed report of an objective that has ended from its results alone, unless somebody
-    still works on it, who will write one."""
+    """Write the owed report of an ended objective from its results alone, unless a worker still
+    works on the objective and will write one."""
     await store.register_worker(writer, lease_s=lease_s)
     try:
         await store.join_objective(writer.id, objective_id)

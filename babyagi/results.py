@@ -1,5 +1,5 @@
 """What a person does with the results of one objective: search in them, compare the index with
-them, make the index anew."""
+them, rebuild the index."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from babyagi.tasks import Duty, DutyClaim, Objective, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.worker.lease import RENEWALS_PER_LEASE
 
-N_CHECKED = 1_000  # results that a person's check looks up by their own vectors
+N_CHECKED = 1_000  # results that `check` looks up by their own vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """How far the index of an objective is: how many results there are, and how many of them it
-    does not have yet."""
+    """How complete the index of an objective is: how many results there are, and how many of them
+    it does not have yet."""
 
     objective: Objective
     n_results: int
@@ -32,7 +32,7 @@ class IndexStatus:
 
 
 async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
-    """What the task store knows of the index; the index itself is not asked."""
+    """Return what the task store knows about the index; the index itself is not asked."""
     owed = await store.result_ids(objective.id, is_indexed=False)
     return IndexStatus(
         objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed)
@@ -43,7 +43,7 @@ class Results:
     """The results of one objective and their index.
 
     Args:
-        identity: the worker that a rebuild is made as; its lease lasts `lease_s` and is renewed
+        identity: the worker as which an index is rebuilt; its lease lasts `lease_s` and is renewed
             meanwhile.
     """
 
@@ -71,8 +71,8 @@ class Results:
         )
 
     async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
-        """The `k` results nearest to the text, with `in_all` those of the store's other objectives
-        too. Only the text is embedded, outside of the objective's limits."""
+        """Return the `k` results nearest to the text; with `in_all`, also from the store's other
+        objectives. Only the text is embedded, outside of the objective's limits."""
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
             self._require_own_space()
@@ -85,8 +85,7 @@ class Results:
         return await (everywhere if in_all else self._search).relevant(text, k=k, embed=embed)
 
     async def check(self) -> CheckReport:
-        """See `Indexer.check`. An index that lives in a process's memory is filled first, as a
-        worker fills it."""
+        """See `Indexer.check`. An index in memory is filled first, as a worker fills it."""
         await self._search.fill_memory()
         return await self._indexer.check(n_probes=N_CHECKED)
 
@@ -94,17 +93,18 @@ class Results:
         """Drop the objective's collection, feed every result again, and return how many there were.
 
         Args:
-            tell: called after each batch with how many are fed and how many there are.
-            model: the name of the embedder, when it is another one than the objective has: its
-                results are embedded by it from now on, in a collection of their own. The vectors of
-                the old one are kept, should it come back.
+            tell: called after each batch with the number of fed results and the number of all.
+            model: the name of the embedder, when it is another than the objective's. From now on it
+                embeds the objective's results, in a collection of their own. The vectors of the old
+                one are kept for a later return.
 
         Raises:
-            IndexUnavailableError: another worker feeds the index now; it was told to feed
-            everything again. Or the index cannot answer.
-            Whatever the embedder raises. Where it is to change, nothing has been changed then.
-            SettingsError: the embedder is to change, and a worker serves the objective, whose
-            vectors would be of the old space.
+            IndexUnavailableError: another worker feeds the index now, and was told to feed
+                everything again; or the index cannot answer.
+            Whatever the embedder raises. If the embedder was to change, nothing has been changed
+                then.
+            SettingsError: the embedder is to change while a worker serves the objective; its
+                vectors would be of the old space.
         """
         if model and self._backends.embedder.space != self._objective.spec.embedding_space:
             await self._change_space(model)
@@ -153,7 +153,7 @@ class Results:
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )
-        # before anything is changed: a name may be mistyped
+        # before anything is changed, because a name may be mistyped
         await self._backends.embedder.embed(["is it there?"])
         old = self._indexer
         self._look_at(
@@ -164,7 +164,8 @@ class Results:
         await old.drop()
 
     async def _renewing_lease(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await the work; one batch of it may take longer than the lease lasts."""
+        """Await the work and renew the lease meanwhile; one batch may take longer than the lease
+        lasts."""
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(work)
@@ -185,7 +186,7 @@ class Results:
             return await journal.embed(embed_path("index", texts), texts)
 
         await self._indexer.drop()
-        # whoever fed before us may have ticked off since what is dropped now
+        # a worker that fed before may have marked results as indexed that are dropped now
         await self._store.owe_index(self._objective.id)
         while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
             tell(n_results - n_owed, n_results)

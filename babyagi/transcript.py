@@ -1,6 +1,5 @@
 """What was said in a step of the journal: the prompt and the reply, the call and what it gave, the
-question and the answer. Rows of the journal in, texts out; keys and passwords are taken out of
-them."""
+question and the answer. It turns rows of the journal into texts, without keys and passwords."""
 
 from __future__ import annotations
 
@@ -18,15 +17,15 @@ from babyagi.tasks import Step, StepState
 from babyagi.text import one_line, shorten
 
 MODEL, TOOL, EMBEDDING, INPUTS = "model", "tool", "embedding", "inputs"
-MAX_ARGUMENT_CHARS = 60  # of each, where a call is one line
+MAX_ARGUMENT_CHARS = 60  # characters of each argument, when a call is one line
 MAX_CALL_CHARS = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A text of a step, and what it is: `system`, `user`, `assistant`, `tool`, `reply`, `calls`,
-    `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt held it.
-    """
+    """A text of a step and its kind: `system`, `user`, `assistant`, `tool`, `reply`, `calls`,
+    `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt contained
+    it."""
 
     label: str
     text: str
@@ -41,21 +40,21 @@ class Exchange:
     step: Step
     title: str
     parts: tuple[Part, ...] = ()
-    missing: str = ""  # what is not known of it, and why
+    missing: str = ""  # what is not known about it, and why
 
     @property
     def took_s(self) -> float | None:
-        """How long it took; None where only its end is known."""
+        """How many seconds it took; None when only its end is known."""
         if self.step.done_at is None or self.step.done_at == self.step.created_at:
             return None
         return (self.step.done_at - self.step.created_at).total_seconds()
 
 
 def read_exchanges(steps: Sequence[Step], *, secrets: Iterable[str] = ()) -> list[Exchange]:
-    """Return what was said in all the steps of an owner, in their order.
+    """Return what was said in all steps of an owner, in their order.
 
     Args:
-        secrets: that no text may show, beside what looks like one.
+        secrets: texts to hide, in addition to what looks like a key.
     """
     hidden = tuple(secrets)
     request_by_key = {step.key: step.request for step in steps}
@@ -181,7 +180,7 @@ def _gave_parts(step: Step) -> list[Part]:
 
 
 def describe_step(step: Step) -> str:
-    """The step in a few words: `model gpt-x`, `tool read_file(path="a.md") → 3.1 kB`."""
+    """Return the step in a few words: `model gpt-x`, `tool read_file(path="a.md") → 3.1 kB`."""
     match step.kind:
         case "model" | "embedding":
             return f"{step.kind} {one_line(step.model)}".rstrip()
@@ -197,7 +196,7 @@ def describe_step(step: Step) -> str:
 
 
 def describe_call(request: str) -> str:
-    """A tool call as one bounded line; `?` where it was not kept."""
+    """Return a tool call as one bounded line; `?` when it was not kept."""
     fields = _load(request)
     if not isinstance(fields, dict) or "tool" not in fields:
         return "?"
@@ -205,7 +204,8 @@ def describe_call(request: str) -> str:
 
 
 def write_call(name: str, arguments: Mapping[str, Any] | str, *, is_short: bool = False) -> str:
-    """`name(path="a.md", n=3)`; arguments that are no JSON object stand as they were written."""
+    """Return `name(path="a.md", n=3)`; arguments that are not a JSON object are shown as they were
+    written."""
     given = _load(arguments) if isinstance(arguments, str) else arguments
     if not isinstance(given, Mapping):
         return f"{one_line(name)}({one_line(str(arguments))})"
@@ -218,8 +218,8 @@ def write_call(name: str, arguments: Mapping[str, Any] | str, *, is_short: bool 
 
 
 def first_line(text: str, *, max_chars: int = 200) -> str:
-    """The first line that says something, without the marks of Markdown before it, and the next one
-    with it where it only announces that."""
+    """Return the first line that is not empty, without its Markdown marks, and the next one when
+    the first only announces it."""
     lines = (one_line(line).lstrip("#>*- ").strip() for line in text.splitlines())
     said = list(islice(filter(None, lines), 2))
     n = 2 if said and said[0].endswith(":") else 1
@@ -227,7 +227,7 @@ def first_line(text: str, *, max_chars: int = 200) -> str:
 
 
 def said_in(step: Step) -> str:
-    """What a tool gave or a person said, "" where nothing came of it yet."""
+    """Return what a tool gave or a person said, "" when there is no outcome yet."""
     parts = _gave_parts(step)
     return parts[0].text if parts else ""
 
@@ -258,7 +258,7 @@ def _size(text: str) -> str:
 
 
 def _load(text: str | None) -> Any:
-    """The value of JSON text, None where it is none."""
+    """Return the value of JSON text, None when it is not valid."""
     if not text:
         return None
     try:

@@ -1,7 +1,8 @@
 """Why a task does not run, or why an objective does not move, and what would change that.
 
-`Facts` are what the task store says at one moment. What follows from them is decided here and
-nowhere else, as pure functions: every screen asks the same."""
+`Facts` are what the task store says at one instant. Pure functions in this module draw all the
+conclusions, so every screen says the same.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from babyagi.taskstore.limits import is_reached, refuse_reservation
 from babyagi.taskstore.port import Standing, TaskStore
 from babyagi.text import one_line, shorten
 
-MAX_NAMED = 5  # tasks or workers in one line
+MAX_NAMED = 5  # tasks or workers named in one line
 MAX_SAID_CHARS = 300
 _FAR = timedelta(days=365 * 100)  # a delay that only an answer ends
 _DUTY_WORDS = {
@@ -44,26 +45,26 @@ class Why(StrEnum):
 
     RUNNING = "running"
     LOST = "lost"  # its worker is gone; another one takes it over
-    PLANNING = "planning"  # its result is there; what follows from it is being planned
+    PLANNING = "planning"  # its result is recorded, and its planning is under way or owed
     DONE = "done"
     CANCELLED = "cancelled"
-    DEAD = "dead"  # failed too often, or what it lacked never came
+    DEAD = "dead"  # it failed too often, or what it lacked never came
     AFTER = "after"  # other tasks come first
     LACK = "lack"  # other tasks bring what it lacked
     ANSWER = "answer"  # a person was asked
-    DECISION = "decision"  # a person must approve a call, or say what came of one
-    QUESTIONS = "questions"  # it would ask; enough questions are open
+    DECISION = "decision"  # a person must approve a call, or say whether one was made
+    QUESTIONS = "questions"  # it would ask, but enough questions are open
     ENDPOINT = "endpoint"  # the model does not answer
     LIMIT = "limit"
-    STALLED = "stalled"  # nothing new came of the last tasks
-    CHECKING = "checking"  # whether the objective is met
+    STALLED = "stalled"  # the last tasks brought nothing new
+    CHECKING = "checking"  # a check of whether the objective is met
     PAUSED = "paused"
     ENDED = "ended"
-    REPORT = "report"  # the objective has ended; its report is still to be written
+    REPORT = "report"  # the objective has ended, and its report is not written yet
     NO_WORKER = "no_worker"
     BLOCKED = "blocked"  # each worker lacks something
-    DELAYED = "delayed"  # until a moment, after a failure or a release
-    NEXT = "next"  # it will be claimed
+    DELAYED = "delayed"  # until a certain time, after a failure or a release
+    NEXT = "next"  # it is the next to be claimed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ class Reason:
 
     Attributes:
         word: for a list, in the place of a status.
-        says: the answer in one line. change: what would change it, "" where nothing has to.
+        says: the answer in one line. change: what would change it, "" when nothing has to.
     """
 
     why: Why
@@ -83,8 +84,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the store says of an objective: how it stands, who is registered, what waits for a
-    person."""
+    """What the store says of an objective: its standing, the registered workers, and the steps that
+    wait for a person."""
 
     standing: Standing
     workers: Sequence[Worker] = ()
@@ -100,7 +101,7 @@ class Facts:
 
 
 async def find_facts(store: TaskStore, objective_id: int) -> Facts:
-    """Raises `NotFoundError`."""
+    """Return the facts of an objective. Raises `NotFoundError`."""
     return Facts(
         standing=await store.standing(objective_id),
         workers=await store.workers(),
@@ -109,7 +110,7 @@ async def find_facts(store: TaskStore, objective_id: int) -> Facts:
 
 
 async def explain_tasks(store: TaskStore, facts: Facts, tasks: Sequence[Task]) -> list[Reason]:
-    """The answers for some tasks of the objective, in their order."""
+    """Return the answers for some tasks of the objective, in their order."""
     after = {
         task_id for task in tasks if task.status is TaskStatus.QUEUED for task_id in task.after
     }
@@ -124,11 +125,11 @@ async def explain_tasks(store: TaskStore, facts: Facts, tasks: Sequence[Task]) -
 def explain_task(
     task: Task, facts: Facts, *, status_by_id: Mapping[int, TaskStatus], place: int = 0
 ) -> Reason:
-    """Why the task does not run, or that it does.
+    """Return why the task does not run, or that it does.
 
     Args:
         status_by_id: of the tasks that it comes after. place: among the tasks that could be
-            claimed, 0 where that was not asked.
+            claimed, 0 when it was not asked for.
     """
     match task.status:
         case TaskStatus.QUEUED:
@@ -273,7 +274,7 @@ def _explain_next(facts: Facts, place: int) -> Reason:
 
 
 def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
-    """Why the objective does not move, or what is being done.
+    """Return why the objective does not move, or what is being done.
 
     Args:
         running: its tasks that are running.
@@ -322,7 +323,7 @@ def _explain_asked(facts: Facts) -> Reason:
 
 
 def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
-    """Of an objective that is paused or has ended."""
+    """Return why an objective does not move that is paused or has ended."""
     objective, here = facts.objective, facts.here
     if objective.stop_reason is None:
         says = f"{who} is paused"
@@ -355,21 +356,21 @@ def _say_next(need: Need, command: str, resume: str) -> str:
 
 
 def _say_further(objective: Objective) -> str:
-    """What opens an objective again that has its report."""
+    """Return what makes an objective with a report active again."""
     if objective.stop_reason is StopReason.CANCELLED:
         return f'babyagi tasks add --objective {objective.id} "…" opens it again'
     return f'babyagi run --continue {objective.id} "…" asks something further'
 
 
 def find_hold(facts: Facts) -> Why:
-    """What keeps a queued task of an active objective that nothing of its own holds up; `NEXT`
-    where nothing does."""
+    """Return what keeps a queued task that could be claimed from running, in an active objective;
+    `NEXT` when nothing does."""
     kept = _find_kept(facts, is_begun=False)
     return Why.NEXT if kept is None else kept.why
 
 
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
-    """What keeps every task of an active objective that could be claimed, None where nothing
+    """Return what keeps all claimable tasks of an active objective from running, None when nothing
     does."""
     return (
         _find_limit(facts, is_begun=is_begun)
@@ -461,7 +462,7 @@ def _find_outage(facts: Facts) -> Reason | None:
 
 
 def _living(facts: Facts) -> list[Worker]:
-    """The workers with a living lease that serve the objective, or would."""
+    """Return the workers with a living lease that joined the objective, also blocked ones."""
     return [
         worker
         for worker in facts.workers

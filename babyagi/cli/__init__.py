@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code. Whatever happens, no traceback reaches the
-    screen."""
+    """Run the command line and exit with its code. Whatever happens, the screen shows no
+    traceback.
+    """
     from babyagi.cli.root import run_guarded
 
     sys.exit(run_guarded(list(sys.argv[1:] if argv is None else argv)))

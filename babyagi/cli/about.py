@@ -45,12 +45,12 @@ from babyagi.settings.values import Declared, parse_url
 
 
 def guide_folder() -> Path:
-    """Where the pages lie on disk."""
+    """Return the folder of the pages on disk."""
     return Path(str(resources.files("babyagi") / "guide"))
 
 
 def list_topics() -> list[tuple[str, str]]:
-    """Each page's name and title, by name."""
+    """Return the title of each page by its name."""
     return [(name, _title(page)) for name, page in sorted(_pages().items())]
 
 
@@ -80,14 +80,14 @@ def _title(page: Traversable) -> str:
     return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
 
 
-# -- what `babyagi config` shows: every setting, its value, and where it was set
+# -- what `babyagi config` shows: every setting, its value, and its source
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownValue:
-    """One setting; `value` is text that may be shown, None where nothing is set. `waits` says what
-    a file that nobody trusts has for it."""
+    """One setting. `value` is text that may be shown, None when nothing is set. `waits` says what a
+    file that nobody trusts sets it to."""
 
     name: str
     label: str
@@ -108,7 +108,7 @@ class ShownValue:
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Every declared setting, in the order of the example file."""
+    """Return every declared setting, in the order of the example file."""
     waits = {
         found.name: f"{found.variable}={found.shown} in {found.file.name}"
         for found in reversed(loaded.waiting)
@@ -136,7 +136,7 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
     lines = []
     for value in values:
         text = value.value if value.value is not None else f"({value.help or 'not set'})"
-        # a path or an address is of no use where its end is missing
+        # a path or an address is useless when its end is cut off
         room = max(20, width - label_width - source_width - 4)
         style = Style.DIM if value.source == "default" else Style.PLAIN
         lines.append(
@@ -159,22 +159,24 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The checks of `babyagi doctor`: what a run will meet, found out without a model call.
+# The checks of `babyagi doctor`: what a run will meet, found without a model call.
 #
-# Does not cover: whether a key is accepted and whether a model exists, which only a paid call can
-# tell.
+# Does not cover: whether a key is accepted and whether a model exists, which only a paid call
+# shows.
 # --------------------------------------------------------------------------------------------------
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 MIN_FREE_BYTES = 200_000_000
 SLOW_FSYNC_S = 0.1
-# the write-ahead log's reset could corrupt in 3.7 to 3.51.2, https://sqlite.org/wal.html
+# a bug in the reset of the write-ahead log could corrupt files in 3.7 to 3.51.2,
+# https://sqlite.org/wal.html
 FIXED_SQLITE = (3, 51, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """What was looked at, `ok`, `warn` or `fail`, what was found, and what to type."""
+    """One check: its subject, its verdict (`ok`, `warn` or `fail`), what was found, and what to
+    type."""
 
     name: str
     state: str
@@ -186,8 +188,8 @@ class Check:
 
 
 def run_checks(*, is_quick: bool = False) -> list[Check]:
-    """All checks, in the order in which a run would meet them; with `is_quick` only those of the
-    settings, the home and its store."""
+    """Return all checks, in the order in which a run would meet them; with `is_quick` only those of
+    the settings, the home and its store."""
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
     try:
@@ -283,7 +285,7 @@ def _check_home(settings: Settings) -> list[Check]:
 
 
 def _check_private(home: Path) -> Check:
-    """Whether only its owner may look into the home."""
+    """Check that only its owner can read the home."""
     wide = list(private.find_wide(home.resolve()))
     if not wide:
         return Check(name="home", state=OK, found=str(home))
@@ -336,8 +338,8 @@ def _check_fsync(fsync_s: float) -> Check:
 
 
 def _check_store(settings: Settings) -> Check:
-    """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place
-    gets one."""
+    """Check that the task store opens, in the home or where BABYAGI_TASK_STORE says. A missing one
+    is created."""
 
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
@@ -359,7 +361,7 @@ def _check_model(settings: Settings) -> Check:
     if settings.openai_base_url or name == "human":
         return Check(name="model", state=OK, found=name)
     try:
-        import httpx2  # noqa: F401  # whether it can be imported is the question
+        import httpx2  # noqa: F401  # only the import itself is checked
     except Exception as error:  # a broken installation may raise anything
         return Check(
             name="model",
@@ -371,7 +373,9 @@ def _check_model(settings: Settings) -> Check:
 
 
 def _check_llama(settings: Settings) -> Check:
-    """Whether the model's file can be loaded into this process, and whether there is room."""
+    """Check that the model's file can be loaded into this process, and that there is enough
+    memory.
+    """
     from babyagi.llm.llama import Engine, EngineBounds, free_memory_bytes
 
     bounds = EngineBounds(context_tokens=settings.llama_ctx_max)
@@ -408,7 +412,7 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(settings: Settings) -> Check:
-    """Whether somebody listens at the endpoint, or at the proxy through which it is reached."""
+    """Check that something listens at the endpoint, or at the proxy in front of it."""
     base_url = settings.openai_base_url
     proxy = settings.proxies.find(base_url)
     host, port = host_and_port(proxy or base_url)
@@ -436,8 +440,8 @@ def _check_address(settings: Settings) -> Check:
 
 
 def _check_abilities(settings: Settings) -> list[Check]:
-    """What was found out about the model at an address of one's own, and how `auto` speaks with
-    it."""
+    """Show what is known about the model at the person's own address, and which protocol `auto`
+    uses with it."""
     from babyagi.app import address_of, say_how
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
 
@@ -451,8 +455,7 @@ def _check_abilities(settings: Settings) -> list[Check]:
 
 
 def _check_network(settings: Settings) -> list[Check]:
-    """Which proxies are in use, without their passwords, and which keys everybody on the way can
-    read."""
+    """Show the proxies in use, without their passwords, and which keys are sent unencrypted."""
     shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
     used = [
         f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}"
@@ -476,7 +479,7 @@ def _check_network(settings: Settings) -> list[Check]:
 
 
 def _check_result_store(settings: Settings) -> Check:
-    """Fails where a run would refuse to begin, warns where it would go on without."""
+    """Fail when a run would refuse to begin, warn when it would go on without the index."""
     try:
         asyncio.run(ask_result_store(settings))
     except SettingsError as error:

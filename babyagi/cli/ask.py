@@ -1,5 +1,5 @@
-"""The command ask: one question to an agent that a file describes, each step as it happens, the
-answer last."""
+"""The command ask: one question to an agent that a file describes. It prints each step as it
+happens, and the answer last."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def ask(
 
 
 async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Run[str]:
-    """Ask, and say which conversation goes on, and what came of bringing it up to date."""
+    """Ask, and print which conversation is continued and how its memory was updated."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
             warn("nothing is kept of this conversation; --memory NAME keeps it", Style.DIM)
@@ -95,8 +95,8 @@ async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Ru
 
 
 def _show(signal: Signal) -> None:
-    """What the model says beside its calls, a line for each call, and for what came of it; the
-    answer at the end."""
+    """Print the model's text beside its calls, a line for each call and one for its outcome, and
+    the answer at the end."""
     from babyagi.react.steps import Act, ModelDecided, RunEnded, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()

@@ -1,7 +1,7 @@
-"""What a shell offers for a word that is being typed: objectives, tasks, tools and guide pages; and
-the script that makes it ask.
+"""Shell completion: the objectives, tasks, tools and guide pages that are offered for a word being
+typed, and the script that makes the shell ask.
 
-Nothing here writes, waits long or fails: who presses Tab gets an answer or none.
+Nothing here writes, waits long or fails: a person who presses Tab gets an answer or none.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def completion(shell: str) -> None:
 
 
 def complete_objectives(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """`latest`, and the numbers of the newest objectives with their texts."""
+    """Offer `latest`, and the numbers of the newest objectives with their texts."""
 
     async def read(store: TaskStore) -> Items:
         return [
@@ -65,7 +65,7 @@ def complete_objectives(_context: click.Context, _param: click.Parameter, typed:
 
 
 def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """The numbers of the tasks of the objective that the line names, with their names."""
+    """Offer the numbers of the tasks of the line's objective, with their names."""
     selector = _find_selector(context)
 
     async def read(store: TaskStore) -> Items:
@@ -82,7 +82,7 @@ def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) 
 
 
 def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """The numbers of the tasks that wait for a person, with what each asks."""
+    """Offer the numbers of the tasks that wait for a person, with what each asks."""
 
     async def read(store: TaskStore) -> Items:
         from babyagi.inbox import asking_task
@@ -97,7 +97,7 @@ def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str)
 
 
 def complete_schedules(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """The numbers of the schedules, with what they begin."""
+    """Offer the numbers of the schedules, with what they begin."""
 
     async def read(store: TaskStore) -> Items:
         return [
@@ -125,7 +125,7 @@ def complete_pages(_context: click.Context, _param: click.Parameter, typed: str)
 def complete_choices(
     choices: Sequence[str], metavar: str
 ) -> Callable[[click.Context, click.Parameter, str], Items]:
-    """What a setting offers: its words, or files where it names one."""
+    """Offer the words that a setting accepts, or files when its value is a path."""
 
     def complete(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
         if metavar in ("FOLDER", "FILE"):
@@ -140,7 +140,7 @@ def _beginning_with(typed: str, items: Items) -> Items:
 
 
 def _find_selector(context: click.Context) -> str:
-    """What `--objective` says in the line, for this command or its group."""
+    """Return the value of `--objective` in the line, given to this command or to its group."""
     at: click.Context | None = context
     while at is not None:
         selector = at.params.get("objective")
@@ -151,12 +151,12 @@ def _find_selector(context: click.Context) -> str:
 
 
 def _look(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
-    """What is read from the task store, nothing where that cannot be had at once."""
+    """Return what `read` gets from the task store, nothing when it cannot be had at once."""
     import asyncio
 
     try:
         return asyncio.run(_read_store(read))
-    except Exception:  # whatever it is, the person is typing and cannot be told
+    except Exception:  # whatever it is, a person who is typing cannot be told
         return []
 
 
@@ -178,7 +178,7 @@ async def _read_store(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
 
 
 def _is_there(settings: Settings) -> bool:
-    """Whether there is a store to look into; none is made for who only types."""
+    """Return whether the task store exists; completion does not create one."""
     address = settings.task_store.reveal()
     if address.startswith("postgres"):
         return True

@@ -1,4 +1,4 @@
-"""Exit codes: what a script or an init system learns from how the program ended."""
+"""Exit codes: what a script or an init system learns about how the program ended."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
 
 
 def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
-    """Return the code that says how a run came back: by the signal that cut it short (its report is
-    still owed), else by the stop reason, else 0 (paused)."""
+    """Return the exit code of a run: by the signal that stopped it early (its report is still
+    owed), else by the stop reason, else 0 (paused)."""
     if stopped_by_signal and not objective.has_report:
         return 128 + stopped_by_signal
     return int(
@@ -80,7 +80,7 @@ def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = N
 
 
 def code_of_run(stopped: Stopped) -> ExitCode:
-    """Return the code that says how an agent's run ended."""
+    """Return the exit code of an agent's run."""
     from babyagi.react.steps import Stopped
 
     if stopped is Stopped.FINISH:
@@ -89,7 +89,7 @@ def code_of_run(stopped: Stopped) -> ExitCode:
 
 
 def code_of_error(error: BabyagiError) -> int:
-    """Return the code of the error's class; 1 for those that nobody should ever see here."""
+    """Return the exit code of the error's class; 1 for errors that should never reach a person."""
     return int(
         next(
             (code for kind, code in _CODE_BY_ERROR.items() if isinstance(error, kind)),
@@ -99,5 +99,5 @@ def code_of_error(error: BabyagiError) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as
-    it was found."""
+    """SIGTERM outside a run; a run drains by itself. It is an exception, so that the terminal is
+    restored."""

@@ -1,4 +1,4 @@
-"""The inbox: what a person is asked, shown whole, and their answers."""
+"""The inbox: the requests that wait for a person, shown whole, and the answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 EXCERPT_LINES = 12
 EXCERPT_CHARS = 1000
-MAX_ORIGINS = 6  # named in the list; one request alone names them all
+MAX_ORIGINS = 6  # shown in the list; a single request shows all of them
 MAX_DEPTH = 20
 _MARGIN = " " * 6
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
@@ -56,8 +56,8 @@ _SECRET = (
 
 
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
-    """The request with what to type; in a list only the beginning of a long one, and marked as
-    that."""
+    """Return the lines of the request, with what to type. In a list only the beginning of a long
+    request is shown, and marked as such."""
     from babyagi.inbox import Decision, asks_for_secret, decisions
 
     step, task = request.step, request.task
@@ -87,17 +87,17 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
 
 
 def call_lines(request: Request, width: int) -> Iterator[str]:
-    """Every argument, with `|` before each line of a text, `:` before what goes on from the row
-    above, `=` before any other value.
+    """Yield every argument. `|` precedes each line of a text, `:` continues the row above, and `=`
+    precedes any other value.
 
-    What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for
+    Lines of a change to a file have `+`, `-`, `@` or a blank instead, so that no text can look like
     a difference.
     """
     from babyagi.inbox import CHANGED, read_request
 
     _, arguments = read_request(request.step)
     if request.preview is not None and request.step.kind == CHANGED:
-        arguments = {"now": arguments["now"]}  # what was before stands in the difference
+        arguments = {"now": arguments["now"]}  # the difference shows what was before
     found = list(_leaves(arguments))
     label_width = min(max((len(label) for label, _ in found), default=0), 24)
     if not found:
@@ -122,7 +122,7 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
 
 
 def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Each value that holds no other, and the way to it: `files[0].path`."""
+    """Yield each value that contains no other, with its path: `files[0].path`."""
     if depth == MAX_DEPTH and isinstance(value, dict | list):
         yield label, json.dumps(value, indent=1)
     elif isinstance(value, dict) and value:
@@ -141,8 +141,9 @@ def _spell(text: str) -> str:
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """The text in rows of at most so many cells, at least one, broken before a word where that
-    leaves no row half empty; blanks stand at the beginning of a row, where they are seen."""
+    """Yield the text in rows of at most `room` cells, at least one row. A row is broken before a
+    word if that leaves it at least half full. Blanks are moved to the beginning of a row, where
+    they can be seen."""
     row, used = "", 0
     for character in text:
         n_cells = cell_width(character)
@@ -197,8 +198,8 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
 
 
 def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
-    """`, after reading file:page.txt, result:3`: the sources first, then the results that were made
-    from them."""
+    """Return `, after reading file:page.txt, result:3`: the sources first, then the results that
+    were made from them."""
     outside = [origin for origin in origins if origin.partition(":")[0] not in _OURS]
     if not outside:
         return ", having read nothing but what you and this program wrote" if origins else ""
@@ -208,7 +209,7 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
     return f", after reading {', '.join(named)}{more}"
 
 
-# -- the commands by which a person says what tasks wait for: inbox, answer, approve, reject
+# -- the commands that decide what waiting tasks asked: inbox, answer, approve, reject
 # --------------------------------------------------------------------------------------------------
 
 
@@ -319,7 +320,7 @@ def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What a person typed to name a request: the number of its task, or its own."""
+    """What a person typed to name a request: the number of its task, or its own number."""
 
     number: int
     objective: str
@@ -341,7 +342,7 @@ def _decide(
         steps = await _open_steps(store, named.objective)
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
-        decide(step, decision, text)  # before anything is shown and asked
+        decide(step, decision, text)  # checked before anything is shown and asked
         request = None
         if decision is Decision.APPROVE:
             request = await gather_request(store, step, settings, among=steps)
@@ -364,7 +365,7 @@ def _decide(
 
 
 def _is_confirmed(request: Request) -> bool:
-    """Show the whole call to whoever is there, and ask. Raises `SettingsError` where nobody is."""
+    """Show the whole call to the person, and ask. Raises `SettingsError` when nobody is there."""
 
     name = request.name
     if not is_person_there():
@@ -381,7 +382,7 @@ def _is_confirmed(request: Request) -> bool:
 
 
 def ask_leave(step: Step) -> str:
-    """What a person says yes or no to."""
+    """Return the question that the person answers with yes or no."""
     if step.kind == "changed":
         return "May the tool be used as it is now?"
     return "Is this call to be made, as it is shown?"

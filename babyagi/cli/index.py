@@ -1,4 +1,4 @@
-"""The commands about the index of results, the search in it, and damage in the task store."""
+"""The commands for the index of results, for the search in it, and for damage in the task store."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
 
 
 def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:
-    """What was found in the objective and, where others were searched, in which of them."""
+    """Return the lines of what was found in the objective and, if others were searched, in which of
+    them."""
     lines: list[Line] = []
     for entry in ranking:
         whose = (
@@ -109,7 +110,7 @@ def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[L
 
 
 # --------------------------------------------------------------------------------------------------
-# The commands about the index of results, `index status|check|rebuild`, and the search in it,
+# The commands for the index of results, `index status|check|rebuild`, and for the search in it,
 # `results search`.
 # --------------------------------------------------------------------------------------------------
 
@@ -261,8 +262,7 @@ def search(
 def _with_results(
     selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = ""
 ) -> tuple[Objective, T]:
-    """Open the results of the objective that is meant, and what finds them, and run the body on
-    them."""
+    """Open the results and the search of the selected objective, and run the body on them."""
     import asyncio
 
     from babyagi.app import open_app

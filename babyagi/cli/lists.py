@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from babyagi.taskstore.port import TaskStore
     from babyagi.why import Facts
 
-MIN_TASKS = 20  # on a terminal, however low it is
+MIN_TASKS = 20  # rows on a terminal, however low it is
 
 status_option = click.option(
     "--status",
@@ -112,8 +112,8 @@ def tasks_list(
 
 
 def with_group_options(context: click.Context, objective: str, as_json: bool) -> tuple[str, bool]:
-    """What the options of a command and of its group mean together: `tasks --json list` is the same
-    as `tasks list --json`."""
+    """Return the options of a command merged with those of its group: `tasks --json list` means
+    `tasks list --json`."""
     given = context.parent.params if context.parent is not None else {}
     return (
         objective if objective != "latest" else given.get("objective", objective)
@@ -154,7 +154,8 @@ async def _print_tasks(
 
 
 def _screen_limit(limit: int | None) -> int:
-    """What was asked for; else what fits a terminal, and all where there is none."""
+    """Return the limit that was asked for; otherwise what fits on a terminal, and no limit in a
+    pipe."""
     if limit is not None:
         return limit
     return max(MIN_TASKS, terminal_height() - 4) if is_terminal() else 0

@@ -1,5 +1,5 @@
-"""The live view: the picture on a terminal, with keys to steer, to answer and to read; the terminal
-is left as it was, however it ends. And what an event tells a person who watches it."""
+"""The live view: the picture on a terminal, with keys to steer, to answer and to read. The terminal
+is restored, however the view ends. It also puts events into words for the person who watches."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ from babyagi.verbs import Request, fetch_task, gather_request, settle
 logger = logging.getLogger(__name__)
 
 TICK_S = 0.25
-HURRY_S = 0.05  # after which words that a model writes are on the screen
-LEAVE_S = 3.0  # for the terminal to be given back
+HURRY_S = 0.05  # words that a model writes appear on the screen within this time
+LEAVE_S = 3.0  # until the terminal is given back
 MAX_READ_CHARS = 30_000  # of a task, on one screen
-MAX_WAITING_WRITES = 8  # of a terminal that does not take them, before nothing is drawn
+MAX_WAITING_WRITES = 8  # a terminal that accepts no output for so long is not drawn on
 RESTORE = "\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
 _STYLES = {
@@ -94,7 +94,7 @@ def _utc_now() -> datetime:
 
 
 def to_content(lines: Iterable[Line]) -> Content:
-    """The lines as they are, letter by letter: no markup, no escapes."""
+    """Return the lines without interpreting them: no markup, no escapes."""
     parts: list[str | tuple[str, str]] = []
     for line in lines:
         parts += [(safe(line.text, keep_newlines=True), _STYLES[line.style]), "\n"]
@@ -106,10 +106,10 @@ def to_content(lines: Iterable[Line]) -> Content:
 
 
 class Desk:
-    """What a person does to objectives from the live view.
+    """What a person can do with objectives from the live view.
 
     Args:
-        stop: what the key q does.
+        stop: called for the key q.
     """
 
     def __init__(self, store: TaskStore, settings: Settings, *, stop: Callable[[], None]) -> None:
@@ -118,7 +118,7 @@ class Desk:
         self.stop = stop
 
     async def read_task(self, key: Key, width: int) -> list[Line]:
-        """All that is known of a task, in lines; of a very long one the beginning."""
+        """Return all that is known about a task, in lines; of a very long text the beginning."""
         objective_id, task_id = key
         objective = await self._store.objective(objective_id)
         shown = await fetch_task(self._store, objective, task_id)
@@ -130,7 +130,7 @@ class Desk:
         return await gather_request(self._store, step, self._settings, among=among)
 
     async def decide(self, request: Request, decision: Decision, text: str) -> str:
-        """Record what the person said, and return how that went."""
+        """Record the person's decision, and return a sentence about how that went."""
         await settle(self._store, request.step, decision, text, seen=request)
         return f"task {request.task.id} goes on with that"
 
@@ -161,7 +161,7 @@ def _bounded(lines: Iterable[Line], max_chars: int, more: str) -> list[Line]:
 
 
 class BoardScreen(Screen[None]):
-    """The picture."""
+    """The screen with the picture."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)"),
@@ -271,7 +271,7 @@ async def _at_once(lines: list[Line]) -> list[Line]:
 
 
 class ReadingScreen(Screen[None]):
-    """A text that is scrolled. `read` gives its lines for a width."""
+    """A text that is scrolled. `read` returns its lines for a width."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "app.pop_screen"),
@@ -294,7 +294,7 @@ class ReadingScreen(Screen[None]):
 
 
 class Answer(Input):
-    """The line of an answer; what is pasted becomes one line."""
+    """The input line of an answer; pasted text becomes one line."""
 
     def on_paste(self, event: keys.Paste) -> None:
         event.prevent_default().stop()
@@ -302,8 +302,8 @@ class Answer(Input):
 
 
 class QuestionScreen(Screen[tuple[Decision, str] | None]):
-    """What a task asks, whole, and the place for the answer. A call can be approved only after its
-    last row was on the screen; what was typed before is not heard."""
+    """What a task asks, whole, and the input for the answer. A call can be approved only after its
+    last row was on the screen; keys that were typed earlier are ignored."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)"),
@@ -369,7 +369,7 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
 
 
 class LiveApp(App[None]):
-    """The screens, and what holds on all of them."""
+    """The screens, and what all of them share."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -406,7 +406,7 @@ class LiveApp(App[None]):
         self.ready.set()
 
     def changed(self) -> None:
-        """There is something new to be drawn."""
+        """Note that there is something new to draw."""
         self._is_changed = True
 
     def hurry(self) -> None:
@@ -433,7 +433,7 @@ class LiveApp(App[None]):
         is_clogged = isinstance(self._driver, Terminal) and self._driver.is_clogged
         if self._is_changed and not is_clogged:
             self._is_changed = False
-            with suppress(ScreenStackError):  # the view is leaving
+            with suppress(ScreenStackError):  # the view is closing
                 if self.screen is self._board_screen:
                     self._board_screen.redraw()
 
@@ -444,7 +444,7 @@ class LiveApp(App[None]):
         self._desk.stop()
 
     def _handle_exception(self, error: Exception) -> None:
-        """A fault of the view ends the view, and its traceback is for the log alone."""
+        """End the view when it has an error; only the log gets the traceback."""
         logger.error("the live view failed", exc_info=error)
         self._exception = self._exception or error
         self._exception_event.set()
@@ -456,14 +456,15 @@ class LiveApp(App[None]):
 
 
 class Terminal(LinuxDriver):
-    """Standard error as the screen, whatever standard output is; a terminal that is gone or takes
-    nothing holds nobody up."""
+    """Standard error as the screen, wherever standard output goes. A terminal that is gone or
+    accepts no output blocks nothing."""
 
     has_left = True
 
     def start_application_mode(self) -> None:
         self.has_left = False
-        super().start_application_mode()  # type: ignore[no-untyped-call]  # so it is in textual
+        # untyped in textual
+        super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def stop_application_mode(self) -> None:
         super().stop_application_mode()
@@ -471,7 +472,7 @@ class Terminal(LinuxDriver):
 
     @property
     def is_clogged(self) -> bool:
-        """Whether what was written before still waits."""
+        """Whether earlier output is still waiting to be accepted."""
         thread = self._writer_thread
         return thread is not None and thread._queue.qsize() > MAX_WAITING_WRITES
 
@@ -501,8 +502,8 @@ class Terminal(LinuxDriver):
 
 @contextmanager
 def kept_terminal() -> Iterator[Callable[[], None]]:
-    """Put the terminal's modes and the handlers of its signals back. Yields what writes the way
-    back for a view that did not leave by itself."""
+    """Restore the terminal's modes and the handlers of its signals afterwards. Yields a function
+    that restores the screen for a view that did not close by itself."""
     stdin, stderr = sys.__stdin__, sys.__stderr__
     modes = None
     with suppress(termios.error, OSError, ValueError):
@@ -512,7 +513,7 @@ def kept_terminal() -> Iterator[Callable[[], None]]:
 
     def restore() -> None:
         if stderr is not None:
-            with suppress(OSError):  # it is gone
+            with suppress(OSError):  # the terminal is gone
                 stderr.write(RESTORE)
                 stderr.flush()
 
@@ -527,8 +528,8 @@ def kept_terminal() -> Iterator[Callable[[], None]]:
 
 
 class _Caught(io.TextIOBase):
-    """What is printed while the view is on the screen: its last line is shown there, and all of it
-    is printed afterwards."""
+    """Output that is printed while the view is on the screen: the view shows its last line, and all
+    of it is printed afterwards."""
 
     def __init__(self, stream: TextIO, app: LiveApp) -> None:
         self.stream = stream
@@ -536,7 +537,8 @@ class _Caught(io.TextIOBase):
         self._texts: list[str] = []
 
     @property
-    def encoding(self) -> str:  # type: ignore[override]  # of the terminal, and not to be changed
+    # that of the terminal, read-only
+    def encoding(self) -> str:  # type: ignore[override]
         return self.stream.encoding or "utf-8"
 
     def isatty(self) -> bool:
@@ -562,13 +564,13 @@ class _Caught(io.TextIOBase):
 
 @asynccontextmanager
 async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
-    """The live view on the terminal while the body runs."""
+    """Show the live view on the terminal while the body runs."""
     loop = asyncio.get_running_loop()
     factory = loop.get_task_factory()
     no_color = os.environ.get("NO_COLOR")
     app = LiveApp(board, desk)
     if no_color is not None:
-        os.environ["NO_COLOR"] = no_color  # textual takes it away
+        os.environ["NO_COLOR"] = no_color  # textual replaces this handler
     out, err = _Caught(sys.stdout, app), _Caught(sys.stderr, app)
     with kept_terminal() as restore:
         running = asyncio.ensure_future(app.run_async(mouse=False))
@@ -576,7 +578,8 @@ async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
             ready = asyncio.ensure_future(app.ready.wait())
             await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
             ready.cancel()
-            loop.set_task_factory(factory)  # the work's tasks begin as they do without a view
+            # tasks of the work are created as they are without a view
+            loop.set_task_factory(factory)
             sys.stdout, sys.stderr = out, err
             yield app
         finally:
@@ -596,8 +599,8 @@ async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
 
 
 class LiveView:
-    """Puts an objective on the board, and takes it off again at its end. Where the app has ended
-    before, plain lines take its place."""
+    """Adds an objective to the board, and removes it at its end. When the app has ended earlier,
+    plain lines replace it."""
 
     tick_s = 1.0
     pause_s = TICK_S
@@ -623,21 +626,21 @@ class LiveView:
         before, now = board.states.get(self._objective_id), await self._look()
         board.states[self._objective_id] = now
         if len(now.asked) > len(before.asked if before is not None else ()):
-            self._app.bell()  # somebody who looks elsewhere is asked something
+            self._app.bell()  # a person who looks elsewhere is asked something
 
     def hear(self, piece: TextPiece) -> None:
-        """Show the end of an answer while it is written."""
+        """Show the end of an answer while it is being written."""
         if piece.objective_id != self._objective_id:
             return
         written = self._app.board.writing
-        before = written.pop(self._objective_id, None)  # the latest stands last
+        before = written.pop(self._objective_id, None)  # the latest one is last
         if before is None or (before.owner, before.key) != (piece.owner, piece.key):
             before = Writing(owner=piece.owner, key=piece.key, text="")
         written[self._objective_id] = before.add(piece.text)
         self._app.hurry()
 
     def _forget_written(self, batch: Sequence[Event]) -> None:
-        """Take an answer off the screen once something has come of it."""
+        """Remove an answer from the screen when its outcome is known."""
         written = self._app.board.writing.get(self._objective_id)
         if written is not None and any(_ends(event, written) for event in batch):
             del self._app.board.writing[self._objective_id]
@@ -667,8 +670,8 @@ class LiveView:
         self._app.changed()
 
     def is_person_there(self) -> bool:
-        """Whether somebody is asked here: while the view is on the screen, and where an objective
-        has ended, as long as something is asked."""
+        """Return whether a person can be asked here: while the view is on the screen, and for an
+        objective that has ended only while a question is open."""
         state = self._app.board.states.get(self._objective_id)
         is_ended = state is not None and state.objective.status is ObjectiveStatus.ENDED
         return self._app.is_running and not (is_ended and state is not None and not state.asked)
@@ -680,7 +683,7 @@ class LiveView:
 
 
 def _ends(event: Event, written: Writing) -> bool:
-    """Whether something has come of the answer, so that it is no longer being written."""
+    """Return whether the event is the outcome of the answer, so that the answer is complete."""
     match event.kind:
         case events.STEP_RECORDED | events.STEP_ABANDONED:
             return (event.data.get("owner"), event.data.get("key")) == (written.owner, written.key)
@@ -707,7 +710,7 @@ _BAD = (
     events.STEP_OVERSPENT,
     events.PLAN_FAILED,
 )
-# said by what the picture shows already, or by the event beside it
+# the picture or the next event already says it
 _SAID_ELSEWHERE = (
     events.TASK_ADDED,
     events.TASK_CLAIMED,
@@ -720,7 +723,7 @@ _SAID_ELSEWHERE = (
 
 
 class Teller:
-    """Puts events into words, with what the store has on them; each batch asks it once a task."""
+    """Puts events into words, with the store's data about them; each batch reads a task once."""
 
     def __init__(self, store: TaskStore, objective_id: int) -> None:
         self._store = store
@@ -798,7 +801,7 @@ class Teller:
 
 
 def first_words(text: str) -> str:
-    """What a result says, as one line: its headings are left out where there is more."""
+    """Return the beginning of a result as one line, without its headings if it has other text."""
     lines = [line.strip() for line in text[:4000].splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("#")] or [
         line.lstrip("# ") for line in lines
@@ -807,7 +810,7 @@ def first_words(text: str) -> str:
 
 
 def describe_call(step: Step) -> str:
-    """`read_file(path="a.md") gave 3,120 characters`, or what the tool said that went wrong."""
+    """Return `read_file(path="a.md") gave 3,120 characters`, or the tool's own error."""
     gave = ""
     if step.output:
         observation = Observation.from_json(step.output)

@@ -1,4 +1,4 @@
-"""Markdown on a terminal: headings, lists and tables, wrapped between words, links as text; a long
+"""Markdown on a terminal: headings, lists and tables, wrapped between words, links as text. A long
 page of the guide goes through a pager."""
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from babyagi.cli.text import (
 )
 from babyagi.pages.markdown import can_be_parsed, parse
 
-MAX_COLUMNS = 12  # of a table; a wider one has no room for words
-MAX_TOKENS = 15_000  # that are drawn within two seconds
+MAX_COLUMNS = 12  # columns of a table; a wider one has no room for words
+MAX_TOKENS = 15_000  # characters that are drawn within two seconds
 _THEME = Theme(
     {
         "markdown.h1": "bold",
@@ -52,7 +52,8 @@ _THEME = Theme(
 
 
 def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
-    """Return the text as lines for a terminal of this width; nothing in it steers the terminal."""
+    """Return the text as lines for a terminal of this width. Nothing in it can control the
+    terminal."""
     tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
     if not 0 < _size(tokens) <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
         return safe(text.rstrip("\n"), keep_newlines=True)
@@ -60,7 +61,7 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
     console = Console(
         file=target,
         width=max(20, width),
-        height=100,  # with both given, a terminal that is called dumb is not taken for 80 wide
+        height=100,  # with both given, a terminal called "dumb" is not assumed to be 80 wide
         force_terminal=True,
         color_system="standard" if has_colour else None,
         theme=_THEME,
@@ -74,7 +75,7 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
 
 
 class _Heading(TextElement):
-    """A heading on a line of its own, at the left."""
+    """A heading on a line of its own, left-aligned."""
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> MarkdownElement:
@@ -87,7 +88,7 @@ class _Heading(TextElement):
 
 
 class _Code(TextElement):
-    """A block of code as it stands, indented."""
+    """A block of code, unchanged and indented."""
 
     style_name = "markdown.code_block"
 
@@ -109,8 +110,8 @@ class _Document(Markdown):
 
 
 def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
-    """The tokens with `words (address)` for each link, the address alone where the words say the
-    same."""
+    """Return the tokens with `words (address)` for each link, or only the address when the words
+    are the same."""
     opened: list[tuple[str, list[str]]] = []
     for token in tokens:
         if token.type == "link_open":
@@ -153,8 +154,8 @@ def echo_markdown(text: str) -> None:
 
 
 def show_page(text: str) -> None:
-    """Print the Markdown: rendered on a terminal, and paged where it is longer than the screen; in
-    a pipe as it stands."""
+    """Print the Markdown: rendered on a terminal, and paged if it is longer than the screen;
+    unchanged in a pipe."""
     if not is_terminal():
         echo(text.rstrip("\n"))
         return
@@ -167,19 +168,19 @@ def show_page(text: str) -> None:
 
 
 def find_pager(environ: Mapping[str, str]) -> list[str]:
-    """The person's pager, or `less`; nothing where there is none, or where they want none (an empty
-    PAGER, or `cat`)."""
+    """Return the person's pager, or `less`; nothing when there is none, or when they want none (an
+    empty PAGER, or `cat`)."""
     try:
         words = shlex.split(environ.get("PAGER", DEFAULT_PAGER))
     except ValueError:
         words = [DEFAULT_PAGER]
     if not words or words[0] == "cat" or not shutil.which(words[0]):
         return []
-    return [*words, "-R"] if Path(words[0]).name == "less" else words  # colours as they are meant
+    return [*words, "-R"] if Path(words[0]).name == "less" else words  # shows colours
 
 
 def _page(pager: list[str], lines: str) -> bool:
-    """Whether the pager showed the lines."""
+    """Return whether the pager showed the lines."""
     import subprocess
 
     try:

@@ -30,7 +30,7 @@ def complete_memories(
     try:
         home = load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings.home
         return [CompletionItem(name) for name in names_in(home) if name.startswith(typed)]
-    except Exception:  # whatever it is, the person is typing and cannot be told
+    except Exception:  # whatever it is, a person who is typing cannot be told
         return []
 
 
@@ -102,7 +102,7 @@ def memory_forget(name: str) -> None:
 
 
 def describe(known: Known) -> str:
-    """A conversation in one line."""
+    """Return a conversation as one line."""
     n = known.last
     said = f"{n} {'turn' if n == 1 else 'turns'}"
     if known.turns:
@@ -112,7 +112,7 @@ def describe(known: Known) -> str:
 
 
 def _say_used(used: Usage) -> str:
-    """What the notes took; no cost where none is known."""
+    """Return what the notes cost; nothing about money when the cost is unknown."""
     cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
     calls = f"{used.calls} {'call' if used.calls == 1 else 'calls'}"
     return (

@@ -1,4 +1,6 @@
-"""The command `objectives`: what there is, and clearing away what nobody needs any more."""
+"""The command `objectives`: the list of objectives, and deleting those that nobody needs any
+more.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ MAX_DAYS = 36_500.0
 
 
 class Searched(click.Group):
-    """A group whose words are what is searched for where they are no command of it."""
+    """A group that searches for its words unless they name a command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -92,7 +94,7 @@ def _list(
         echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
 
-# -- clearing away
+# -- deleting
 # --------------------------------------------------------------------------------------------------
 
 
@@ -141,7 +143,7 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
 
 
 def _is_confirmed(days: float) -> bool:
-    """Ask whoever is there. Raises `SettingsError` where nobody is."""
+    """Ask the person. Raises `SettingsError` when nobody is there."""
     from babyagi.errors import SettingsError
 
     if not is_person_there():

@@ -1,4 +1,6 @@
-"""The options of the commands. Those that are settings come from the settings' own declarations."""
+"""The options of the commands. Options that are settings are made from the settings'
+declarations.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,11 @@ json_option = click.option(
 def setting_options(
     names: Iterable[str] | None = None, *, but: Iterable[str] = ()
 ) -> Callable[[F], F]:
-    """A decorator that gives a command one option for each setting that has flags (of `names`, or
-    all, `but` some), in their order.
+    """Return a decorator that gives a command one option for each setting with flags (of `names`,
+    or all, except `but`), in their order.
 
-    Values arrive as the text that was typed; `load_settings` reads it, as it reads variables.
+    Values arrive as the text that was typed; `load_settings` reads them in the same way as
+    variables.
     """
     fields = declared_fields()
     wanted = set(fields if names is None else names) - set(but)
@@ -69,20 +72,20 @@ def setting_options(
 
 
 def require_words(text: str, otherwise: str = "the objective is empty") -> str:
-    """The words, unless they are none: an empty variable in a script must not run another
-    objective."""
+    """Return the words. Raises when there are none: an empty variable in a script must not run
+    another objective."""
     if not text.strip():
         raise click.UsageError(otherwise, click.get_current_context())
     return text
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags that were given."""
+    """Return the flags that were given."""
     return {name: value for name, value in flags.items() if value not in (None, (), False)}
 
 
 def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of the flags that were given, read as the settings read them.
+    """Return the values of the given flags, read in the same way as the settings.
 
     Raises:
         SettingsError: a value cannot be read.

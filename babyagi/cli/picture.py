@@ -1,5 +1,5 @@
-"""The picture of the live view: what is known now in, so many lines of so many cells out. It knows
-no terminal and no store."""
+"""The picture of the live view: it turns what is known now into a given number of rows and cells.
+It knows no terminal and no store."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAX_QUEUED = 100
 MAX_TROUBLED = 20
 MAX_FINISHED = 100
 MAX_TOLD = 200
-MAX_WRITTEN_CHARS = 1000  # of an answer that is being written, its end
-MAX_ROWS_OF_ONE = 3  # that one thing which is told may take
+MAX_WRITTEN_CHARS = 1000  # of an answer that is being written; its end is shown
+MAX_ROWS_OF_ONE = 3  # that one message may take
 BAR_WIDTH = 24
-NARROW = 60  # cells, below which what can be done without is left out
+NARROW = 60  # cells; on a narrower screen, parts that are not needed are left out
 FEW_KEYS = "? keys · q {q}"
 KEYS = "p pause · a answer · enter open · q {q} · ? help"
 
@@ -33,12 +33,12 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """What the store said of an objective at one moment. The lists may be cut short; `counts` says
-    how many there are.
+    """What the store says of an objective at one instant. The lists may be cut short; `counts` has
+    the full numbers.
 
     Attributes:
-        troubled: dead, or waiting without an open question. finished: the latest first. asked: what
-            waits for a person. doing: what running tasks do now, by their ids.
+        troubled: dead, or waiting without an open question. finished: the latest first. asked:
+            requests that wait for a person. doing: what running tasks do now, by task id.
     """
 
     objective: Objective
@@ -64,7 +64,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of the picture; `key` is the task that it stands for."""
+    """One row of the picture; `key` is the task that it shows."""
 
     line: Line
     key: Key | None = None
@@ -72,7 +72,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """An answer that a model is writing: whose it is, and its last words."""
+    """An answer that a model is writing: whose answer it is, and its last words."""
 
     owner: str
     key: str
@@ -83,11 +83,11 @@ class Writing:
 
 
 class Board:
-    """What the live view shows now: objectives, what has happened, and which task is selected.
+    """What the live view shows now: objectives, recent messages, and the selected task.
 
     Args:
         title: the first line; empty for none.
-        leaves: what the key q does.
+        leaves: what the key q does, in words.
     """
 
     def __init__(self, *, title: str = "", leaves: str = "stop") -> None:
@@ -104,12 +104,12 @@ class Board:
         return [step for state in self.states.values() for step in state.asked]
 
     def keys(self) -> list[Key]:
-        """The tasks that can be selected, in the order in which they are shown."""
+        """Return the tasks that can be selected, in the order in which they are shown."""
         rows = [row.key for row in _tasks(self, now=None, width=200)]
         return [key for key in rows if key is not None]
 
     def move(self, by: int) -> None:
-        """Select another task, so many further down."""
+        """Select the task that is so many rows further down."""
         keys = self.keys()
         outside = -1 if by > 0 else len(keys)
         at = (keys.index(self.selected) if self.selected in keys else outside) + by
@@ -117,8 +117,8 @@ class Board:
 
 
 def draw(board: Board, *, now: datetime, width: int, height: int) -> list[Row]:
-    """The picture, at most `height` rows of at most `width` cells; the least important ones are
-    left out where room is short."""
+    """Return the picture, at most `height` rows of at most `width` cells. Without enough room, the
+    least important rows are left out."""
     head, tail = _head(board, width, height), _tail(board, width, height)
     room = max(0, height - len(head) - len(tail))
     tasks = _tasks(board, now=now, width=width)
@@ -141,7 +141,7 @@ def _fitted(row: Row, width: int) -> Row:
 
 
 def _around(rows: list[Row], selected: Key | None, n: int) -> list[Row]:
-    """So many of the rows, the selected one among them."""
+    """Return so many of the rows, with the selected one among them."""
     at = next((at for at, row in enumerate(rows) if row.key == selected), 0) if selected else 0
     start = max(0, min(at - n // 2, len(rows) - n))
     return rows[start : start + n]
@@ -192,7 +192,7 @@ def _one_of_many(state: LiveState, width: int) -> Line:
 
 
 def _progress(state: LiveState) -> tuple[int, int]:
-    """How many tasks are over, of how many; a cancelled one is none of them."""
+    """Return how many tasks are finished, of how many; cancelled tasks are not counted."""
     counts = state.counts
     n_known = sum(counts.values()) - counts.get(TaskStatus.CANCELLED, 0)
     return counts.get(TaskStatus.DONE, 0) + counts.get(TaskStatus.DEAD, 0), n_known
@@ -223,14 +223,14 @@ def _tail(board: Board, width: int, height: int) -> list[Row]:
 
 
 def _tail_of(writing: Writing, width: int) -> str:
-    """Who writes, and the last words, as one line."""
+    """Return who is writing, and the last words, as one line."""
     kind, _, number = writing.owner.partition(":")
     head = f"{f'task {number}' if kind == 'task' else f'the {kind}'} writes: "
     return head + fit_end(writing.text, width - cell_width(head))
 
 
 def _used(state: LiveState) -> str:
-    """What it has cost so far, the money first."""
+    """Return the cost so far, the money first."""
     objective = state.objective
     usage = objective.usage
     return " · ".join(
@@ -249,8 +249,8 @@ def _used(state: LiveState) -> str:
 
 
 def _tasks(board: Board, *, now: datetime | None, width: int) -> list[Row]:
-    """A row for each task: what asks, what runs, what is in trouble, what comes next, what is over.
-    Without `now` nothing of time is said."""
+    """Return a row for each task: first those that ask, then running ones, then those in trouble,
+    then the next ones, then finished ones. Without `now` no times are shown."""
     states = list(board.states.values())
     groups = (
         [row for state in states for row in _asking(state, board)],
@@ -337,12 +337,12 @@ def _finished(state: LiveState, board: Board) -> list[Row]:
     ]
 
 
-# -- and what has happened, the latest at the end
+# -- recent messages, the latest last
 # --------------------------------------------------------------------------------------------------
 
 
 def _told(board: Board, width: int, room: int) -> list[Row]:
-    """The last things that happened, as many as have room, each in a few rows."""
+    """Return the last messages, as many as have room, each in a few rows."""
     rows: list[Row] = []
     for told in reversed(board.told):
         if len(rows) >= room:
@@ -363,8 +363,8 @@ def _rows_of(told: Told, board: Board, width: int) -> list[Row]:
 
 
 def wrap_words(text: str, width: int, *, max_rows: int) -> list[str]:
-    """The text as one line in rows of at most so many cells, broken at words; an ellipsis where it
-    does not end."""
+    """Return the text as one line in rows of at most so many cells, broken at words, with an
+    ellipsis when it is cut."""
     left = fit(text[: 4 * width * max_rows], 4 * width * max_rows)
     rows: list[str] = []
     while left and len(rows) < max_rows - 1 and cell_width(left) > width:

@@ -1,4 +1,4 @@
-"""Whether the models can be asked at all, found out before anything is paid for."""
+"""Checks that the models can be asked at all, before anything is paid for."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ CONNECT_TIMEOUT_S = 2.0
 
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
-    """Raise `CredentialsError` when a model needs a key and there is none, or needs a person and
-    nobody is there; `SettingsError` when one shall run in this process and cannot.
+    """Raises `CredentialsError` when a model needs a key and has none, or needs a person and nobody
+    is there; `SettingsError` when a model is to run in this process and cannot.
 
     Args:
-        models: the models that will be asked; those of the settings when not given.
+        models: the models that will be asked; None takes those of the settings.
     """
     missing = missing_credentials(settings, models)
     if missing is not None:
@@ -40,7 +40,7 @@ def require_credentials(settings: Settings, models: Iterable[str] | None = None)
 def missing_credentials(
     settings: Settings, models: Iterable[str] | None = None
 ) -> CredentialsError | None:
-    """Return what `require_credentials` would raise."""
+    """Return the error that `require_credentials` would raise."""
     asked = set(settings.model_by_role.values() if models is None else models)
     if "human" in asked and not is_person_there():
         return CredentialsError(
@@ -57,8 +57,8 @@ def missing_credentials(
 
 
 def require_folder(settings: Settings) -> None:
-    """Raise `SettingsError` when the folder that tasks shall read is none, before an objective is
-    made for it."""
+    """Raises `SettingsError` when the folder that tasks are to read does not exist, before an
+    objective is created for it."""
     folder = settings.files
     if folder is None or folder.is_dir():
         return
@@ -72,14 +72,14 @@ def require_folder(settings: Settings) -> None:
 
 
 def require_embedder(settings: Settings, model: str = "") -> None:
-    """Fetch the files of an embedding model that runs here, if a person has chosen it and they are
-    not here yet.
+    """Download the files of an embedding model that runs in this process, if a person has chosen it
+    and they are missing.
 
     Args:
-        model: that of the settings when not given.
+        model: None takes that of the settings.
 
     Raises:
-        SettingsError: they cannot be fetched.
+        SettingsError: they cannot be downloaded.
     """
     if (model or settings.effective_embedding_model) == ONNX_EMBEDDING_MODEL:
         from babyagi.llm.embeddings import fetch_files
@@ -88,7 +88,7 @@ def require_embedder(settings: Settings, model: str = "") -> None:
 
 
 def require_living_models(settings: Settings) -> None:
-    """Raise `ModelRejectedError` when OpenAI is to be asked for a model that it has shut down."""
+    """Raises `ModelRejectedError` when OpenAI is to be asked for a model that it has shut down."""
     from babyagi.llm.errors import check_model_name
 
     if host_and_port(settings.openai_base_url)[0] in OPENAI_HOSTS:
@@ -97,10 +97,11 @@ def require_living_models(settings: Settings) -> None:
 
 
 def require_listener(settings: Settings, models: Iterable[str]) -> None:
-    """Raise `ModelUnavailableError` when the models are behind a port of this machine that nobody
-    listens on.
+    """Raises `ModelUnavailableError` when the models are behind a port of this machine on which
+    nothing listens.
 
-    Elsewhere a refusal may be a proxy's or an outage's, and the run waits for its end.
+    On another machine a refused connection may come from a proxy or an outage, and the run waits
+    for its end.
     """
     host, port = host_and_port(settings.openai_base_url)
     if not is_loopback(host) or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
@@ -117,10 +118,10 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
             fix="start the server or correct OPENAI_BASE_URL, then type the same again",
         ) from error
     except OSError:
-        return  # the run sees what it is, and waits where waiting helps
+        return  # the run sees the real error, and waits if waiting helps
 
 
 def host_and_port(base_url: str) -> tuple[str, int]:
-    """The host (empty when there is no address) and the port that the address means."""
+    """Return the address's host (empty when there is no address) and port."""
     parts = urlsplit(base_url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

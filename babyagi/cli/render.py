@@ -1,5 +1,5 @@
-"""What a person reads about objectives, tasks and results: nouns in, lines out. Nothing here reads
-a store or writes a stream."""
+"""What a person reads about objectives, tasks and results: data types in, lines out. Nothing here
+reads a store or writes to a stream."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ _STYLE_BY_STATUS = {
 }
 
 
-Row = tuple[Objective, Mapping[TaskStatus, int]]  # an objective and how many tasks have each status
+# an objective, and how many tasks have each status
+Row = tuple[Objective, Mapping[TaskStatus, int]]
 
 
 def render_duration(seconds: float) -> str:
-    """45 s, 12 min 5 s, 2 h 3 min: the two largest units."""
+    """Return the two largest units: 45 s, 12 min 5 s, 2 h 3 min."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -54,7 +55,7 @@ def render_duration(seconds: float) -> str:
 
 
 def render_status_words(objective: Objective) -> str:
-    """`active`, `paused`, or why it ended, in words."""
+    """Return `active`, `paused`, or why it ended, in words."""
     if objective.stop_reason is None:
         why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
         return f"{objective.status.value}{why}"
@@ -63,7 +64,7 @@ def render_status_words(objective: Objective) -> str:
 
 
 def render_counts(counts: Mapping[TaskStatus, int]) -> str:
-    """`3 done, 2 running, 5 queued`, without the empty ones."""
+    """Return `3 done, 2 running, 5 queued`, without statuses that no task has."""
     order = (
         TaskStatus.DONE,
         TaskStatus.RECORDED,
@@ -88,8 +89,8 @@ def render_usage(objective: Objective) -> str:
 
 
 def render_cost(usage: Usage, objective: Objective) -> str:
-    """What a part of the objective's work cost: `$0.0040`, `cost unknown`, or that nothing is paid
-    for."""
+    """Return what a part of the objective's work cost: `$0.0040`, `cost unknown`, or that nothing
+    is paid for."""
     if objective.is_free and not usage.cost_usd:
         return "no cost (rehearsal)" if is_rehearsal(objective) else "no cost"
     if not objective.spec.has_price:
@@ -105,17 +106,17 @@ def render_cost(usage: Usage, objective: Objective) -> str:
 
 
 def render_tokens(usage: Usage) -> str:
-    """`812+120`: tokens in and out."""
+    """Return `812+120`: tokens in and out."""
     return f"{usage.prompt_tokens:,}+{usage.completion_tokens:,}"
 
 
 def render_moment(moment: datetime | None) -> str:
-    """A moment in local time, to the second."""
+    """Return a moment in local time, to the second."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
 
 
 def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
-    """One text per limit that is set: how far it is used up."""
+    """Return one text per limit that is set: how far it is used up."""
     limits, usage = objective.spec.limits, objective.usage
     n_tasks = (
         counts.get(TaskStatus.DONE, 0)
@@ -136,7 +137,7 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
 
 
 def render_limit_values(limits: Limits) -> str:
-    """The limits alone, for people."""
+    """Return only the limits, for people."""
     parts = [
         _amount(limits.max_tasks, "task"),
         _amount(limits.max_calls, "call"),
@@ -154,9 +155,12 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    """A head, and a line for each: since when, how long it was worked on, how it stands, how many
-    tasks are done, what it cost (what it may have cost beside is a column where any has), its text.
-    Where there is no room for it, the times are left out."""
+    """Return a head, and a line for each objective: its start, working time, state, finished tasks,
+    cost and text.
+
+    A column for the cost that is not confirmed is added when any objective has one. On a narrow
+    screen the times are left out.
+    """
     has_perhaps = any(_perhaps(objective) for objective, _ in rows)
     lines = [Line(_objective_columns(_OBJECTIVE_HEAD, width, has_perhaps) + "OBJECTIVE", Style.DIM)]
     for objective, counts in rows:
@@ -179,11 +183,11 @@ def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
 _OBJECTIVE_HEAD = {
     name: name.upper() for name in ("id", "begun", "worked", "status", "done", "cost", "perhaps")
 }
-WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # cells in a row
+WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # blank cells in a row
 
 
 def _objective_columns(columns: Mapping[str, str], width: int, has_perhaps: bool) -> str:
-    """What stands before the text of an objective, as much of it as there is room for."""
+    """Return the columns before an objective's text, as many as have room."""
     n_begun = 16 if width >= WITH_THE_HOUR else 10
     times = f"{columns['begun'][:n_begun]:<{n_begun}}  "
     if width >= WITH_THE_HOUR or not has_perhaps:
@@ -196,7 +200,8 @@ def _objective_columns(columns: Mapping[str, str], width: int, has_perhaps: bool
 
 
 def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """The stop reason or the status; of one that was set aside without anything done, that."""
+    """Return the stop reason or the status; for an objective that was set aside before anything was
+    done, that."""
     if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
         return "not begun"
     return (objective.stop_reason or objective.status).value
@@ -260,7 +265,7 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
 
 
 def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """What to type now."""
+    """Return what to type now."""
     found = _find_next(objective, counts)
     if found.need is Need.RESUME:
         return f"{found.resume}  (or `babyagi watch`, if it is running somewhere)"
@@ -279,10 +284,10 @@ def render_tasks_head() -> Line:
 
 
 def render_task(task: Task, width: int, *, word: str = "") -> Line:
-    """One row of the list.
+    """Return one row of the list.
 
     Args:
-        word: why it does not run, where that says more than its status.
+        word: why the task does not run, if that says more than its status.
     """
     head = f"{task.id:>4}  {pad(word or task.status.value, WORD_WIDTH)}  "
     after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
@@ -295,12 +300,12 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
 
 
 def fit_tail(text: str, width: int) -> str:
-    """The text with its leading blanks, cut to the width."""
+    """Return the text with its leading blanks, cut to the width."""
     return text if len(text) <= width else f"  {fit(text, width - 2)}" if width > 4 else ""
 
 
 def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list[Line]:
-    """The results, each with the files that it came with."""
+    """Return the lines of the results, each with its artifacts."""
     lines: list[Line] = []
     for result in results:
         lines.append(Line(f"Task {result.task_id}: {safe_line(result.task_name)}", Style.BOLD))
@@ -311,7 +316,7 @@ def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list
 
 
 def render_artifacts(made: Sequence[Made]) -> list[Line]:
-    """One row for each file that a result came with."""
+    """Return one row for each artifact of a result."""
     return [
         Line(f"  {'file':<8} {safe_line(f'{one.artifact.name} ({say_artifact(one)})')}")
         for one in made
@@ -319,7 +324,7 @@ def render_artifacts(made: Sequence[Made]) -> list[Line]:
 
 
 def render_task_words(task: Task) -> str:
-    """Status, place and tries of a task."""
+    """Return status, place and tries of a task in words."""
     failures = (
         f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}"
         if task.failures
@@ -336,7 +341,7 @@ def render_task_words(task: Task) -> str:
 def render_closing(
     objective: Objective, counts: Mapping[TaskStatus, int], *, index_trouble: str = ""
 ) -> list[Line]:
-    """The last lines of a run: how it came out, what it cost, and what to type next."""
+    """Return the last lines of a run: how it ended, what it cost, and what to type next."""
     lines = [
         Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
         Line(
@@ -367,7 +372,7 @@ def _how_it_came_out(objective: Objective) -> str:
 
 
 def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """What a person types so that the objective goes on, `""` where it is over."""
+    """Return what a person types to continue the objective, `""` when it is over."""
     found = _find_next(objective, counts)
     match found.need:
         case Need.NOTHING:

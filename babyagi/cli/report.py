@@ -1,5 +1,4 @@
-"""Where a report goes: to the screen, into a pipe, into a file, in which format; and the command
-`report`."""
+"""Where a report goes (screen, pipe or file) and in which format; and the command `report`."""
 
 from __future__ import annotations
 
@@ -39,7 +38,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def output_options(command: F) -> F:
-    """A decorator that gives a command `--output` and `--format`, which `choose_output` reads."""
+    """Return a decorator that gives a command `--output` and `--format`, which `choose_output`
+    reads."""
     command = click.option(
         "--format",
         "report_format",
@@ -53,9 +53,9 @@ def output_options(command: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where the report goes: to the file, or else to standard output.
+    """Where the report goes: to the file, or to standard output when there is none.
 
-    `as_json`: standard output is for the JSON of a program, and not for people.
+    `as_json`: standard output is for a program that reads JSON, not for people.
     """
 
     path: Path | None = None
@@ -64,8 +64,8 @@ class Output:
 
 
 def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
-    """Return where the report is to go, after a look whether it can get there: nothing is paid for
-    before.
+    """Return where the report is to go, after checking that it can be written there, so that
+    nothing is paid for in vain.
 
     Raises:
         SettingsError: it cannot. click.UsageError: the options do not go together.
@@ -97,7 +97,7 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 
 
 def require_writable(path: Path) -> None:
-    """Raises SettingsError where the file could not be written; it is left as it is."""
+    """Raises `SettingsError` when the file cannot be written; the file is not changed."""
     try:
         if path.is_dir():
             raise IsADirectoryError(21, "it is a folder")
@@ -111,8 +111,8 @@ def require_writable(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all: also after a kill or on a full disk there is the old one
-    or the new one. Raises SettingsError."""
+    """Write the file whole or not at all: after a kill or on a full disk there is either the old
+    file or the new one. Raises `SettingsError`."""
     try:
         if _is_special(path):  # a pipe, /dev/null
             path.write_bytes(data)
@@ -139,7 +139,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    """A name in the file's folder that no other process uses."""
+    """Return a path in the file's folder that no other process uses."""
     target = path.resolve()
     with suppress(FileNotFoundError):
         target.lstat()  # a name may be too long

@@ -1,6 +1,6 @@
-"""The command `babyagi`: its commands, what its bare form means, and how it fails.
+"""The command `babyagi`: its commands, what it does without one, and how it fails.
 
-What a command does is in a module that it imports when it is called.
+Each command's work is in a module that is imported when the command is called.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from babyagi.tasks import Worker
     from babyagi.taskstore.port import TaskStore
 
-# -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
+# -- the commands that work or watch work: demo, run, watch, resume, and plain `babyagi`
 # --------------------------------------------------------------------------------------------------
 
 DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
@@ -162,7 +162,7 @@ def run(
 
 
 def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
-    """Where the report goes; what says so is taken out of the flags, which are settings."""
+    """Return where the report goes, and remove those options from the flags, which are settings."""
     return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
 
 
@@ -457,7 +457,7 @@ def why(task: str | None, objective: str, as_json: bool) -> None:
 
 
 def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
-    """What stands without --task means the same."""
+    """Let a TASK that is given without --task mean the same."""
     if task is not None:
         context.params["task_id"] = task
 
@@ -507,7 +507,9 @@ def log(
 Items = list[CompletionItem]
 
 HELP_FLAGS = ("-h", "--help")
-SURELY_MEANT = 0.75  # of the first word of several, which may as well begin an objective
+SURELY_MEANT = (
+    0.75  # of the first of several words to a command; with less it may begin an objective
+)
 ORIGINAL_FLAGS = {
     "instance_name",
     "cooperative_mode",
@@ -520,8 +522,8 @@ ORIGINAL_FLAGS = {
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order of their definition and knows what a mistyped
-    one meant."""
+    """A group that lists its commands in the order of their definition, and suggests one for a
+    mistyped name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -608,7 +610,7 @@ def babyagi(context: click.Context, version: bool) -> int | None:
 
 
 def complete_help(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Commands, and those of the group that the words before name."""
+    """Offer commands, and those of the group that the words before it name."""
     found = _walk(tuple(context.params.get("words") or ()))
     command = babyagi if found is None else found.command
     names = list(command.commands) if isinstance(command, click.Group) else []
@@ -646,7 +648,7 @@ def no_help(words: Sequence[str], pages: Iterable[str]) -> str:
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
-    """The context of the command that the words name, None where there is none."""
+    """Return the context of the command that the words name, None when there is none."""
     context = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
     for word in words:
         group = context.command
@@ -658,11 +660,11 @@ def _walk(words: Sequence[str]) -> click.Context | None:
 
 
 def run_command_line(args: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Errors are raised, not told."""
+    """Run one command line and return its exit code. Errors are raised, not printed."""
     try:
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
     except SystemExit as error:
-        # click's way of saying that a completion was printed, or that the reader is gone
+        # how click reports that a completion was printed, or that the reader is gone
         if not error.code:
             return 0
         raise BrokenPipeError from error
@@ -670,10 +672,10 @@ def run_command_line(args: Sequence[str]) -> int:
 
 
 def route(args: Sequence[str]) -> list[str]:
-    """Return the arguments with `run` put before those that mean it.
+    """Return the arguments, with `run` put before those that mean a run.
 
     Raises:
-        click.UsageError: bare words that are no command and no run.
+        click.UsageError: words that are neither a command nor a run.
     """
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, "--version"):
@@ -688,15 +690,15 @@ def route(args: Sequence[str]) -> list[str]:
 
 
 def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Whether words beside flags are an objective: with a first task always, with another of the
-    original's flags when they are no single word."""
+    """Return whether words beside flags are an objective: always with a first task; with another of
+    the original's flags, unless they are a single word."""
     if words[0] in babyagi.commands:
         return False
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
 
 
 def what_was_meant(words: Sequence[str]) -> str:
-    """Say why bare words are not run, and what may have been meant."""
+    """Return why words are not run, and what may have been meant."""
     text = " ".join(words)
     if words[0] in babyagi.commands:
         return (
@@ -719,15 +721,15 @@ def what_was_meant(words: Sequence[str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# How the command line fails: four lines for what a person can mend, one line for what nobody
-# expected, never a traceback.
+# How the command line fails: four lines for an error that a person can mend, one line for an
+# unexpected one, never a traceback.
 # --------------------------------------------------------------------------------------------------
 
-BROKEN_PIPE_CODE = 141  # what a process has that SIGPIPE ended
+BROKEN_PIPE_CODE = 141  # the exit code of a process that SIGPIPE ended
 
 
 def run_guarded(args: list[str]) -> int:
-    """Run the command line and return its exit code, every error told on standard error."""
+    """Run the command line and return its exit code. Every error is printed on standard error."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return run_command_line(args)
@@ -761,7 +763,7 @@ def _tell(error: BaseException) -> int:
 
 
 def tell_error(error: BabyagiError) -> None:
-    """Say what happened, why we think so, what to type, and where to read more."""
+    """Print what happened, the likely reason, what to type, and where to read more."""
     warn(f"babyagi: {error.what}", Style.RED)
     if error.why:
         warn(f"  because: {error.why}")
@@ -797,6 +799,6 @@ def _tell_crash(error: BaseException) -> int:
 
 
 def _silence_stdout() -> None:
-    """The reader is gone; keep the interpreter from flushing to it at exit."""
+    """Keep the interpreter from flushing to a reader that is gone when it exits."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

@@ -100,7 +100,7 @@ END_LINE = b"."
 
 
 def find_person() -> AskHuman | None:
-    """Return what asks the person at the terminal, None when nobody is there."""
+    """Return a function that asks the person at the terminal, None when nobody is there."""
     return ask_person if is_person_there() else None
 
 
@@ -119,8 +119,8 @@ async def ask_person(prompt: str) -> str:
 
 
 async def _read_lines(descriptor: int) -> bytes:
-    """Read until END_LINE or the end, without a thread, so that a pause or a signal can end the
-    waiting."""
+    """Read until END_LINE or the end of input, without a thread, so that a pause or a signal can
+    end the waiting."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[bytes] = loop.create_future()
     typed = bytearray()
@@ -140,7 +140,7 @@ async def _read_lines(descriptor: int) -> bytes:
         loop.remove_reader(descriptor)
 
 
-# -- following an objective through its events: the one source of every view of it
+# -- following an objective through its events: every view is made from them
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger("babyagi.events")
@@ -149,11 +149,11 @@ BATCH = 1000
 
 
 class View(Protocol):
-    """Something that shows an objective. `fetch` may wait; `draw` shows what was fetched, whole,
+    """Something that shows an objective. `fetch` may wait; `draw` shows all that was fetched,
     without waiting."""
 
-    tick_s: float  # how long `draw` may stay without a call when nothing happens
-    pause_s: float  # the least time between two draws
+    tick_s: float  # longest time between two calls of `draw` when nothing happens
+    pause_s: float  # shortest time between two calls of `draw`
 
     async def fetch(self, events: Sequence[Event]) -> None: ...
 
@@ -161,7 +161,7 @@ class View(Protocol):
 
 
 class Follower:
-    """Hands an objective's events to a view, each once and in order, from `after_id` on."""
+    """Passes an objective's events to a view, each once and in order, from `after_id` on."""
 
     def __init__(
         self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
@@ -172,7 +172,7 @@ class Follower:
         self._after_id = after_id
 
     async def follow(self) -> None:
-        """Show events as they come, until cancelled. A store that is busy is asked again."""
+        """Show events as they arrive, until cancelled. When the store is unavailable, try again."""
         while True:
             try:
                 n_shown = await self.step()
@@ -185,7 +185,7 @@ class Follower:
                 await asyncio.sleep(1.0)
 
     async def step(self) -> int:
-        """Show what has come since the last step, and return how many events that were."""
+        """Show the events since the last step, and return how many there were."""
         events = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
         await self._view.fetch(events)
         if events:
@@ -194,7 +194,7 @@ class Follower:
         return len(events)
 
     async def drain(self) -> None:
-        """Show what is left."""
+        """Show all remaining events."""
         while await self.step() == BATCH:
             pass
 
@@ -235,8 +235,7 @@ class LoggedView:
 
 
 # --------------------------------------------------------------------------------------------------
-# Running an objective with a view of it: open, start, work and watch at once, say how it came
-# out.
+# Run an objective with a view of it: open, start, work and watch at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -245,7 +244,7 @@ Work = Callable[[int, "Company"], Coroutine[Any, Any, "RunOutcome"]]
 WATCH_CHECK_S = 1.0
 
 
-# what is frozen with an objective, or says which one is meant
+# options that are frozen with an objective, or select one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
 )
@@ -255,7 +254,7 @@ def run_objective(
     flags: Mapping[str, Any], *, always_new: bool, output: Output, selector: str = ""
 ) -> int:
     """Run the objective that flags, environment and files describe, or join the one that `selector`
-    names, and return the exit code."""
+    names. Return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, selector=selector, output=output)
@@ -277,7 +276,9 @@ def run_objective(
 def continue_objective(
     question: str, *, selector: str, flags: Mapping[str, Any], output: Output
 ) -> int:
-    """Ask something further of an objective, work on it until it ends, and return the exit code."""
+    """Ask a further question of an objective, work on it until it ends, and return the exit
+    code.
+    """
     new = sorted(NOT_OF_CONTINUING & flags.keys())
     if new:
         raise SettingsError(
@@ -308,7 +309,7 @@ def run_demo(
         **flags,
         "objective": f"Answer from the documents in the folder: {question}",
         "initial_task": f"List the documents, and find what they say about: {question}",
-        # folders of one name stay apart
+        # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),
         "llm_model": "rehearsal",
@@ -319,14 +320,14 @@ def run_demo(
         "embedding_model": "hash",
         "agent": "",
     }
-    # what it is to show is the same wherever it is typed
+    # the demo shows the same wherever it is run
     loaded = load(settings, reads_files=False)
     require_result_store(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
-    """Go on with an unfinished objective, and return the exit code."""
+    """Continue an unfinished objective, and return the exit code."""
     loaded = load(flags)
     require_result_store(loaded.settings)
     require_embedder(loaded.settings)
@@ -401,7 +402,8 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
 
 
 async def _require_listener(app: App, objective: Objective) -> None:
-    """As `require_listener`; the objective is set aside where its models cannot be asked."""
+    """Do the same as `require_listener`, and set the objective aside when its models cannot be
+    asked."""
     try:
         require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
@@ -444,8 +446,8 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
 async def work_on(
     app: App, objective: Objective, work: Work, *, output: Output, after_id: int
 ) -> int:
-    """Work on the objective while a view follows, give its report, say how it came out, and return
-    the exit code. Of one that is over only the report is given."""
+    """Work on the objective while a view follows, write its report, print the outcome, and return
+    the exit code. For an objective that is over, only write the report."""
     stopped_by_signal = None
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
@@ -467,8 +469,8 @@ async def _end(
     *,
     stopped_by_signal: int | None = None,
 ) -> int:
-    """Give the report where there is one, say how it came out, and return the exit code. A run that
-    was paused or stopped only says how it stands."""
+    """Write the report if there is one, print the outcome, and return the exit code. For a run that
+    was paused or stopped, only print how it stands."""
     code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
     has_report = objective.status is ObjectiveStatus.ENDED and (
         objective.has_report or not stopped_by_signal
@@ -491,7 +493,7 @@ async def _end(
 async def _print_outcome(
     store: TaskStore, objective: Objective, *, code: int, has_report: bool
 ) -> None:
-    """The last line of JSON: how it came out."""
+    """Print the last line of JSON: the outcome."""
     results = await store.results(objective.id)
     made = await find_artifacts(store, results)
     shape = outcome_shape(
@@ -506,8 +508,8 @@ async def _print_outcome(
 
 
 async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
-    """Whether an objective that ended as waiting asks something, and somebody is here who can be
-    asked."""
+    """Return whether an objective that ended as waiting has an open question, and a person here can
+    be asked."""
     is_asking = not as_json and is_person_there() and is_in_foreground()
     is_waiting = objective.stop_reason is StopReason.WAITING
     return is_asking and is_waiting and bool(await store.inbox(objective.id))
@@ -530,8 +532,8 @@ async def follow_while(work: Coroutine[Any, Any, T], follower: Follower) -> T:
 
 @contextmanager
 def _told_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM cancel the task that is in here, as Ctrl-C does, and come out as `Terminated`.
-    Raised wherever the loop happens to be, it could be lost in somebody else's callback."""
+    """Let SIGTERM cancel the task that runs the body, as Ctrl-C does, and raise `Terminated`. An
+    exception that a signal handler raises itself could be lost in another library's callback."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     sent: list[bool] = []
 
@@ -554,7 +556,7 @@ def _told_by_sigterm() -> Iterator[None]:
 
 
 async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
-    """Return when one of them does, or raise as it does; the others are cancelled."""
+    """Return or raise as soon as one of them does; cancel the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -566,7 +568,7 @@ async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
-    """Return when the objective has ended and its report is written, or nobody is left to write
+    """Wait until the objective has ended and its report is written, or no worker is left to write
     it."""
     while True:
         last_id = await store.last_event_id(objective_id)
@@ -587,8 +589,8 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
 async def _seated(
     app: App, objective: Objective, *, as_json: bool
 ) -> AsyncIterator[tuple[View, Company]]:
-    """What shows the work on the objective, and who is there meanwhile: JSON where it was asked
-    for, the live view on a terminal that no model shares, plain lines elsewhere."""
+    """Return the view of the work on the objective, and the person who can be asked: JSON if it was
+    asked for; the live view on a terminal that no model shares; otherwise plain lines."""
     from babyagi.app import ALONE, Company
 
     is_shared = "human" in models_of(objective)
@@ -630,7 +632,7 @@ async def _watching(
     as_json: bool,
     stop: Callable[[], None],
 ) -> AsyncIterator[View]:
-    """What shows an objective that others work on."""
+    """Return the view of an objective that others work on."""
     if as_json:
         yield JsonView()
     elif is_live_terminal():
@@ -645,7 +647,8 @@ async def _watching(
 
 
 def interrupt() -> None:
-    """What Ctrl-C does where the terminal does not send it: the worker hears it and drains."""
+    """Do what Ctrl-C does when the terminal does not send it: the worker gets the signal and
+    drains."""
     signal.raise_signal(signal.SIGINT)
 
 
@@ -678,11 +681,11 @@ CHANGE_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The objective that a joiner means: a number, `latest` or an instance name; or else its text
+    """The objective that a joiner means: a number, `latest` or an instance name; otherwise its text
     and instance name.
 
-    Of several the newest unfinished one is meant, else the newest that has ended; `latest` never
-    means one that has ended.
+    If several fit, the newest unfinished one is meant, else the newest that has ended; `latest`
+    never means one that has ended.
     """
 
     selector: str = ""
@@ -742,7 +745,7 @@ async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
 
 
 async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
-    """Return the objective as soon as there is one."""
+    """Return the objective as soon as it exists."""
     found = await wanted.find(store)
     if found is None:
         tell(f"there is no objective {wanted} yet; this worker waits for it")
@@ -756,11 +759,11 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_NAMED = 10  # objectives that a worker names at its start
+MAX_NAMED = 10  # objectives that a worker names when it starts
 
 
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
-    """Create the objective that the settings describe, or find it, and say its number; return the
+    """Create or find the objective that the settings describe, print its number, and return the
     exit code."""
     loaded = load(flags)
     require_objective(loaded.settings)
@@ -791,7 +794,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
 
 
 def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
-    """Work on whatever the task store holds until a signal ends it, and return the exit code of
+    """Work on all objectives of the task store until a signal ends it, and return the exit code of
     that signal."""
     loaded = load(flags)
     require_result_store(loaded.settings)
@@ -802,7 +805,7 @@ def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
-    # a prompt that a person answers needs the terminal for itself
+    # a model prompt that a person answers needs the terminal for itself
     is_live = (
         is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
     )
@@ -828,7 +831,7 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
 
 @asynccontextmanager
 async def _writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
-    """With the worker's log on standard error, where nobody watches."""
+    """Write the worker's log to standard error when nobody watches."""
     if not is_wanted:
         yield
         return
@@ -844,7 +847,7 @@ async def _writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
 
 
 async def say_beginning(app: App, say: Callable[[str], None]) -> None:
-    """Who works here, and what there is to take up."""
+    """Print who works here, and what there is to do."""
     n_slots = app.settings.concurrency
     say(
         f"Worker {app.name} works on whatever is on the board, {n_slots} "
@@ -863,7 +866,7 @@ async def say_beginning(app: App, say: Callable[[str], None]) -> None:
 
 
 async def _serve_live(app: App) -> int | None:
-    """Serve what comes, with one picture of all of it."""
+    """Serve all objectives, with one picture of all of them."""
     from babyagi.app import Company
     from babyagi.cli.live import Desk, LiveView, open_live
     from babyagi.cli.picture import Board
@@ -896,11 +899,11 @@ async def show_lines(
     as_json: bool,
     is_logged: bool = False,
 ) -> Objective:
-    """Await the work on one of several objectives, and say what happens in lines, or in records of
-    the log alone."""
+    """Await the work on one of several objectives, and print what happens as lines, or only write
+    records of the log."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
-    # what keeps this worker from an objective it says by itself
+    # the worker itself prints what blocks it
     lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
     view: View = JsonView() if as_json else SilentView() if is_logged else lines
     # as above: it is said as a warning, which is a record by itself
@@ -933,7 +936,7 @@ async def _follow(
     return await follow_while(work, follower)
 
 
-# -- what tasks ask is asked at a plain terminal
+# -- asking the tasks' questions at a plain terminal
 # --------------------------------------------------------------------------------------------------
 
 
@@ -952,7 +955,8 @@ async def read_line(
     ended. Nothing is read while another program has the terminal.
 
     Args:
-        typed: what was read before and is no line yet; what is read beyond the line stays there.
+        typed: input that was read before and is not a whole line yet; input beyond the line is left
+            in it.
 
     Raises:
         EOFError: the input has ended.
@@ -983,7 +987,7 @@ def _wake(readable: asyncio.Future[None]) -> None:
 
 
 class Asker:
-    """Asks one thing after the other, until the person ends the input."""
+    """Asks one question after the other, until the person ends the input."""
 
     def __init__(
         self,
@@ -1004,7 +1008,8 @@ class Asker:
         self._has_ended = False
 
     def is_person_there(self) -> bool:
-        """Whether somebody is asked here; not where the objective has ended and asks nothing."""
+        """Return whether a person can be asked here; False when the objective has ended without an
+        open question."""
         return self._is_there and not self._has_ended
 
     async def ask(self) -> None:
@@ -1014,7 +1019,7 @@ class Asker:
                 await self._ask_next()
         except EOFError:
             warn(_NO_MORE, Style.YELLOW)
-        except Exception:  # ours: the work goes on, and what asks waits in the inbox
+        except Exception:  # our bug: the work goes on, and the question waits in the inbox
             _log.exception("asking at the terminal raised what nobody expected")
             warn(_NO_MORE, Style.YELLOW)
         finally:
@@ -1036,7 +1041,7 @@ class Asker:
         await self._until_decided(request)
 
     def _forget_typed(self) -> None:
-        """What was typed before a call was shown approves nothing."""
+        """Drop input that was typed before a call was shown: it approves nothing."""
         self._typed.clear()
         forget_typed(self._descriptor)
 
@@ -1047,7 +1052,7 @@ class Asker:
         return steps
 
     async def _until_decided(self, request: Request) -> None:
-        """Take lines until one of them decides, or the request does not wait any more."""
+        """Read lines until one of them decides, or the request no longer waits."""
         gone = asyncio.ensure_future(self._until_gone(request.step))
         try:
             while True:
@@ -1098,7 +1103,7 @@ def _prompt(request: Request) -> str:
 
 
 def _read(request: Request, typed: str) -> Decision | None:
-    """What a line means; None for one that decides nothing."""
+    """Return the decision that a line means, None when it decides nothing."""
     if not needs_leave(request.step):
         return Decision.ANSWER if typed else None
     match typed.lower():

@@ -233,12 +233,12 @@ def _change(change: Callable[[TaskStore], Awaitable[Schedule]], as_json: bool) -
     echo(f"Schedule {found.id} is {found.status}. {_next(found)}.")
 
 
-# -- how they look
+# -- rendering
 # --------------------------------------------------------------------------------------------------
 
 
 def render_schedules(found: list[Schedule], width: int) -> list[Line]:
-    """A head, and a line for each."""
+    """Return a head, and a line for each schedule."""
     lines = [Line(f"{'ID':>4}  {'STATUS':<8} {'NEXT (UTC)':<17} OBJECTIVE", Style.DIM)]
     for one in found:
         at = f"{one.fires_at:%Y-%m-%d %H:%M}" if one.fires_at is not None and _is_on(one) else "-"
@@ -252,7 +252,7 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
 
 
 def render_schedule(one: Schedule) -> list[Line]:
-    """All that there is to say of a schedule but its ticks."""
+    """Return all about a schedule except its ticks."""
     from babyagi.cli.render import render_duration
 
     spec = one.spec
@@ -271,7 +271,7 @@ def render_schedule(one: Schedule) -> list[Line]:
 
 
 def render_ticks(ticks: list[Tick]) -> list[Line]:
-    """A line for each tick, the newest first."""
+    """Return a line for each tick, the newest first."""
     if not ticks:
         return [Line("No tick was due yet.")]
     return [Line("Ticks (UTC), the newest first:"), *map(_render_tick, ticks)]

@@ -1,5 +1,5 @@
-"""The command `service`: a worker that the system starts and keeps, as a user unit of systemd or an
-agent of launchd."""
+"""The command `service`: a worker that the system starts and keeps running, as a user unit of
+systemd or an agent of launchd."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ _ESCAPED = str.maketrans({one: f"\\{one}" for one in '\\"$`'})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be installed.
+    """The service to be installed.
 
     Attributes:
-        line: the program with its arguments, the first one absolute. folder: where it runs.
-        environment: what it finds there beside what the system gives. home: where what belongs to
-            it is kept.
+        line: the program with its arguments, the first one absolute. folder: its working folder.
+        environment: variables in addition to those of the system. home: the folder for its files.
     """
 
     line: Sequence[str]
@@ -72,7 +71,7 @@ def install(is_shown: bool, is_idle: bool) -> None:
     private.make_folder(plan.home)
     private.write_file(plan.environment_path, render_environment(plan.environment))
     manager.path.parent.mkdir(parents=True, exist_ok=True)
-    # one of launchd holds the environment itself
+    # launchd's file contains the environment itself
     private.write_file(manager.path, manager.render(plan))
     echo(f"{manager.path} is written.")
     if is_idle:
@@ -112,12 +111,12 @@ def remove() -> None:
     echo(f"{manager.path} is removed.")
 
 
-# -- what is written
+# -- the files of the service
 # --------------------------------------------------------------------------------------------------
 
 
 def make_plan() -> Plan:
-    """What the settings and the environment of now come to."""
+    """Return the plan for the present settings and environment."""
     from babyagi.settings.fields import declared_fields
 
     home = _home()
@@ -142,14 +141,14 @@ def _home() -> Path:
 
 
 def render_environment(environment: Mapping[str, str]) -> str:
-    """Lines as systemd reads them: in double quotes, where `$`, `"`, `\\` and the backtick are
+    r"""Return lines in systemd's syntax: in double quotes, with `$`, `"`, `\` and the backtick
     escaped."""
     lines = [f'{name}="{value.translate(_ESCAPED)}"' for name, value in sorted(environment.items())]
     return "\n".join([f"# {MARK}", *lines, ""])
 
 
 def render_unit(plan: Plan) -> str:
-    """The unit of systemd."""
+    """Return systemd's unit."""
     line = " ".join(_quote_for_unit(word) for word in plan.line)
     return f"""# {MARK}
 [Unit]
@@ -186,7 +185,7 @@ def _quote_for_unit(word: str) -> str:
 
 
 def render_agent(plan: Plan) -> str:
-    """The agent of launchd."""
+    """Return launchd's agent."""
     import plistlib
 
     content = {
@@ -205,17 +204,18 @@ def render_agent(plan: Plan) -> str:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether `install` wrote the file."""
+    """Return whether `install` wrote the file."""
     return MARK in path.read_text(encoding="utf-8", errors="replace")
 
 
-# -- who keeps it
+# -- the system's service managers
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manager:
-    """What starts and keeps services on this system: the file that it reads, and what is typed."""
+    """The program that starts and keeps services on this system: the file that it reads, and its
+    commands."""
 
     path: Path
     is_launchd: bool
@@ -271,7 +271,7 @@ def _require_ours(manager: _Manager) -> None:
 
 
 def _do(lines: Sequence[Sequence[str]]) -> None:
-    """Run them one after the other; what does not work is said, with what to type."""
+    """Run the commands one after the other. Print each failure, with what to type."""
     for line in lines:
         trouble = _run(line)
         if trouble:
@@ -279,20 +279,21 @@ def _do(lines: Sequence[Sequence[str]]) -> None:
 
 
 def _run(line: Sequence[str]) -> str:
-    """Why it did not work, '' where it did."""
+    """Return why the command failed, '' when it succeeded."""
     code, said = _call(line)
     return "" if code == 0 else said or f"it ended with {code}"
 
 
 def _ask(line: Sequence[str]) -> str:
-    """The first line of what it says, '' where it cannot be asked."""
+    """Return the first line of the command's output, '' when it cannot be run."""
     code, said = _call(line)
     return "" if code is None else said
 
 
 def _call(line: Sequence[str]) -> tuple[int | None, str]:
-    """The exit code and the first line of what was said; None and why where it could not be
-    called."""
+    """Return the exit code and the first line of output; None and the reason when it cannot be
+    run.
+    """
     import subprocess
 
     try:

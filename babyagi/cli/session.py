@@ -1,5 +1,5 @@
-"""What every command begins with: the settings, the log file, the store, and the objective that is
-meant."""
+"""What every command begins with: the settings, the log file, the store, and the selected
+objective."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.port import TaskStore
 
-# -- the log file, for whoever looks for a cause later; nothing is logged to the terminal
+# -- the log file, to find causes later; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------
 
 MAX_BYTES = 5_000_000
@@ -36,8 +36,8 @@ _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 class _OneLineFormatter(logging.Formatter):
-    """Writes each record as one harmless line without keys, its traceback included; in that, `\\n`
-    stands for the end of a line."""
+    """Writes each record as one harmless line without keys, with its traceback; `\n` in it stands
+    for the end of a line."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__(_FORMAT)
@@ -49,8 +49,8 @@ class _OneLineFormatter(logging.Formatter):
 
 
 class _LogFile(RotatingFileHandler):
-    """A file that is for its owner alone where it lies in the home; elsewhere, where a person
-    wanted it, their umask holds."""
+    """A log file. In the home only its owner can read it; elsewhere, where a person wanted it,
+    their umask applies."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
@@ -63,8 +63,7 @@ class _LogFile(RotatingFileHandler):
 
 
 def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
-    """Return the file, opened to be written on, and its folder made where it is missing. Raises
-    OSError."""
+    """Return the file, opened for writing; a missing folder is created. Raises OSError."""
     is_at_home = path.is_relative_to(home)
     if is_at_home:
         private.make_folder(path.parent)
@@ -80,12 +79,13 @@ def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
 
 
 def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[str] = ()) -> None:
-    """Send this program's records from `level` and everybody else's from WARNING to the file.
+    """Send this program's records from `level` on, and those of others from WARNING on, to the
+    file.
 
-    A home that cannot be written gets no log file; whoever needs the home says so.
+    A home that cannot be written gets no log file; a command that needs the home reports that.
 
     Args:
-        secrets: what stands in no record, in whatever spelling.
+        secrets: texts that no record may contain, in any spelling.
     """
     root = logging.getLogger()
     for handler in list(root.handlers):
@@ -118,7 +118,7 @@ def _open_handler(path: Path, *, home: Path, secrets: Iterable[str]) -> logging.
 
 
 def record_crash(error: BaseException) -> Path:
-    """Write the traceback of an unexpected error to the log file, and return where it is."""
+    """Write the traceback of an unexpected error to the log file, and return the file's path."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, RotatingFileHandler):
             logging.getLogger("babyagi.cli").error("unexpected error", exc_info=error)
@@ -156,16 +156,16 @@ def load(
     needs: Container[str] | None = None,
     reads_files: bool = True,
 ) -> Loaded:
-    """Return the settings with their sources, from the given flags, the environment and the files;
-    the log file is open then.
+    """Return the settings with their sources, from the given flags, the environment and the files,
+    and open the log file.
 
     Args:
-        needs: the fields of which none may wait for trust; all of them when not given. `NOTHING`
-            for whoever only looks.
+        needs: the fields that must not wait for trust; None for all of them, `NOTHING` for commands
+            that only read.
 
     Raises:
-        SettingsError: a value makes no sense, or one of these waits and nobody says that its file
-        is trusted.
+        SettingsError: a value is invalid; or one of these fields waits, and nobody says that its
+            file is trusted.
     """
     loaded = settle(
         lambda: load_settings(
@@ -184,12 +184,12 @@ def load(
     if context is not None:
         context.meta[HOME] = settings.home
     if loaded.settings.no_color:
-        os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
+        os.environ["NO_COLOR"] = "1"  # so that a flag and a file use the same words as the variable
     return loaded
 
 
 def find_secrets(settings: Settings) -> list[str]:
-    """The keys of the settings, which stand in no log and on no screen."""
+    """Return the keys in the settings, which no log and no screen may show."""
     return settings.known_secrets
 
 
@@ -202,7 +202,7 @@ def with_store(
     """Open the task store of the settings, run the body on it, and close it again.
 
     Args:
-        changes: the body changes something, so it must be the store that is meant.
+        changes: whether the body changes something; the store must then be trusted.
     """
     from babyagi.backends import open_store
 
@@ -216,7 +216,7 @@ def with_store(
 
 
 def touch(objective: Objective) -> Objective:
-    """Note that the person has just had to do with the objective, so that it is `latest`."""
+    """Note that the person has just dealt with the objective, so that it becomes `latest`."""
     home = _home()
     if home is not None:
         remember_touch(home, objective.uid, objective.id)
@@ -224,24 +224,25 @@ def touch(objective: Objective) -> Objective:
 
 
 def _home() -> Path | None:
-    """The home of this command line, once `load` was called."""
+    """Return the home of this command line, known after `load`."""
     context = click.get_current_context(silent=True)
     return context.meta.get(HOME) if context is not None else None
 
 
 async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
-    """What the person here had to do with and the store still has, the last one first."""
+    """Return the objectives that the person dealt with here and that the store still has, the last
+    one first."""
     home = _home()
     for uid, number in reversed(touched(home) if home is not None else []):
         with suppress(NotFoundError):
             found = await store.objective(number)
-            if found.uid == uid:  # else it is of another task store
+            if found.uid == uid:  # otherwise it belongs to another task store
                 yield found
 
 
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
     """Return the objective that `selector` (a number or `latest`) means; `latest` is the last one
-    that the person here had to do with, else the newest.
+    that the person dealt with here, else the newest.
 
     Raises:
         NotFoundError: there is none.
@@ -268,10 +269,10 @@ def _none_yet() -> NotFoundError:
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
-    """Return the objective to go on with: the one that is named, else the last one that the person
-    here had to do with, else the newest; of those that have not come to their end and report.
+    """Return the objective to continue: the one that is named, else the last one that the person
+    dealt with here, else the newest; only those that have not ended with a report.
 
-    One that was set aside is meant only where it is the last one of all.
+    One that was set aside is taken only if it is the last one of all.
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
@@ -299,7 +300,7 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
 
 
 def is_over(objective: Objective) -> bool:
-    """Whether nothing is left to do: ended, and its report is written."""
+    """Return whether nothing is left to do: it has ended, and its report is written."""
     return objective.status is ObjectiveStatus.ENDED and objective.has_report
 
 

@@ -1,5 +1,5 @@
-"""A task, or a duty of the objective, with all that was asked, said and called for it; why a task
-does not run; and all that happened to an objective, in its order."""
+"""A task, or a duty of the objective, with all its prompts, replies and calls; why a task does not
+run; and all that happened to an objective, in order."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ from babyagi.verbs import (
 )
 from babyagi.why import Reason
 
-FOLDED_ROWS = 4  # of a text, where it is not shown whole
+FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
 MAX_SOURCES_SHOWN = 10
-N_TIMES = 5  # that a duty was done, shown without --full
+N_TIMES = 5  # times that a duty was done, shown without --full
 _LABEL_WIDTH = 9
 _MARGIN = " " * 6
 
@@ -128,7 +128,7 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
 
 
 def show_artifact(what: str, name: str, *, selector: str) -> None:
-    """Print a file that the result of a task came with, and nothing else."""
+    """Print an artifact of a task's result, and nothing else."""
     task_id = _parse_task(what)
 
     async def fetch(store: TaskStore) -> list[Made]:
@@ -164,10 +164,10 @@ def _parse_task(what: str) -> int:
 
 
 def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
-    """The head and the steps, or one step alone.
+    """Return the head and the steps, or only one step.
 
     Args:
-        secrets: that no text may show.
+        secrets: texts that must not be shown.
     """
     exchanges = list(number_exchanges(shown, secrets, look.only))
     if look.only is None:
@@ -230,7 +230,7 @@ def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
 
 
 def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
-    """What the result was made from that is no result, one row or two for each."""
+    """Return one or two rows for each source of the result that is not a result itself."""
     named = shown.sources.named
     listed = named if look.is_whole else named[:MAX_SOURCES_SHOWN]
     if listed:
@@ -267,7 +267,7 @@ def _render_times(task: Task) -> str:
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
-    """Which earlier results each try was given, and why."""
+    """Return which earlier results each try was given, and why."""
     for n, given in enumerate(given_results(steps)):
         if n == 0:
             yield Line("")
@@ -279,7 +279,7 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
 
 
 def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
-    """One step: a head, and its texts with what they are before them."""
+    """Return one step: a head, and its texts, each after its kind."""
     step = exchange.step
     words = [
         f"{exchange.n:>4}  {step.created_at.astimezone():%H:%M:%S}  {safe_line(exchange.title)}"
@@ -309,7 +309,7 @@ def _render_parts(exchange: Exchange, look: Look) -> Iterator[Line]:
         if part.is_said_before and not look.is_whole:
             continue
         if part.label == "kept" and not look.is_whole:
-            continue  # what it says stands in the head
+            continue  # the head shows it already
         yield from _render_part(part.label, part.text, exchange.n, look)
 
 
@@ -391,13 +391,13 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
         echo_lines(Line(row) for row in wrap(f"  {safe_line(reason.change)}", width))
 
 
-# -- all that happened, a line for each event and each step
+# -- all that happened: a line for each event and each step
 # --------------------------------------------------------------------------------------------------
 
 
 PAGE = 500
-WAIT_S = 5.0  # between two looks whether a run has ended that nobody works on
-MAX_IN_FLIGHT = 1000  # calls whose beginning is remembered, to say how long they took
+WAIT_S = 5.0  # pause between two looks whether an objective without a worker has ended
+MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long they took
 _LINE_CHARS = 300
 _STEPS = (events.STEP_RECORDED, events.STEP_UNCONFIRMED, events.STEP_LEFT_UNKNOWN)
 _SHOWN_WITH_STEP = (*_STEPS, events.TASK_PARKED)
@@ -415,7 +415,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An event with its line; `step` is what it is about, where that is known."""
+    """An event with its line; `step` is the step that it is about, if known."""
 
     event: Event
     text: str
@@ -424,8 +424,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What is wanted of the log: of which task, from when, how many of the last lines, and whether
-    it is followed. 0 and None mean: all."""
+    """The wanted part of the log: of which task, from when, how many of the last lines, and whether
+    it is followed. 0 and None mean all."""
 
     task_id: int | None = None
     since_s: float | None = None
@@ -452,7 +452,7 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
 
 
 def parse_since(text: str | None) -> float | None:
-    """The seconds that `--since` means. Raises `SettingsError`."""
+    """Return the seconds that `--since` means. Raises `SettingsError`."""
     if text is None:
         return None
     try:
@@ -466,10 +466,11 @@ def parse_since(text: str | None) -> float | None:
 
 
 class Writer:
-    """Writes entries as lines with the day before the first one of it, or as lines of JSON.
+    """Writes entries as lines, with the date before the first entry of each day; or as lines of
+    JSON.
 
     Args:
-        width: that a line is cut to; 0 for whole lines.
+        width: the width to which a line is cut; 0 for whole lines.
     """
 
     def __init__(self, *, as_json: bool, width: int) -> None:
@@ -500,7 +501,7 @@ def _entry_shape(entry: Entry) -> Json:
 async def read_log(
     store: TaskStore, objective: Objective, wanted: Selection, *, secrets: Sequence[str] = ()
 ) -> AsyncIterator[Entry]:
-    """The entries in their order, read page by page; with `is_followed`, until the objective has
+    """Yield the entries in order, read page by page; with `is_followed`, until the objective has
     ended."""
     teller, after_id = Teller(store, objective, secrets), 0
     if wanted.since_s is not None:
@@ -535,7 +536,7 @@ async def _read_pages(
 
 
 async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted: Selection) -> bool:
-    """Whether nothing more comes: the objective is over, and all its events are read."""
+    """Return whether nothing more follows: the objective is over, and all its events are read."""
     if not is_over(await store.objective(objective_id)):
         return False
     return not await store.history(objective_id, after_id=after_id, task_id=wanted.task_id, limit=1)
@@ -544,7 +545,7 @@ async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted:
 async def _read_last(
     store: TaskStore, teller: Teller, wanted: Selection, between: tuple[int, int]
 ) -> list[Entry]:
-    """The last entries after one event and up to another, read in pages from the end."""
+    """Return the last entries after one event and up to another, read in pages from the end."""
     read: list[Event] = []
     (after_id, newest_id), objective_id = between, teller.objective.id
     before_id = newest_id + 1
@@ -560,7 +561,7 @@ async def _read_last(
 
 
 class Teller:
-    """Says events in lines, with what the steps that they are about asked and gave."""
+    """Puts events into lines, with the requests and outcomes of the steps that they are about."""
 
     def __init__(self, store: TaskStore, objective: Objective, secrets: Sequence[str]) -> None:
         self.objective = objective
@@ -570,7 +571,7 @@ class Teller:
         self._begun: dict[tuple[str, str], datetime] = {}
 
     async def tell(self, page: Sequence[Event]) -> list[Entry]:
-        """The entries of these events; the ones that a person need not see have none."""
+        """Return the entries of these events; events that a person need not see have none."""
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
         steps = {
             (step.owner, step.key): step
@@ -647,14 +648,14 @@ def _address(event: Event) -> tuple[str, str]:
 
 
 def _place(event: Event) -> str:
-    """The task or the duty that an event about a step belongs to."""
+    """Return the task or the duty that an event about a step belongs to."""
     if event.task_id is not None:
         return f"task {event.task_id}"
     return str(event.data.get("owner", "")).partition(":")[0] or "objective"
 
 
 def _say_calls(step: Step | None) -> str:
-    """The first line of a reply, where it is in words."""
+    """Return the first line of a reply, if it has text."""
     if step is None or step.kind != "model":
         return ""
     (exchange,) = read_exchanges([step])
@@ -670,7 +671,7 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """What a person said, or what came of a call that must not be repeated."""
+    """Return what a person decided, or the outcome of a call that must not be repeated."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

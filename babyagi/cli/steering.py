@@ -134,8 +134,8 @@ def _say(row: Row, as_json: bool) -> None:
 # The commands that change the task list while others work on it: tasks add, move, edit, skip; and
 # retry.
 #
-# Each is one transaction in the task store, so it needs no word to the workers: their next claim
-# and their next call see it.
+# Each is one transaction in the task store. Workers need no notice: their next claim and their next
+# call see the change.
 # --------------------------------------------------------------------------------------------------
 
 NAME_WIDTH = 80
@@ -265,7 +265,7 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
 def _change(
     change: Callable[[TaskStore, Objective], Awaitable[Changed]], objective: str, as_json: bool
 ) -> None:
-    """Make the change in the objective that is meant, and say what came of it."""
+    """Make the change in the selected objective, and print the outcome."""
     from babyagi.cli.session import pick_objective, touch, with_store
     from babyagi.json_shapes import changed_shape
 

@@ -1,7 +1,7 @@
-"""The one place that writes to the terminal, and what it does to text before it may get there.
+"""The only module that writes to the terminal, and how it makes text harmless.
 
 Everything that `echo` and `warn` are given is neutralised: text from models, tools, files and
-people may hold terminal escapes, bidirectional overrides, invisible characters and floods of
+people may contain terminal escapes, bidirectional overrides, invisible characters and floods of
 combining marks, and none of them reaches a terminal. Colour is a property of a whole line, so no
 text can bring its own.
 """
@@ -30,7 +30,7 @@ _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\
 
 
 class Style(Enum):
-    """How a whole line looks where there is colour; the values are SGR parameters."""
+    """The look of a whole line in colour; the values are SGR parameters."""
 
     PLAIN = ""
     BOLD = "1"
@@ -42,18 +42,18 @@ class Style(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of output and how it looks."""
+    """One line of output and its style."""
 
     text: str
     style: Style = Style.PLAIN
 
 
 def safe(text: str, *, keep_newlines: bool = False) -> str:
-    """Return the text with everything that could steer a terminal or hide on it made visible and
+    """Return the text with everything that could control a terminal or stay hidden made visible and
     harmless.
 
     Args:
-        keep_newlines: keep line feeds; otherwise the text comes back as one line.
+        keep_newlines: keep line feeds; otherwise the text is returned as one line.
     """
     if not keep_newlines:
         return harmless(text)
@@ -61,21 +61,21 @@ def safe(text: str, *, keep_newlines: bool = False) -> str:
 
 
 def safe_line(text: str) -> str:
-    """Return the text as one safe line, runs of white space folded to single blanks."""
+    """Return the text as one safe line, with runs of white space folded to single blanks."""
     return one_line(safe(text))
 
 
 def cell_width(text: str) -> int:
-    """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide
-    character, none for a combining one."""
-    if text.isascii():  # nearly every text, and a list may hold very many
+    """Return how many terminal cells a text from `safe` takes at most: two for a wide character,
+    none for a combining one."""
+    if text.isascii():  # nearly every text is ASCII, and a list may contain very many
         return len(text)
     return sum(_character_width(character) for character in text)
 
 
 def _character_width(character: str) -> int:
     if character == "\N{VARIATION SELECTOR-16}":
-        return 1  # makes an emoji, two cells wide, of the symbol before it
+        return 1  # it turns the symbol before it into an emoji of two cells
     if is_mark(character) or character in JOINERS:
         return 0
     return (
@@ -87,7 +87,7 @@ def _character_width(character: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells, cut with an ellipsis, between two
-    words where the last one is not most of what fits."""
+    words unless the last one fills most of the line."""
     return cut_words(safe_line(text), width)
 
 
@@ -101,7 +101,7 @@ def fit_end(text: str, width: int) -> str:
 
 
 def cut_words(line: str, width: int) -> str:
-    """As `fit`, of a line that `safe` has seen; its blanks stay."""
+    """Do the same as `fit` for a line from `safe`, and keep its blanks."""
     if cell_width(line) <= width:
         return line
     head = cut(line, width).removesuffix("…")
@@ -113,8 +113,8 @@ def cut_words(line: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text, which `safe` has seen, with an ellipsis, in at most `width`
-    cells; its blanks stay."""
+    """Return the beginning of a text from `safe` with an ellipsis, in at most `width` cells; its
+    blanks are kept."""
     taken, used = [], 0
     for character in text:
         used += _character_width(character)
@@ -131,15 +131,16 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """The text in safe lines of at most `width` cells, broken between words where it can be; every
-    line of it begins a new one."""
+    """Return the text in safe lines of at most `width` cells, broken between words if possible.
+    Each line of the text begins a new line."""
     for line in safe(text, keep_newlines=True).split("\n"):
         row, used = "", 0
         for piece in re.findall(r"\s*\S+|\s+$", line):
             n_cells = cell_width(piece)
             if used and used + n_cells > width:
                 yield row
-                piece = piece.lstrip()  # noqa: PLW2901  # blanks between two rows are not shown
+                # blanks between two rows are not shown
+                piece = piece.lstrip()  # noqa: PLW2901
                 row, used, n_cells = "", 0, cell_width(piece)
             while n_cells > width:  # one word is wider than a row
                 head = _head(piece, width)
@@ -150,18 +151,18 @@ def wrap(text: str, width: int) -> Iterator[str]:
         yield row
 
 
-# what stands before a text, so that its further rows begin under it: a moment, a word that names
-# what follows, a sign of a list
+# the prefix of a text, under whose end its further rows begin: a time, a word that names what
+# follows, a list sign
 _BEFORE = re.compile(
     r" *(?:\d\d:\d\d:\d\d +|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
 )
-_LEAST_ROOM = 20  # cells for the words of a row; with less they begin further to the left
+_LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows begin further left
 
 
 def flow(line: str, width: int) -> str:
-    """Return one line, which `safe` has seen, broken between words into rows of at most `width`
-    cells. Further rows begin where its text does. A word that is wider than a row stays whole, so
-    that an address or a path can be copied."""
+    """Return one line from `safe`, broken between words into rows of at most `width` cells. Further
+    rows are indented to where the text begins. A word that is wider than a row stays whole, so that
+    an address or a path can be copied."""
     if width < 1 or cell_width(line) <= width:
         return line
     before = _BEFORE.match(line)
@@ -178,8 +179,8 @@ def flow(line: str, width: int) -> str:
 
 
 def row_width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int:
-    """Cells in a row of the terminal that the stream goes to; 0 where it goes to none, or where the
-    terminal does not say."""
+    """Return the cells in a row of the stream's terminal; 0 without a terminal, or when it does not
+    report its size."""
     if not stream.isatty():
         return 0
     if environ.get("COLUMNS", "").isdecimal():
@@ -191,7 +192,7 @@ def row_width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int:
 
 
 def _head(text: str, width: int) -> str:
-    """As many characters as fit, one at least."""
+    """Return as many characters as fit, at least one."""
     used = 0
     for n, character in enumerate(text):
         used += _character_width(character)
@@ -201,8 +202,8 @@ def _head(text: str, width: int) -> str:
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether lines to this stream may be coloured: a terminal that can, and nobody who said no
-    (https://no-color.org)."""
+    """Return whether lines to this stream may be coloured: the terminal supports it, and nobody
+    forbids it (https://no-color.org)."""
     return (
         stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") not in ("dumb", "")
     )
@@ -212,8 +213,8 @@ MIN_COLUMNS, MIN_LINES = 20, 8
 
 
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is a terminal with a person at it, on which a picture can be redrawn and keys
-    be heard; standard output may go elsewhere."""
+    """Return whether there is a terminal with a person at it, on which a picture can be redrawn and
+    keys can be read. Standard output may go elsewhere."""
     if (
         environ.get("TERM", "dumb") in ("dumb", "")
         or environ.get("CI")
@@ -228,18 +229,20 @@ def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def is_terminal() -> bool:
-    """Whether standard output is a terminal, whose height bounds what is read at once."""
+    """Return whether standard output is a terminal, whose height bounds what can be read at
+    once.
+    """
     return sys.stdout.isatty()
 
 
 def is_person_there() -> bool:
-    """Whether somebody can be asked: a terminal on both ends."""
+    """Return whether a person can be asked: standard input and standard error are terminals."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def is_in_foreground() -> bool:
-    """Whether what is typed at the terminal comes to this program: it was not started or sent into
-    the background, where reading would stop it."""
+    """Return whether this program reads what is typed at the terminal: it was not started in or
+    moved to the background, where reading would stop it."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except (OSError, ValueError):
@@ -262,36 +265,35 @@ def echo_lines(lines: Iterable[Line]) -> None:
 
 
 def echo_rendered(text: str) -> None:
-    """Write what `render_markdown` gave to standard output, with its colours."""
+    """Write the output of `render_markdown` to standard output, with its colours."""
     _put(sys.stdout, text)
 
 
 def write_bytes(data: bytes) -> None:
-    """Write what is no text to standard output."""
+    """Write binary data to standard output."""
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
 
 
 def terminal_height() -> int:
-    """Rows of the terminal; 24 where there is none."""
+    """Return the rows of the terminal; 24 without one."""
     return shutil.get_terminal_size((100, 24)).lines
 
 
 def terminal_width() -> int:
-    """Cells in a row of the terminal; 100 where there is none."""
+    """Return the cells in a row of the terminal; 100 without one."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def ask(question: str) -> str:
-    """Ask on standard error and return what the person typed, stripped; empty at the end of
-    input."""
+    """Ask on standard error and return what the person typed, stripped; '' at the end of input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
 
 def forget_typed(descriptor: int | None = None) -> None:
-    """Drop what was typed and not read yet, on standard input where nothing else is named: what was
-    typed before a person was shown something is no answer to it."""
+    """Drop input that was typed and not read yet, on standard input by default: what was typed
+    before a person was shown something does not answer it."""
     with suppress(termios.error, OSError, ValueError):
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
 
@@ -300,8 +302,8 @@ MAX_PASSING_CHARS = 2000
 
 
 class PassingLine:
-    """The end of a text that grows, on the last line of the terminal; it leaves nothing behind.
-    Where there is no terminal nothing is written."""
+    """The end of a growing text on the last line of the terminal; it is removed at the end. Without
+    a terminal nothing is written."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -317,7 +319,7 @@ class PassingLine:
             self._is_there = True
 
     def clear(self) -> None:
-        """Take it off the terminal, and begin another text."""
+        """Remove it from the terminal, and begin another text."""
         self._text = ""
         if self._is_there:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
@@ -325,14 +327,14 @@ class PassingLine:
 
 
 def print_json(value: Any) -> None:
-    """Write the value as indented JSON. ASCII only: escapes, overrides and surrogates stay escaped,
-    and a reader gets them back."""
+    """Write the value as indented JSON, in ASCII only: escapes, overrides and surrogates stay
+    escaped on the screen, and a JSON reader gets them back."""
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
 class JsonList:
-    """Writes values as one indented JSON list, each as it comes, so that a long list is never held
-    whole."""
+    """Writes values one by one as one indented JSON list, so that a long list is never in memory as
+    a whole."""
 
     def __init__(self) -> None:
         self._n = 0

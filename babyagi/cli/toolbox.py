@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from babyagi.tools.mcp import McpServer
 
 SETTINGS = ("files", "tools")
-NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}  # of the tools that do not open without
+# value for the settings without which a tool does not open
+NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 
 
 @click.group(invoke_without_command=True)
@@ -112,7 +113,7 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 
 
 def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
-    """The tools; those on a folder work on this one, else on none."""
+    """Return the tools. Tools that work on a folder get this one, or none."""
     from babyagi.app import open_tool_context
     from babyagi.files import Folder
     from babyagi.tools.catalog import open_tools

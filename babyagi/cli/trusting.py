@@ -20,11 +20,11 @@ from babyagi.settings.load import (
 )
 
 # --------------------------------------------------------------------------------------------------
-# The command trust, and what happens to a command for which settings wait in a file that nobody
-# has trusted.
+# The command trust, and what happens to a command when settings wait in a file that nobody has
+# trusted.
 # --------------------------------------------------------------------------------------------------
 
-MAX_ROUNDS = 3  # a trusted .env may name further files, which are asked about next
+MAX_ROUNDS = 3  # a trusted .env may name further files, about which the next question asks
 
 
 @click.command()
@@ -60,16 +60,16 @@ def trust(revoke: bool, lists: bool) -> None:
 
 
 def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
-    """Return the settings once the person at the terminal was asked about those that a command
-    needs and that wait.
+    """Return the settings, after asking the person at the terminal about those that a command needs
+    and that wait.
 
-    Whatever else waits is named in one line.
+    One line names all other settings that wait.
 
     Args:
-        needs: field names; all of them when None.
+        needs: field names; None for all of them.
 
     Raises:
-        SettingsError: one of them waits, and nobody is there, or they said no.
+        SettingsError: one of them waits, and nobody is there or the person refused.
     """
     loaded = load()
     for _ in range(MAX_ROUNDS):
@@ -89,8 +89,8 @@ def _read() -> Loaded:
 
 
 def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
-    """What a person should read before they trust it: each setting that counts only then, whole,
-    under the path of its file."""
+    """Return what a person should read before trusting: each setting that needs trust, whole, under
+    the path of its file."""
     lines = []
     for file in dict.fromkeys(found.file.path for found in untrusted):
         lines.append(Line(f"{safe(str(file))} says what can run, send, read or spend:", Style.BOLD))

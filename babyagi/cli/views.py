@@ -1,4 +1,4 @@
-"""What a run tells, as plain lines and as JSON lines, and who is at work on it."""
+"""The events of a run as plain lines and as JSON lines, and the workers that are at work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from babyagi.verbs import serving
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
 REPORT_LINE = "the report is being written"
-N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
+N_CATCHING_UP = 100  # results that go into the index at once only when it is behind: a full batch
 
 _TASK_WORDS = {
     events.TASK_ADDED: "added",
@@ -92,24 +92,24 @@ _OTHER_WORDS = {
 }
 
 
-# what the line of a finished task says as well
+# already said by the line of the finished task
 _SAID_LATER = (events.TASK_CLAIMED, events.TASK_RECORDED, events.TASK_ADDED)
 
 
 def describe_event(event: Event, task_name: str) -> str | None:
-    """Return the change of state in words, None for an event that changes none."""
+    """Return the change of state in words, None for an event that changes no state."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
         name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
         return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
     if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
-        return None  # as results come
+        return None  # in the order in which results arrive
     if event.kind in _OTHER_WORDS:
         return _OTHER_WORDS[event.kind].format(id=event.objective_id) + _describe_data(event)
     return None
 
 
 def _describe_data(event: Event) -> str:
-    """What the event says beside its kind: how many tasks came of it, a reason, an error."""
+    """Return the details of the event: how many tasks it added, a reason, an error."""
     data = event.data
     match event.kind:
         case events.STEP_OVERSPENT:
@@ -167,16 +167,16 @@ def _after(task_ids: Sequence[int]) -> str:
 
 
 class EventNames:
-    """Renders events with the names of their tasks, which never change and are asked of the store
-    once: one line for a task, when it is done, with the first line of its result and its cost."""
+    """Renders events with the names of their tasks, which never change and are read once: one line
+    per task, when it is done, with the first line of its result and its cost."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
         self._name_by_id: dict[int, str] = {}
 
     async def render_event(self, event: Event) -> str | None:
-        """`12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event that
-        changes no state, or that the line of a finished task says as well."""
+        """Return `12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event
+        that changes no state, or that the line of a finished task includes."""
         if event.kind in _SAID_LATER:
             return None
         text = describe_event(event, await self.name_of(event))
@@ -185,7 +185,7 @@ class EventNames:
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     async def _found(self, event: Event) -> str:
-        """The first line of the result, and what the task cost."""
+        """Return the first line of the result, and what the task cost."""
         task_id = event.task_id or 0
         objective = await self._store.objective(event.objective_id)
         task = await self._store.task(event.objective_id, task_id)
@@ -209,8 +209,8 @@ class EventNames:
 
 
 def break_line(line: str, width: int) -> list[str]:
-    """A line on a terminal of this width, 0 for none: what was found has a row of its own where it
-    has no room beside what was done, and both are cut between words."""
+    """Return a line for a terminal of this width, 0 for none. The result gets a row of its own if
+    it has no room beside the task, and both are cut between words."""
     done, arrow, found = line.partition(" → ")
     if not width or not arrow or cell_width(safe_line(line)) <= width:
         return [line]
@@ -219,7 +219,9 @@ def break_line(line: str, width: int) -> list[str]:
 
 
 class PlainView:
-    """One plain line for each change of state, but for the kinds of events in `without`."""
+    """Prints one plain line for each change of state, except for the kinds of events in
+    `without`.
+    """
 
     tick_s = 5.0
     pause_s = 0.0
@@ -245,7 +247,7 @@ class PlainView:
 
 
 class JsonView:
-    """Every event as one line of JSON."""
+    """Prints every event as one line of JSON."""
 
     tick_s = 5.0
     pause_s = 0.0
@@ -262,12 +264,12 @@ class JsonView:
             print_json_line(event_shape(event))
 
 
-# -- workers as a person and a script see them: nouns in, lines and JSON out
+# -- workers for a person and for a script: data types in, lines and JSON out
 # --------------------------------------------------------------------------------------------------
 
 
 def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """`2 workers`, or that nobody is at work."""
+    """Return `2 workers`, or that no worker is there."""
     n_serving = len(serving(workers, objective_id))
     return (
         f"{n_serving} worker{'' if n_serving == 1 else 's'}" if n_serving else "nobody is at work"
@@ -275,13 +277,13 @@ def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """The same, with their names."""
+    """Return the same as `count_serving`, with the workers' names."""
     names = ", ".join(worker.name for worker in serving(workers, objective_id))
     return count_serving(workers, objective_id) + (f": {fit(names, 200)}" if names else "")
 
 
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
-    """A head and one line for each objective that a worker serves."""
+    """Return a head and one line for each objective that a worker serves."""
     lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
     for worker in workers:
         head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {_lease(worker):>7}  "
@@ -305,7 +307,7 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     held = [f"task {task_id}" for task_id in joined.task_ids] + [
         f"the {duty}" for duty in joined.duties
     ]
-    # both by the store's clock
+    # both times are by the store's clock
     since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
     return (
         f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}",

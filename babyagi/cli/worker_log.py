@@ -1,7 +1,7 @@
-"""The log that a worker writes on standard error where no person watches: one record for each
+"""The log that a worker writes to standard error when no person watches: one record for each
 change, as a line of text or of JSON.
 
-The words are those of the lines on a screen. No prompt, no result and no key stands in a record.
+It has the same words as the lines on a screen. No prompt, no result and no key is in a record.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _FIELDS = ("event", "schedule_id", "objective_id", "task_id")
 
 
 class RecordFormatter(logging.Formatter):
-    """`at=2026-12-01T03:00:00.125Z level=info event=task.done objective_id=1 task_id=2 msg="…"`, or
-    the same as an object of JSON, a line each."""
+    """Formats each record as a line: `at=2026-12-01T03:00:00.125Z level=info event=task.done
+    objective_id=1 task_id=2 msg="…"`, or the same as a JSON object."""
 
     def __init__(self, *, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> None:
         super().__init__()
@@ -48,22 +48,23 @@ class RecordFormatter(logging.Formatter):
         return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
 
     def _message(self, record: logging.LogRecord) -> str:
-        """What it says, and of an exception its kind and words; the traceback is in the file."""
+        """Return the message, with the kind and words of an exception; its traceback is in the log
+        file."""
         error = record.exc_info[1] if record.exc_info else None
         said = record.getMessage()
         return f"{said}: {type(error).__name__}: {error}" if error is not None else said
 
 
 def _quoted(value: object) -> str:
-    """As logfmt has it: quoted where it is no plain word."""
+    """Return the value in logfmt's syntax: quoted unless it is a plain word."""
     text = str(value)
     is_plain = text.isascii() and all(one.isalnum() or one in "-_.:/+" for one in text)
     return text if text and is_plain else json.dumps(text, ensure_ascii=False)
 
 
 def open_worker_log(*, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> logging.Handler:
-    """Let the records of this program, and warnings of others, go to standard error as well; the
-    caller removes the handler with `close_worker_log`."""
+    """Send the records of this program, and warnings of others, also to standard error. Remove the
+    returned handler with `close_worker_log`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RecordFormatter(as_json=as_json, worker=worker, secrets=secrets))
     logging.getLogger().addHandler(handler)
@@ -76,13 +77,13 @@ def close_worker_log(handler: logging.Handler) -> None:
 
 
 class SilentView:
-    """Shows nothing: whoever follows with it wants the records alone."""
+    """Shows nothing, for a follower that only writes records."""
 
     tick_s = 1.0
     pause_s = 0.0
 
     async def fetch(self, events: Sequence[Event]) -> None:
-        """Nothing is fetched for what is not drawn."""
+        """Do nothing: what is not drawn need not be fetched."""
 
     def draw(self) -> None:
-        """Nothing is drawn."""
+        """Do nothing."""

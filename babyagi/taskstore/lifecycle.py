@@ -1,8 +1,8 @@
 """The rules of the task list as pure functions: which states follow which, when an objective ends,
-what a person may change, and what a step becomes.
+what a person may change, and how a step changes.
 
-Nothing here reads a clock or keeps state. Times are in whole microseconds wherever a name says
-so."""
+Nothing here reads a clock or keeps state. Times are whole microseconds where a name says so.
+"""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ from babyagi.text import one_line
 
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
-MAX_TASKS_WITHOUT_PROGRESS = 5  # tasks in a row that bring nothing new, before no other is started
-# tries in a row that brought neither an answer nor, by what they lacked, a new task, before no
-# other is started
+MAX_TASKS_WITHOUT_PROGRESS = 5  # tasks in a row without progress, before no other task is started
+# tries in a row without an answer and without a new task for what they lacked, before no other task
+# is started
 MAX_TRIES_WITHOUT_ANSWER = 20
-MAX_LACKS = 3  # tries of a task that lack something, before it is given up
-# of an objective: a person cannot see more at a glance, and each of them is paid for
+MAX_LACKS = 3  # tries of a task that lacked something, before it is given up
+# of an objective: a person cannot see more at a glance, and each question is paid for
 MAX_OPEN_QUESTIONS = 5
-MAX_REPEATS = 4  # of a name, without a newer answer that bears on it
+MAX_REPEATS = 4  # of one name, without a newer result that bears on it
 MAX_REPEATS_IN_ALL = 12
-MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before
-# workers in a row that are lost with a task, and none of them recorded a step of it, before it is
+MAX_IDLE_CHECKS = 3  # in a row, without a new answer in between
+# workers in a row that were lost with a task before any of them recorded a step of it; then it is
 # given up
 MAX_LOST = 10
-SUSPECT_FROM = 4  # such workers in a row, from which on a task may be what kills them
+SUSPECT_FROM = 4  # from so many such workers in a row on, the task may be what kills them
 MAX_LOST_PAUSE_S = 60.0
-MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
+MAX_STUCK_CHECKS = 10  # in a row, without a check that found fewer missing parts
 
 OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
-# a task that comes `after` these need not wait for them
+# a task that comes `after` tasks of these statuses does not wait for them
 SETTLED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
 CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
 REOPENED_BY_EXTENDING = (
@@ -77,36 +77,36 @@ REOPENED_BY_EXTENDING = (
     StopReason.UNMET,
     StopReason.FAILED,
 )
-FOR_GOOD = StopReason.CANCELLED  # the end that nothing re-opens
+FOR_GOOD = StopReason.CANCELLED  # the reason of an end that cannot be re-opened
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
-    """The text without what UTF-8 cannot hold (lone surrogates) and PostgreSQL does not take (NUL),
-    cut to `max_chars`."""
+    """Return the text without what UTF-8 cannot hold (lone surrogates) and what PostgreSQL refuses
+    (NUL), cut to `max_chars`."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
 
 
 def storable_line(text: str, *, max_chars: int | None = None) -> str:
-    """The text as one line that every store keeps, cut to `max_chars`."""
+    """Return the text as one line that every store can hold, cut to `max_chars`."""
     return storable(one_line(text), max_chars=max_chars).strip()
 
 
 def identity_key(spec: ObjectiveSpec) -> str:
-    """What starting the same objective again has in common with the first start."""
+    """Return the key that two starts of the same objective share."""
     identity = json.dumps([spec.text, spec.initial_task, spec.instance_name])
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def first_task(spec: ObjectiveSpec) -> Proposal:
-    """An objective's first task; a person's words are not cut."""
+    """Return an objective's first task; a person's words are not cut."""
     return Proposal(name=storable_line(spec.initial_task))
 
 
 def further_question(text: str) -> str:
-    """A question as an objective keeps it, one line; a person's words are not cut.
+    """Return a further question as an objective keeps it: one line, and not cut.
 
     Raises:
-        SettingsError: there are none.
+        SettingsError: the question is empty.
     """
     line = storable_line(text)
     if not line:
@@ -123,7 +123,7 @@ def further_question(text: str) -> str:
 
 
 def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dict[int, int]:
-    """Deal the ranks that the wanted queued tasks hold out to them anew, in the wanted order.
+    """Give the ranks that the wanted queued tasks hold to the same tasks in the wanted order.
 
     Args:
         current: `(id, rank)` of queued tasks.
@@ -138,8 +138,8 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
 
 
 def duty_owner(duty: Duty, row: Row) -> str:
-    """The owner of a duty's steps: a new one for each order, planning, check and report, so that no
-    old step is replayed in it."""
+    """Return the owner of a duty's steps. Each order, planning, check and report has a new owner,
+    so that no old step is replayed in it."""
     match duty:
         case Duty.ORDER:
             return f"order:{row['order_revision']}"
@@ -162,8 +162,8 @@ DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 
 
 def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
-    """The counted time so far. What passed since a worker was last seen counts up to one lease,
-    whatever the clock did."""
+    """Return the active time up to now. The time since a worker was last seen counts for at most
+    one lease, whatever the clock did."""
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
@@ -178,33 +178,35 @@ def storable_blocked_reason(text: str) -> str:
 def count_tasks_without_progress(
     n_tasks_without_progress: int, *, n_added: int, is_repeat: bool
 ) -> int:
-    """How many tasks in a row were barren, after one more was planned from."""
+    """Return how many tasks in a row brought no progress, after the planning from one more."""
     return n_tasks_without_progress + 1 if is_repeat and not n_added else 0
 
 
 def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
-    """Where a running task goes after its `failures`th failure: tried again, or given up."""
+    """Return the status of a running task after its `failures`th failure: queued again, or dead."""
     return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
 
 
 def pause_after_loss(n_lost: int) -> float:
-    """Seconds before a task is claimed again that so many workers in a row were lost with: none
-    after the first."""
+    """Return the seconds before a task can be claimed again, after `n_lost` workers in a row were
+    lost with it: 0 after the first."""
     return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
 
 
 def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool:
-    """Whether a delay still lasts. One that would have begun in the future is that of a clock which
-    has jumped back since."""
+    """Return whether a delay still lasts. A delay that would have begun in the future comes from a
+    clock that has jumped back since, and does not count."""
     return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
 def status_when_freed(
     status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
 ) -> TaskStatus:
-    """What a task that nobody holds any more becomes: queued, or waiting while a person must say
-    something about one of its steps, unless the objective's end cancelled all that was queued. A
-    task that is asking is never dead: its call may have been made."""
+    """Return the status of a task that nobody holds any more: queued, or waiting while a person
+    must answer one of its steps, or cancelled when the objective's end cancelled all queued tasks.
+
+    A task with an open question does not become dead, because its call may have been made.
+    """
     if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
         status is TaskStatus.DEAD and is_asking
     ):
@@ -216,10 +218,14 @@ def status_when_freed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What `conclude` looks at. `n_unblocked` are the queued tasks that wait for no other, delayed
-    or not, `n_resumable` those of them that were begun before; `n_begun` counts every task that was
-    ever begun. `n_tasks_without_progress` is how many tasks in a row brought nothing new,
-    `n_tries_without_answer` how many tries in a row gave no answer."""
+    """The counts from which `conclude` decides.
+
+    Attributes:
+        n_unblocked: queued tasks that wait for no other task, delayed or not. n_resumable: those of
+            them that were begun before. n_begun: all tasks that were ever begun.
+        n_tasks_without_progress: tasks in a row that brought nothing new. n_tries_without_answer:
+            tries in a row that gave no answer.
+    """
 
     limits: Limits
     active_s: float
@@ -244,18 +250,17 @@ class Snapshot:
 
     @property
     def is_out_of_tasks(self) -> bool:
-        """Whether the limit of tasks keeps every task that could be started from being begun."""
+        """Whether the limit of tasks forbids every task that could otherwise be started."""
         return is_reached(self.limits.max_tasks, self.n_begun) and self.n_resumable == 0
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is under way, nothing is owed, and no task can be started however long
-        one waits."""
+        """Whether nothing is under way, nothing is owed, and no task will ever become claimable."""
         return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
 
 
 def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> bool:
-    """Whether another task is worth its while."""
+    """Return whether another task may be started: the objective is not stalled."""
     return (
         n_tasks_without_progress < MAX_TASKS_WITHOUT_PROGRESS
         and n_tries_without_answer < MAX_TRIES_WITHOUT_ANSWER
@@ -263,16 +268,16 @@ def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> 
 
 
 def needs_check(snapshot: Snapshot) -> bool:
-    """Whether a model must say if the objective is met: somebody claims it, or nothing is left to
-    do and something was answered."""
+    """Return whether a model must check if the objective is met: somebody claims it, or nothing is
+    left to do and something was answered."""
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
         return False
     return snapshot.is_claimed_met or (snapshot.is_empty and snapshot.n_done > 0)
 
 
 def conclude(snapshot: Snapshot) -> StopReason | None:
-    """Why nothing more can happen in an active objective, None while something can: an empty list
-    is a question for the check."""
+    """Return why an active objective ends, None while it goes on. An empty list alone does not end
+    it: a check decides first."""
     if snapshot.n_held:
         return None
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
@@ -287,7 +292,8 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
 
 
 def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = ()) -> str:
-    """What a person must know beyond the reason that `conclude` gave.
+    """Return what a person must know beyond the reason that `conclude` gave, '' when there is
+    nothing to add.
 
     Args:
         errors: of the tasks that were given up; the most frequent one is named.
@@ -320,11 +326,11 @@ def after_check(
     n_answers: int,
     is_round: bool,
 ) -> Checks:
-    """What is known after one more check that found something missing.
+    """Return the state of the checks after one more that found something missing.
 
     Args:
-        n_answers: how many answers there are now. is_round: the list was empty, so the check counts
-            as one in vain.
+        n_answers: how many answers there are now. is_round: the list was empty, so the check can
+            count as one in vain.
     """
     n_missing = max(1, len(missing))
     is_better = not checks.least_missing or n_missing < checks.least_missing
@@ -340,12 +346,13 @@ def after_check(
 
 
 def is_in_vain(checks: Checks) -> bool:
-    """Whether asking for what is missing has brought nothing often enough."""
+    """Return whether asking for what is missing has brought nothing often enough to end the
+    objective."""
     return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
 
 
 def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
-    """Raises `SettingsError` when a living worker holds something of the objective."""
+    """Raises `SettingsError` while a living worker holds something of the objective."""
     if is_held:
         raise SettingsError(
             f"a worker is at work on objective {objective_id}",
@@ -365,7 +372,7 @@ def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveS
 
 
 def require_changeable(task: Task) -> None:
-    """Raises `SettingsError` unless the task is still to be done and nobody works on it."""
+    """Raises `SettingsError` unless the task is open and no worker holds it."""
     if task.status in CANCELLABLE:
         return
     is_dead = task.status is TaskStatus.DEAD
@@ -390,8 +397,8 @@ def require_dead(task: Task) -> None:
 
 
 def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
-    """Raises `ObjectiveStoppedError` when the objective ended for good; one that has not ended is
-    fine."""
+    """Raises `ObjectiveStoppedError` when the objective was cancelled. One that has not ended
+    passes."""
     if reason is FOR_GOOD:
         raise ObjectiveStoppedError(
             f"objective {objective_id} has ended for good: {reason.value}",
@@ -402,7 +409,7 @@ def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
 
 
 def replacement(task: Task, name: str) -> Proposal:
-    """The person's words in the place of a task; they are not cut."""
+    """Return a person's words as the name of a replaced task; they are not cut."""
     line = storable_line(name)
     if not line:
         raise SettingsError(
@@ -414,7 +421,8 @@ def replacement(task: Task, name: str) -> Proposal:
 
 
 def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list[int]:
-    """The ids in their new order: the moved ones, in their order, at an end or before the id `to`.
+    """Return the ids in their new order: the moved ones, in their order, at an end or before the id
+    `to`.
 
     Raises:
         SettingsError: `to` is not in the list.
@@ -439,12 +447,12 @@ def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list
 
 
 # --------------------------------------------------------------------------------------------------
-# How nouns of the task store come to be and change, as pure functions.
+# How the data types of the task store are made and changed, as pure functions.
 # --------------------------------------------------------------------------------------------------
 
-INPUTS = "inputs"  # the kind of a step that keeps what a try was given, or chose: no call
-ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
-CHANGED = "changed"  # the kind of a step that asks about a tool which is not what was granted
+INPUTS = "inputs"  # a step that keeps what a try was given or chose; no call
+ONCE = "once"  # a step that is a tool call which must not be repeated
+CHANGED = "changed"  # a step that asks about a tool that differs from what was granted
 
 
 def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
@@ -461,8 +469,8 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
-    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not
-    known any more."""
+    """Return a step that nobody has intended yet. The kind of a step that is recorded without an
+    intention is unknown."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
@@ -476,7 +484,8 @@ def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
 
 
 def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
-    """A step that a person may have to read; the same request has the same hash in every try."""
+    """Return a step that a person may have to read. The same request has the same hash in every
+    try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
     return replace(
@@ -485,8 +494,8 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
-    """The spec after a person decided about a tool that has changed: granted as it is now, or that
-    form of it refused. A step of any other kind changes nothing."""
+    """Return the spec after a person's decision about a tool that has changed: the new form is
+    granted, or it is refused. A step of any other kind changes nothing."""
     if step.kind != CHANGED:
         return spec
     asked = json.loads(step.request)
@@ -501,7 +510,7 @@ def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
 
 
 def is_open(step: Step) -> bool:
-    """Whether a person must say something."""
+    """Return whether the step waits for a person."""
     return step.state in (StepState.ASKED, StepState.UNKNOWN)
 
 
@@ -518,7 +527,7 @@ def parked_data(step: Step) -> dict[str, Any]:
 
 
 def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
-    """The step with its outcome; the first one stands."""
+    """Return the step with its outcome. The first outcome holds."""
     if step.state is StepState.DONE:
         return step
     return replace(
@@ -532,8 +541,8 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
 
 
 def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
-    """The step when its claim ends with the call in flight, and what that costs: all that was
-    reserved, until the answer comes."""
+    """Return the step after its claim ended with the call in flight, and what that costs: all that
+    was reserved, until the answer arrives."""
     charge = charge_of(step.reservation)
     unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
     return replace(
@@ -542,7 +551,8 @@ def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
 
 
 def reserved_for(step: Step, *, claim_no: int) -> Reservation:
-    """What was reserved for the step's call of this claim, also where it has been charged since."""
+    """Return what was reserved for the step's call of this claim, also when it has become a charge
+    since."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     if charged.calls or step.claim_no != claim_no:
         return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
@@ -550,8 +560,8 @@ def reserved_for(step: Step, *, claim_no: int) -> Reservation:
 
 
 def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage]:
-    """The step with the usage of a call of this claim, and what is to be counted: less than nothing
-    where more was charged already."""
+    """Return the step with the usage of this claim's call, and the usage still to be counted. That
+    is negative when more was charged already."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     counted = countable_usage(usage) - charged
     unconfirmed = tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no)
@@ -559,25 +569,25 @@ def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Whether this claim has recorded the step already: its commit seemed to fail, and it comes
-    again. The money was spent once."""
+    """Return whether this claim has recorded the step before: its commit seemed to fail, so it is
+    sent again. The money was spent once."""
     return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
 
 
 def is_forgettable(step: Step, *, claim_no: int) -> bool:
-    """Whether nothing is left of a step whose call gave no outcome: no answer, and no call of
-    another claim that may yet give one."""
+    """Return whether a step whose call gave no outcome can be deleted: it has no answer, and no
+    call of another claim that may still give one."""
     return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
 
 
 def failed(task: Task, *, error: str) -> Task:
-    """After a failed try: the next one is journaled anew."""
+    """Return the task after a failed try. The steps of the next try are journaled anew."""
     error = storable(error, max_chars=MAX_DETAIL_CHARS)
     return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
 
 
 def claimed(task: Task, *, at: datetime) -> Task:
-    """A queued task that a worker was given."""
+    """Return the task after a worker has claimed it."""
     return replace(
         task,
         status=TaskStatus.RUNNING,
@@ -588,13 +598,13 @@ def claimed(task: Task, *, at: datetime) -> Task:
 
 
 def lacked(task: Task, *, lack: Lack) -> Task:
-    """After a try that lacked something."""
+    """Return the task after a try that lacked something."""
     lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))
     return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
 
 
 def step_data(step: Step, usage: Usage) -> dict[str, Any]:
-    """What an event says about a step, and the usage that this event counted."""
+    """Return the data of an event about a step, with the usage that this event counts."""
     return {
         "owner": step.owner,
         "key": step.key,
@@ -608,7 +618,7 @@ def step_data(step: Step, usage: Usage) -> dict[str, Any]:
 
 
 def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, dict[str, Any]]:
-    """The event, and its data, of a worker that serves an objective, or would if it could."""
+    """Return the event and its data for a worker that joins an objective, blocked or not."""
     data = {"worker_id": worker_id, "name": name}
     return (
         (events.WORKER_BLOCKED, {**data, "hindrance": blocked_reason})
@@ -618,7 +628,7 @@ def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, d
 
 
 def task_of(owner: str) -> int | None:
-    """The task that owns the steps, None when a duty does."""
+    """Return the id of the task that owns the steps, None when a duty owns them."""
     return int(owner[5:]) if owner.startswith("task:") else None
 
 

@@ -1,7 +1,8 @@
 """Limits as pure functions: what a call reserves, what is kept back for the check and the report,
 and when a call is refused.
 
-Money is in whole micro-dollars wherever a name says so."""
+Money is in whole micro-dollars where a name says so.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +12,11 @@ from dataclasses import replace
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Usage
 
-# calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a
-# sum
+# calls or tokens of one step; a larger number is an endpoint's mistake, and must not overflow a sum
 MAX_COUNT = 10**12
 MAX_COST_MICROUSD = 10**12
-MAX_SLICE_TOKENS = 16_000  # kept back for a check, and for the report
-MIN_CALLS_FOR_CHECK = 20  # from which limit of calls on some are kept back for a check
+MAX_SLICE_TOKENS = 16_000  # kept back for a check, and again for the report
+MIN_CALLS_FOR_CHECK = 20  # the least limit of calls of which some are kept back for a check
 
 
 # -- usage and limits
@@ -28,7 +28,9 @@ def to_us(seconds: float) -> int:
 
 
 def to_microusd(usd: float) -> int:
-    """Whole micro-dollars, rounded up; what is not a price (negative, not a number) is 0."""
+    """Return whole micro-dollars, rounded up; 0 for what is not a price (negative, not a
+    number).
+    """
     if not usd > 0:
         return 0
     return MAX_COST_MICROUSD if usd * 1e6 >= MAX_COST_MICROUSD else math.ceil(round(usd * 1e6, 3))
@@ -39,7 +41,9 @@ def _count(number: int) -> int:
 
 
 def countable_usage(usage: Usage) -> Usage:
-    """The usage as it can be added up: nothing lowers what was spent, and nothing overflows."""
+    """Return the usage so that it can be added up: no number is negative, and none overflows a
+    sum.
+    """
     return Usage(
         calls=_count(usage.calls),
         prompt_tokens=_count(usage.prompt_tokens),
@@ -59,7 +63,7 @@ def countable_reservation(reservation: Reservation) -> Reservation:
 
 
 def charge_of(reservation: Reservation) -> Usage:
-    """The usage that stands for a call nobody heard of again: all that it had reserved."""
+    """Return the usage to charge for a call whose outcome is unknown: all that it had reserved."""
     return unconfirmed(
         Usage(
             calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd
@@ -68,30 +72,32 @@ def charge_of(reservation: Reservation) -> Usage:
 
 
 def unconfirmed(usage: Usage) -> Usage:
-    """The usage, as one that no answer has confirmed."""
+    """Return the usage marked as one that no answer has confirmed."""
     return replace(usage, unconfirmed_tokens=usage.tokens, unconfirmed_cost_usd=usage.cost_usd)
 
 
 def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
-    """The limit (`cost`, `tokens`) that an answer shows cannot be held: it cost more than was
-    reserved for it, or does not say what it cost; '' where there is none."""
+    """Return the limit (`cost`, `tokens`) that an answer has broken: it cost more than was reserved
+    for it, or does not say what it cost. '' when there is none."""
     if limits.max_cost_usd and costs_more(usage, reserved):
         return "cost"
     return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
 
 
 def costs_more(usage: Usage, reserved: Reservation) -> bool:
-    """Whether an answer cost more money than was reserved for it, or does not say what it cost."""
+    """Return whether an answer cost more money than was reserved for it, or does not say what it
+    cost."""
     is_more = to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd)
     return is_more or usage.unconfirmed_cost_usd > 0
 
 
 def kept_back(limits: Limits, owner: str) -> Reservation:
-    """What the owner's calls must leave of each limit: everything a slice for the report, all but
-    checks another for a check.
+    """Return what the owner's calls must leave of each limit: all but the report leave a slice for
+    the report, and all but checks leave another one for a check.
 
-    The slice for the report is one call, a tenth of the tokens but at most 16,000, a twentieth of
-    the money; that for a check the same, but two calls of twenty or more.
+    The slice for the report is one call, a tenth of the tokens but at most 16,000, and a twentieth
+    of the money. The slice for a check is the same, but two calls when the limit is at least 20
+    calls.
     """
     if is_report_owner(owner):
         return Reservation()
@@ -106,8 +112,8 @@ def kept_back(limits: Limits, owner: str) -> Reservation:
 
 
 def raise_by_kept_back(limits: Limits) -> Limits:
-    """Limits of which `kept_back` leaves these, for an objective that ends without a check and a
-    report."""
+    """Return limits that equal the given ones after `kept_back`, for an objective that ends without
+    a check and a report."""
     n_calls, microusd = (
         limits.max_calls + min(limits.max_calls, 1),
         to_microusd(limits.max_cost_usd),
@@ -124,8 +130,8 @@ def raise_by_kept_back(limits: Limits) -> Limits:
 def refuse_reservation(
     limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str
 ) -> str | None:
-    """The name of the first limit that the owner's reservation does not fit under (`calls`,
-    `tokens`, `cost`), None when it fits."""
+    """Return the first limit that the owner's reservation exceeds (`calls`, `tokens`, `cost`), None
+    when it fits."""
     kept = kept_back(limits, owner)
     sums = (
         ("calls", limits.max_calls, kept.calls, usage.calls + held.calls, reservation.calls),
@@ -154,11 +160,11 @@ FIELD_BY_NAME = {
 
 
 def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
-    """The name of the limit that lets no further task of the objective begin (`tasks`, `calls`,
-    `tokens`, `cost`, `time`), '' where there is none.
+    """Return the limit that lets no further task of the objective begin (`tasks`, `calls`,
+    `tokens`, `cost`, `time`), '' when there is none.
 
     Args:
-        limits: those that it is to get; its own when not given.
+        limits: the limits to compare with; the objective's own when None.
     """
     limits = limits or objective.spec.limits
     held = (objective.stop_reason or "").partition("limit:")[2] or objective.overspent
@@ -176,12 +182,12 @@ def _is_raised(limit: float, before: Limits, name: str) -> bool:
 
 
 def is_reached(limit: float, reached: float) -> bool:
-    """0 means: no limit."""
+    """Return whether the limit is reached; a limit of 0 means none."""
     return 0 < limit <= reached
 
 
 def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:
-    """Whether the owner may make a call that costs this much, now.
+    """Check that the owner may make a call that costs this much, now.
 
     Raises:
         ObjectiveStoppedError, LimitReachedError.

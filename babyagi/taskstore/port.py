@@ -1,5 +1,5 @@
-"""The port of the task store: its methods, each one transaction, and the nouns that only they
-use."""
+"""The port of the task store: its methods, each of them one transaction, and the data types that
+only they use."""
 
 from __future__ import annotations
 
@@ -38,10 +38,16 @@ from babyagi.tasks import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimable:
-    """What a claim could find in an objective at one moment: whether some task (and how many can be
-    started, delayed or not, and how many were added since the list was ordered), and which duties
-    beside the one to index, in the order in which they come; and where there is neither, why it
-    would be concluded, if it can be."""
+    """What a claim would find in an objective, read at one instant.
+
+    Attributes:
+        has_task: whether a task can be claimed. n_startable: tasks that can be started, delayed or
+            not. n_unordered: tasks that were added since the last order.
+        n_recorded: tasks that wait for planning. duties: those that are owed, without `INDEX`, in
+            the order in which a worker claims them.
+        conclusion: why the objective would end; None while there is a task or a duty, or while it
+            goes on.
+    """
 
     objective: Objective
     has_task: bool
@@ -54,9 +60,11 @@ class Claimable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
-    """Which duties are better done later: an order where every task is begun soon, that is, where
-    fewer can be started, or fewer were added since the last one; a planning that may take more
-    results together, while there are tasks to start."""
+    """Which duties a worker puts off.
+
+    An order is put off while few tasks can be started, or few were added since the last order. A
+    planning is put off while there are tasks to start, so that one call covers more results.
+    """
 
     min_startable: int
     min_unordered: int
@@ -74,15 +82,17 @@ class Deferral:
         return False
 
     def leaves(self, claimable: Claimable) -> Duty | None:
-        """The first duty that is not better done later."""
+        """Return the first duty that is not put off, None when there is none."""
         return next((duty for duty in claimable.duties if not self.covers(duty, claimable)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A worker's lease of `length_s` as it stands in the store. By the store's clock it has run
-    out, or not: that clock may have jumped, or nobody could write for a while, so it alone says
-    nothing about the worker."""
+    """A worker's lease of `length_s` seconds, as the store holds it.
+
+    That it has run out by the store's clock does not prove that the worker is dead: the clock may
+    have jumped, or the store may not have been writable for a while.
+    """
 
     worker_id: str
     name: str
@@ -93,41 +103,44 @@ class Lease:
 
 
 class WorkerStore(Protocol):
-    """Who is alive, what they are here for, and what there is to do."""
+    """Workers, their leases, the objectives that they serve, and the work that there is."""
 
     async def open_objectives(self) -> list[int]:
-        """The ids of those that have something for workers: active, or ended without a report;
+        """Return the ids of the objectives that have work: active, or ended without a report;
         oldest first. One read."""
         ...
 
     async def claimable(self, objective_id: int) -> Claimable:
-        """Look whether a claim is worth its while. One read; raises `NotFoundError`."""
+        """Return what a claim would find. One read; raises `NotFoundError`."""
         ...
 
     async def claim_next(
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        """Look as `claimable` does, and claim what comes first in what is seen: the first duty that
-        is not better done later, as `claim_duty` would, else a task, as `claim_task` would.
+        """Look as `claimable` does, and claim what comes first: the first duty that is not put off,
+        as `claim_duty` does, else a task, as `claim_task` does.
 
         Returns:
-            What was seen before the claim; and the claim, None when there was nothing for the
-            worker, or it may not claim here.
+            What was seen before the claim, and the claim. The claim is None when there is nothing
+            to claim, or the worker may not claim here.
         """
         ...
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
-        """Enter the worker with a lease of `lease_s` from now (what the store fills in of a
-        `Worker` is ignored). It serves no objective yet."""
+        """Register the worker with a lease that ends in `lease_s` seconds. It serves no objective
+        yet.
+
+        The fields of `Worker` that the store fills in are ignored.
+        """
         ...
 
     async def join_objective(
         self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
-        """The worker serves the objective from now on, or with a blocked_reason would if it could;
-        a second call changes the blocked_reason.
+        """Let the worker serve the objective from now on. With a blocked_reason it joins, but
+        cannot claim. A second call replaces the blocked_reason.
 
-        The objective's counted wall time goes on while somebody who is not blocked serves it.
+        The objective's active time is counted while a worker that is not blocked serves it.
 
         Raises:
             NotFoundError: no such objective. LeaseLostError: no such worker.
@@ -135,13 +148,13 @@ class WorkerStore(Protocol):
         ...
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
-        """The worker serves it no more; what it holds of it is released as by `remove_worker`.
-        Nothing when it does not serve it."""
+        """Stop serving the objective, and release what the worker holds of it, as `remove_worker`
+        does. Do nothing when the worker does not serve it."""
         ...
 
     async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
-        """Heartbeat: the lease lives `lease_s` from now, and the active time of every objective
-        that it serves is carried on.
+        """Renew the lease (heartbeat): it ends in `lease_s` seconds. The active time of every
+        objective that the worker serves is brought up to date.
 
         Raises:
             LeaseLostError: the worker was declared dead; all its claims are gone.
@@ -149,35 +162,37 @@ class WorkerStore(Protocol):
         ...
 
     async def remove_worker(self, worker_id: str) -> None:
-        """The worker leaves; whatever it holds is released, without a failure. Unknown ids are
-        ignored."""
+        """Remove the worker, and release all that it holds without counting a failure. Unknown ids
+        are ignored."""
         ...
 
     async def leases(self) -> list[Lease]:
-        """Of all workers, by id. One read."""
+        """Return the leases of all workers, by worker id. One read."""
         ...
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
         """Release what dead workers hold, and return how many tasks that freed. One read when
         nobody is dead.
 
-        Dead is whose lease is in the past, or further in the future than a lease may be (a clock
-        that jumped back). With `silent`, by worker id the end of its lease, only who stands there,
-        and whose lease still ends then: who has renewed it since is alive. running → queued at its
-        old rank and the same `try_no`, with `n_lost` + 1: after a wait that grows with it, and dead
-        at `lifecycle.MAX_LOST`. No failure is counted, and any step of the task that is recorded
-        sets `n_lost` to 0: whoever gets further each time is not what kills the workers. recorded
-        stays recorded and becomes claimable; a duty becomes claimable.
+        A worker is dead when its lease has ended, or ends later than a lease can end (the clock
+        jumped back). `silent` maps worker ids to the end of their lease: with it, only those
+        workers are dead whose lease still ends then, because others have renewed theirs.
+
+        A running task is queued again at its old rank with the same `try_no`, and its `n_lost`
+        rises by 1. It waits longer after each loss, and is dead at `lifecycle.MAX_LOST`. No failure
+        is counted. Each step of the task that is recorded sets `n_lost` to 0, because a task that
+        gets further each time is not what kills the workers. A recorded task stays recorded and
+        becomes claimable; so does a duty.
         """
         ...
 
     async def reap_gone(self, worker_ids: Collection[str]) -> int:
-        """As `reap_workers`, for workers whose processes are known to have ended, whatever their
-        leases say. Unknown ids are ignored."""
+        """Do the same as `reap_workers` for workers whose processes are known to have ended,
+        whatever their leases say. Unknown ids are ignored."""
         ...
 
     async def workers(self) -> list[Worker]:
-        """All that are registered, the dead who were not reaped yet too, by id."""
+        """Return all registered workers by id, also dead ones that were not reaped yet."""
         ...
 
 
@@ -204,8 +219,8 @@ class WorkerStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `record_plan` made of the proposals: the tasks that entered the list, the names that
-    were there already."""
+    """What `record_plan` made of the proposals: the tasks that were added, and the names that were
+    dropped as duplicates."""
 
     added: tuple[Task, ...]
     duplicates: tuple[str, ...]
@@ -213,15 +228,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What came of planning from recorded tasks.
+    """What planning from recorded tasks gave.
 
     Attributes:
-        proposals: new tasks. unanswered: which of the recorded tasks are not answered; those that
-            recorded a lack always are.
-        repeats: those whose result only repeats earlier ones. is_met: somebody says that the
-            objective is met.
-        dropped: names that were left out over a bound. failure: why nothing could be planned, empty
-            when something could.
+        proposals: new tasks. unanswered: those of the recorded tasks that are not answered; tasks
+            that recorded a lack always belong to them.
+        repeats: tasks whose result only repeats earlier results. is_met: whether the planner says
+            that the objective is met.
+        dropped: names of proposals beyond the bound. failure: why nothing could be planned, empty
+            when planning succeeded.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -234,8 +249,8 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check found: the parts of the objective that results answer, and those that none
-    does."""
+    """What a check found: the parts of the objective that results answer, and the parts that no
+    result answers."""
 
     parts: tuple[CheckedPart, ...] = ()
     missing: tuple[str, ...] = ()
@@ -246,12 +261,12 @@ NOTHING_CHECKED = Checked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A bounded part of the list, all of it read at one instant.
+    """A bounded part of the list, read at one instant.
 
     Attributes:
         revision: of the list's order.
-        tasks: queued ones, in the list's order. at_work: those that are running or recorded.
-            finished: the last ones, the latest first.
+        tasks: queued tasks, in the list's order. at_work: tasks that are running or recorded.
+            finished: the tasks that were finished last, the latest first.
     """
 
     revision: int
@@ -262,12 +277,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plannable:
-    """What a planning is made from, all of it read at one instant.
+    """What a plan is made from, read at one instant.
 
     Attributes:
-        recorded: every recorded task, in the list's order. results: of the first of them.
+        recorded: every recorded task, in the list's order. results: those of the first recorded
+            tasks.
         finished: the done and dead tasks that were finished last, the latest first.
-        names: the newest tasks by name, oldest first.
+        names: the names of the newest tasks, oldest first.
     """
 
     recorded: tuple[Task, ...]
@@ -278,8 +294,8 @@ class Plannable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
-    """A call that is about to be made, as `intend_step` is told of it; `request` is what is asked,
-    for whoever looks later."""
+    """A call that is about to be made, as `intend_step` takes it. `request` is the prompt or the
+    tool call, kept for whoever looks later."""
 
     key: str
     kind: str
@@ -291,7 +307,7 @@ class Intention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of an intended call, as `record_step` is told of it."""
+    """The outcome of an intended call, as `record_step` takes it."""
 
     key: str
     output: str
@@ -302,7 +318,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What cost nothing, as `put_step` is told of it."""
+    """A step that cost nothing, as `put_step` takes it."""
 
     key: str
     kind: str
@@ -314,7 +330,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What reading every row found: how many there are, and each damaged one in words."""
+    """What reading every row found: how many rows there are, and a description of each damaged
+    one.
+    """
 
     n_rows: int
     n_steps: int
@@ -324,14 +342,14 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What says why an objective goes on or does not, read at one instant.
+    """The facts that tell why an objective goes on or does not, read at one instant.
 
     Attributes:
         n_begun: tasks that were ever begun. n_tasks_without_progress, n_tries_without_answer: as in
             `lifecycle.Snapshot`.
-        outage: the event that says the model does not answer, None when it answers or nobody has
-            asked it.
-        at: when this was, by the store's clock.
+        outage: the event that says that the model does not answer; None when it answers, or was not
+            asked yet.
+        at: the instant of the read, by the store's clock.
     """
 
     objective: Objective
@@ -344,10 +362,10 @@ class Standing:
 
 
 class ScheduleStore(Protocol):
-    """Schedules, and what became of each of their ticks."""
+    """Schedules, and the outcome of each of their ticks."""
 
     async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
-        """Enter the schedule; its first tick is the next one that is due.
+        """Add the schedule; its first tick is the next one that is due.
 
         Raises:
             SettingsError: no tick is ever due.
@@ -355,39 +373,42 @@ class ScheduleStore(Protocol):
         ...
 
     async def schedule(self, schedule_id: int) -> Schedule:
-        """Raises `NotFoundError`."""
+        """Return the schedule. Raises `NotFoundError`."""
         ...
 
     async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
-        """Oldest first."""
+        """Return all schedules, oldest first."""
         ...
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
-        """The newest ones that were decided, newest first. Raises `NotFoundError`."""
+        """Return the newest ticks that were decided, newest first. Raises `NotFoundError`."""
         ...
 
     async def pause_schedule(self, schedule_id: int) -> Schedule:
-        """active → paused; ticks that are due meanwhile are skipped, one row each. Nothing changes
-        when it is not active. Raises `NotFoundError`."""
+        """active → paused. Ticks that are due during the pause are skipped, with one row each.
+        Nothing changes when it is not active. Raises `NotFoundError`."""
         ...
 
     async def resume_schedule(self, schedule_id: int) -> Schedule:
-        """paused → active. Ticks that were due by now and nobody has decided are skipped as paused.
+        """paused → active. Ticks that are due by now and were not decided are skipped as paused.
         Nothing changes when it is not paused. Raises `NotFoundError`."""
         ...
 
     async def remove_schedule(self, schedule_id: int) -> Schedule:
-        """No tick of it fires any more, also none that waits; what its ticks began goes on. Raises
-        `NotFoundError`."""
+        """Remove the schedule: none of its ticks fires any more, not even one that waits. The
+        objectives that it began go on. Raises `NotFoundError`."""
         ...
 
     async def fire_schedules(self, worker_id: str) -> Fired:
-        """Decide the ticks that are due by now, each once whoever asks, and begin the objectives of
-        those that fire; a bounded number of them, with `wait_s` 0 where more are due. One read
-        where none is.
+        """Decide the ticks that are due by now, and begin the objectives of those that fire. Each
+        tick is decided once, whichever worker asks.
 
-        A tick's objective, its row and the time of the next tick are one transaction, and the pair
-        of schedule and instant is unique, so a kill leaves a tick undecided or decided whole.
+        One call decides a bounded number of ticks, and returns `wait_s` 0 when more are due. One
+        read when none is due.
+
+        A tick's row, its objective and the time of the next tick are one transaction, and the pair
+        of schedule and instant is unique. So a kill leaves a tick either undecided or decided
+        whole.
 
         Raises:
             LeaseLostError: the worker was declared dead; nothing is changed.
@@ -397,9 +418,9 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The queued tasks of an objective by what holds each of them up: tasks that come first, what
-    it lacked, open questions, a delay; or nothing of its own (`n_free`), the oldest for
-    `free_s`."""
+    """The queued tasks of an objective, counted by what they wait for: other tasks, what they
+    lacked, open questions, a delay, or nothing of their own (`n_free`). `free_s` is how long the
+    oldest of the last has been queued."""
 
     n_after: int = 0
     n_lack: int = 0
@@ -415,13 +436,14 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """What is measured of the whole store, at one instant.
+    """The measurements of the whole store, at one instant.
 
     Attributes:
-        standings: of each active objective, without its counts, with its queue. n_queued_paused,
-            n_queued_ended: queued tasks of the others.
-        totals: numbers by a name and two words, as the query `totals` names them. n_by_event:
-            how often what is counted has happened. next_tick_s: None where no tick comes.
+        standings: of each active objective, with its queue and without its counts. n_queued_paused,
+            n_queued_ended: queued tasks of paused and of ended objectives.
+        totals: numbers by a name and two words, as the query `totals` names them. n_by_event: how
+            often each counted event has happened. next_tick_s: seconds until the next tick, None
+            when there is none.
     """
 
     at: datetime
@@ -435,7 +457,7 @@ class Vitals:
 
 
 class TaskStore(WorkerStore, ScheduleStore, Protocol):
-    """All the state there is. Async; one instance serves one process."""
+    """All the state there is. Async; each process has an instance of its own."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -443,28 +465,28 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def create_objective(
         self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
     ) -> tuple[Objective, bool]:
-        """Create the objective with its first task queued, or return the newest one with the same
-        text, first task and instance name (whatever its status) unless `always_new`.
+        """Create the objective with its first task queued. Unless `always_new`, return the newest
+        objective with the same text, first task and instance name instead, whatever its status.
 
         Returns:
-            The objective, and True when it was created by this call.
+            The objective, and True when this call created it.
         """
         ...
 
     async def objective(self, objective_id: int) -> Objective:
-        """Raises `NotFoundError`."""
+        """Return the objective. Raises `NotFoundError`."""
         ...
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]:
-        """All of them, or the `limit` newest; oldest first."""
+        """Return all objectives, or the `limit` newest; oldest first."""
         ...
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
-        """active → paused; no call is intended from now on. Nothing changes when it is not
+        """active → paused; no call can be intended from now on. Nothing changes when it is not
         active.
 
         Args:
-            detail: why nobody could work on it; empty when a person wants the pause.
+            detail: why no worker could work on it; empty when a person asked for the pause.
         """
         ...
 
@@ -475,23 +497,23 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def end_objective(
         self, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        """active | paused → ended; a report is owed from now on. The first reason stands; a second
+        """active | paused → ended; a report is owed from now on. The first reason holds; a second
         call changes nothing.
 
-        With `OBJECTIVE_MET` or `CANCELLED` the queued and waiting tasks become cancelled; otherwise
+        With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; otherwise
         they stay as they are.
         """
         ...
 
     async def conclude_objective(self, objective_id: int) -> Objective:
-        """End the objective if nothing more can happen in it (`lifecycle.conclude`), else change
-        nothing."""
+        """End the objective when nothing more can happen in it (`lifecycle.conclude`); otherwise
+        change nothing."""
         ...
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        """Set new limits, and count barren tasks from 0; an objective that ended by a limit,
-        `waiting`, `stalled`, `unmet` or `failed` becomes active again and its report is owed
-        anew."""
+        """Set new limits, and count tasks without progress from 0. An objective that ended by a
+        limit, or as `waiting`, `stalled`, `unmet` or `failed`, becomes active again and owes a new
+        report."""
         ...
 
     async def ask_further(
@@ -502,13 +524,14 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         after: Sequence[int] = (),
         limits: Limits | None = None,
     ) -> Objective:
-        """A person asks something beside the objective's text: it is part of what is asked from now
-        on (`ObjectiveSpec.further`), and a task of that name is queued before all others,
-        to come after the tasks `after`. An objective that has ended becomes active again, and its
-        report is owed anew. A check that is under way did not know the question: its claim is lost.
+        """Add a person's further question to what the objective asks (`ObjectiveSpec.further`), and
+        queue a task of that name before all others, to come after the tasks `after`.
+
+        An objective that has ended becomes active again and owes a new report. A check that is
+        under way loses its claim, because it did not know the question.
 
         Args:
-            limits: new ones, where they are given.
+            limits: new limits; None keeps the present ones.
 
         Raises:
             ObjectiveStoppedError: it was cancelled. SettingsError: the question is empty.
@@ -516,12 +539,12 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def delete_objective(self, objective_id: int) -> None:
-        """Remove the objective and everything of it. Raises `SettingsError` while a living worker
-        holds one of its tasks or duties."""
+        """Remove the objective and everything that belongs to it. Raises `SettingsError` while a
+        living worker holds one of its tasks or duties."""
         ...
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        """How many tasks have each status; every status is a key."""
+        """Return how many tasks have each status; every status is a key."""
         ...
 
     # -- claims
@@ -531,10 +554,10 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Lease the best claimable task: the queued one with the least `(rank, id)` whose `after`
         tasks are all done, dead or cancelled and whose `not_before` has passed.
 
-        None when there is none, the worker has no living lease, does not serve the objective or is
-        blocked there, the objective is not active, somebody claimed that it is met, it is stalled
-        (`lifecycle.may_start`), or the limit of time is reached. At the limit of tasks only those
-        are given out that were begun before.
+        Returns None when there is no such task; when the worker has no living lease, does not serve
+        the objective or is blocked there; and when the objective is not active, is claimed to be
+        met, is stalled (`lifecycle.may_start`), or has reached its limit of time. At the limit of
+        tasks only tasks that were begun before can be claimed.
         """
         ...
 
@@ -548,13 +571,14 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Result:
-        """running → recorded, with its one result, which others can see from now on, and no longer
-        held. Allowed on a paused or ended objective. A queued task that waits for what it lacked,
-        and which this result names, waits no more.
+        """running → recorded, with its one result, which others can see from now on. The task is
+        not held any more. Allowed on a paused or ended objective.
+
+        A queued task that lacked something that this result names becomes claimable again.
 
         Args:
-            lack: what the result does not answer of its task.
-            plan: what the execution agent planned itself; the task is done then, as by
+            lack: the part of its task that the result does not answer.
+            plan: what the execution agent itself planned; the task is then done, as by
                 `record_plan`.
         """
         ...
@@ -567,12 +591,12 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Task:
-        """running → recorded, without a result, and no longer held; or dead, when it was the last
-        of `lifecycle.MAX_LACKS` tries.
+        """running → recorded, without a result; or dead when this was the last of
+        `lifecycle.MAX_LACKS` tries. The task is not held any more.
 
         Args:
-            plan: what the execution agent proposed itself for what is lacking; the task is queued
-                after that, as by `record_plan`.
+            plan: tasks that the execution agent itself proposed for what is lacking; the task is
+                queued after them, as by `record_plan`.
         """
         ...
 
@@ -584,35 +608,35 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
-        """recorded → done, and the proposals enter the list at its end, in their order.
+        """recorded → done, and the proposals are added at the end of the list, in their order.
 
-        What of the tasks is unanswered, or recorded a lack, goes back to the list as a new try,
-        after what was proposed for it (or what a proposal for it repeats) and what
-        `Unanswered.after` names; at the last try it is dead. A result that is no answer is
-        withdrawn.
+        A task that is unanswered or recorded a lack is queued again as a new try. It comes after
+        the proposals made for it (or the tasks that they repeat) and after the tasks in
+        `Unanswered.after`; after its last try it is dead. A result that is no answer is withdrawn.
 
         A proposal is dropped as a duplicate when a task of the same name (`names.name_key`,
-        `names.name_sense`) is open, was cancelled, or was answered, unless the task that it is
-        proposed for still lacks it though that answer stood in its prompt. One that was given up
-        comes again only if a newer result bears on it. Nothing is added to an ended objective.
-        `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
+        `names.name_sense`) is open, was cancelled, or was answered. It is kept when the task that
+        it is proposed for still lacks it, although that answer stood in its prompt. A task that was
+        given up can be proposed again only if a newer result bears on it. Nothing is added to an
+        ended objective. `is_met` notes the claim that the objective is met: no new claims until
+        `finish_check`.
         """
         ...
 
     async def fail_task(
         self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
     ) -> Task:
-        """A failed try: `failures` and `try_no` rise; running → queued after `delay_s`, or dead at
-        `max_failures`."""
+        """Count a failed try: `failures` and `try_no` rise. running → queued after `delay_s`, or
+        dead at `max_failures`."""
         ...
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        """Give the task back as it was, claimable after `delay_s`; no failure is counted (outage,
+        """Give the task back unchanged, claimable after `delay_s`. No failure is counted (outage,
         pause, drain, limit)."""
         ...
 
-    # -- steering: what a person changes while others work; it holds from the next claim and the
-    # next call on ------------
+    # -- steering: what a person changes while workers run; it holds from the next claim and the
+    # next call on
 
     async def add_tasks(
         self,
@@ -622,13 +646,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         allow_duplicates: bool = True,
         to: Place = Place.LAST,
     ) -> Plan:
-        """A person adds tasks at an end of the list; an objective that has ended becomes active
-        again, and its report is owed anew. Raises `ObjectiveStoppedError` when it was cancelled."""
+        """Add a person's tasks at one end of the list. An objective that has ended becomes active
+        again and owes a new report. Raises `ObjectiveStoppedError` when it was cancelled."""
         ...
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
-        """Put a queued or waiting task at an end of what is still to be done, or before the task
-        with the id `to`; the order revision rises, so an order that was asked for before is stale.
+        """Move a queued or waiting task to one end of the open tasks, or before the task with the
+        id `to`. The order's revision rises, so an order that was begun before is stale.
 
         Raises:
             NotFoundError. SettingsError: one of the two is neither queued nor waiting.
@@ -636,8 +660,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
-        """Cancel a queued or waiting task and queue a new one in its place, which is returned: its
-        rank, what it comes after, and the tasks that came after it.
+        """Cancel a queued or waiting task, queue a new one in its place, and return the new one. It
+        takes over the rank, the tasks that it comes after, and the tasks that come after it.
 
         Raises:
             NotFoundError. SettingsError: it is neither queued nor waiting, or the name is blank.
@@ -645,7 +669,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        """queued | waiting → cancelled; tasks that come `after` it need not wait for it any more.
+        """queued | waiting → cancelled; tasks that come `after` it no longer wait for it.
 
         Raises:
             NotFoundError. SettingsError: it is neither queued nor waiting.
@@ -653,13 +677,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        """dead → queued at its rank, as a new try with no failures and no lacks; what comes after
-        it waits for it again. An objective that has ended becomes active again, unless it was
-        cancelled, and its report is owed anew.
+        """dead → queued at its rank, as a new try with no failures and no lacks. Tasks that come
+        after it wait for it again. An objective that has ended becomes active again and owes a new
+        report.
 
         Raises:
-            NotFoundError. SettingsError: it is not dead. ObjectiveStoppedError: the objective ended
-            for good.
+            NotFoundError. SettingsError: it is not dead. ObjectiveStoppedError: the objective was
+                cancelled.
         """
         ...
 
@@ -670,26 +694,26 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Lease the duty if it is owed and free, for a worker that serves the objective and is not
         blocked there.
 
-        ORDER: active, at least two tasks can be started, and a task was added since the last order.
-        PLAN: active, and a task is recorded.
-        CHECK: active, and claimed met, or nothing is left to do and something was answered
-        (`lifecycle.needs_check`). REPORT: ended, no
-        report yet, and no task held. INDEX: some result is not yet indexed.
+        ORDER is owed when the objective is active, at least two tasks can be started, and a task
+        was added since the last order. PLAN: active, and a task is recorded. CHECK: active, and
+        claimed to be met, or nothing is left to do and something was answered
+        (`lifecycle.needs_check`). REPORT: ended, no report yet, and no task held. INDEX: some
+        result is not indexed yet.
         """
         ...
 
     async def window(
         self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0
     ) -> Window:
-        """The first `n_head` queued tasks and the newest `n_new` among those added since the last
-        order, each once; what is at work; and the `n_finished` done and dead tasks that were
+        """Return the first `n_head` queued tasks and the newest `n_new` of those added since the
+        last order, each once; the tasks at work; and the `n_finished` done and dead tasks that were
         finished last."""
         ...
 
     async def plannable(
         self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
     ) -> Plannable:
-        """What a planning is made from: the results are those of the first `n_results` recorded
+        """Return what a plan is made from, with the results of the first `n_results` recorded
         tasks. One read; raises `NotFoundError`."""
         ...
 
@@ -701,7 +725,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
     ) -> None:
-        """Deal the ranks that the named queued tasks hold out to them anew, in the order given
+        """Give the ranks that the named queued tasks hold to the same tasks in the given order
         (`lifecycle.deal_ranks`), and finish the duty.
 
         Raises:
@@ -719,16 +743,19 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         proposals: Sequence[Proposal] = (),
         fallback: Sequence[Proposal] = (),
     ) -> Objective:
-        """Finish the check. Met: end, with `OBJECTIVE_MET` where that was claimed, else with
-        `FINISHED` if nothing was added meanwhile. Not met: the proposals for what is missing enter
-        the list, or the fallback where all of them are there already; where the list is empty and
-        asking has brought nothing often enough (`lifecycle.is_in_vain`), end with `UNMET`."""
+        """Finish the check.
+
+        Met: the objective ends with `OBJECTIVE_MET` if that was claimed, else with `FINISHED` if
+        nothing was added meanwhile. Not met: the proposals for what is missing are added, or the
+        fallback when all of them are in the list already. It ends with `UNMET` when the list is
+        empty and asking has brought nothing often enough (`lifecycle.is_in_vain`).
+        """
         ...
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None: ...
 
     async def report(self, objective_id: int) -> str | None:
-        """The report as Markdown, None before it is written."""
+        """Return the report as Markdown, None before it is written."""
         ...
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None: ...
@@ -739,18 +766,17 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def intend_step(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
-        """Record that a call is about to be made, holding its reservation against every limit;
-        its request is kept, and `first` is recorded in the same transaction.
+        """Record that a call is about to be made, hold its reservation against every limit, and
+        keep its request. `first` is recorded in the same transaction.
 
-        A step that is done is returned as it is. One that is intended under this same claim is
-        returned unchanged. One that an earlier claim left open may have been paid: its reservation
-        became usage when that claim ended (`STEP_UNCONFIRMED`), and it is intended anew. What is
-        kept back for a check and for the report (`limits.kept_back`) is out of reach for every
-        other owner.
+        A step that is done is returned unchanged, as is one that is intended under this same claim.
+        A step that an earlier claim left open may have been paid for: when that claim ended, its
+        reservation became usage (`STEP_UNCONFIRMED`), and it is now intended anew. Other owners
+        cannot use what is kept back for a check and for the report (`limits.kept_back`).
 
         Raises:
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
-            has ended and the owner is neither `report` nor `index`.
+                has ended and the owner is neither `report` nor `index`.
         """
         ...
 
@@ -764,47 +790,51 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         model: str = "",
         origins: Sequence[str] = (),
     ) -> Step:
-        """Record the outcome of an intended step and settle its reservation. First write wins and
-        is returned; the usage of another claim's is still counted, because that money is gone, and
-        what comes again under the same claim changes nothing. What was charged when the claim ended
-        with the call in flight is settled by it. Not fenced."""
+        """Record the outcome of an intended step, settle its reservation, and return the step. The
+        first outcome holds.
+
+        The usage of a call of another claim is still counted, because that money is spent; a
+        repetition under the same claim changes nothing. If the claim ended with the call in flight,
+        what was charged then is replaced by the usage. Not fenced.
+        """
         ...
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
-        """The call gave no outcome: drop the intention, give its reservation back (or what was
-        charged for it when the claim ended), count `usage` (what may be billed). Not fenced."""
+        """Drop the intention of a call that gave no outcome, give back its reservation (or what was
+        charged when the claim ended), and count `usage`, which may be billed. Not fenced."""
         ...
 
     async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
-        """Record a step that cost nothing and would be had again for nothing, in one write. First
-        write wins and is returned."""
+        """Record a step that cost nothing and can be had again for nothing, in one write. The first
+        write holds and is returned."""
         ...
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         """Record that a tool call is about to be made that must not be repeated. If the claim ends
-        before `record_step`, nobody knows whether it was made: the step is unknown then, and the
+        before `record_step`, nobody knows whether it was made: the step is then unknown, and the
         task waits.
 
-        A step that is there already is returned as it is, an intended one as unknown. Raises as
-        `intend_step`.
+        A step that exists already is returned unchanged; an intended one is returned as unknown.
+        Raises as `intend_step`.
         """
         ...
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        """running → waiting: a person is asked `request`. The step is asked, or unknown if it was
-        intended; the lease and the slot are free, and no failure is counted. A step that is done is
-        returned, and the task stays held.
+        """running → waiting: a person is asked `request`. The step becomes asked, or unknown if it
+        was intended. The lease and the slot are free, and no failure is counted. A step that is
+        done is returned, and the task stays held.
 
-        Where five steps of the objective wait for a person already, the task is queued again until
-        one does not any more, and the step is not kept."""
+        When five steps of the objective wait for a person already, the task is queued again until
+        one of them is answered, and the step is not kept.
+        """
         ...
 
     async def inbox(self, objective_id: int | None = None) -> list[Step]:
-        """The open steps of waiting tasks, of one objective or of all, oldest first."""
+        """Return the open steps of waiting tasks, of one objective or of all, oldest first."""
         ...
 
     async def open_step(self, step_id: int) -> Step:
-        """The step that waits for a person under this number.
+        """Return the step that waits for a person under this number.
 
         Raises:
             NotFoundError: no step of this number waits (any more).
@@ -814,27 +844,27 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def answer_step(
         self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
     ) -> Step:
-        """Complete an open step and queue its task at its rank; an objective that ended as waiting
-        becomes active again, and its report is owed anew. What was decided about a tool that has
-        changed is in the objective's grants from then on. Raises as `open_step`."""
+        """Complete an open step and queue its task at its rank. An objective that ended as waiting
+        becomes active again and owes a new report. A decision about a tool that has changed goes
+        into the objective's grants. Raises as `open_step`."""
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        """In the order in which they were created."""
+        """Return the steps in the order in which they were created."""
         ...
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
-        """The steps with these pairs of owner and key, as far as there are such."""
+        """Return the steps with these pairs of owner and key; pairs without a step are left out."""
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """How many steps of a duty each owner has, oldest first: one for each time that it was
-        done."""
+        """Return how many steps each owner of a duty has, oldest first. Each time that a duty is
+        done has an owner of its own."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
-        """Read every row of every table, of one objective or of all, recompute its checksum where
-        it has one, and compare what it says with the others; a damaged one is named.
+        """Read every row of every table, of one objective or of all, compare it with its checksum
+        where it has one and with the other rows, and name each damaged row.
 
         Raises:
             NotFoundError. StoreUnusableError: the damage is such that the rows cannot even be read.
@@ -845,7 +875,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     # ----------------------------------------------------------------------------------------------
 
     async def task(self, objective_id: int, task_id: int) -> Task:
-        """Raises `NotFoundError`."""
+        """Return the task. Raises `NotFoundError`."""
         ...
 
     async def tasks(
@@ -855,61 +885,63 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         statuses: Sequence[TaskStatus] | None = None,
         limit: int | None = None,
     ) -> list[Task]:
-        """In the list's order: `(rank, id)`."""
+        """Return the tasks in the list's order: `(rank, id)`."""
         ...
 
     async def tasks_page(
         self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
     ) -> list[Task]:
-        """The tasks of one status in the list's order, after a task that was of that status;
-        however long the list is, a page costs the same."""
+        """Return the tasks of one status in the list's order that come after a given task of that
+        status. The cost of a page does not grow with the list."""
         ...
 
     async def statuses(
         self, objective_id: int, *, task_ids: Sequence[int]
     ) -> Mapping[int, TaskStatus]:
-        """The statuses of those that exist, by id."""
+        """Return the statuses of those tasks that exist, by id."""
         ...
 
     async def standing(self, objective_id: int) -> Standing:
-        """Raises `NotFoundError`."""
+        """Return the facts that tell why the objective goes on or does not. Raises
+        `NotFoundError`.
+        """
         ...
 
     async def vitals(self) -> Vitals:
-        """What is measured of all objectives together. One read, of a number of queries that does
+        """Return the measurements of all objectives. One read, with a number of queries that does
         not grow with the store."""
         ...
 
     async def place(self, task: Task) -> int:
-        """The place of a queued task among those that could be claimed now, from 1; counted up to
-        1,000 that come before it."""
+        """Return the place of a queued task among those that could be claimed now, from 1. At most
+        1,000 tasks before it are counted."""
         ...
 
     async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
-        """The newest tasks by their names, oldest first."""
+        """Return the names of the newest tasks, oldest first."""
         ...
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
-        """The tasks that planning is owed to, oldest first."""
+        """Return the ids of the tasks that wait for planning, oldest first."""
         ...
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
-        """The done and dead tasks that were finished last, the latest first."""
+        """Return the done and dead tasks that were finished last, the latest first."""
         ...
 
     async def results(
         self, objective_id: int, *, task_ids: Sequence[int] | None = None
     ) -> list[Result]:
-        """In the order in which they were recorded."""
+        """Return the results in the order in which they were recorded."""
         ...
 
     async def count_results(self, objective_id: int) -> int:
-        """How many results there are, without reading them."""
+        """Return the number of results without reading them."""
         ...
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
-        """The ids of the tasks that have a result: all, those that are indexed, or those that are
-        not; without reading a text."""
+        """Return the ids of the tasks that have a result, without reading a text: all, only indexed
+        ones, or only those that are not indexed."""
         ...
 
     async def events(
@@ -917,39 +949,40 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> list[Event]: ...
 
     async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
-        """The events of all objectives after an id, by id. Those of one objective are committed in
-        the order of their ids; those of several need not be."""
+        """Return the events of all objectives after an id, by id. Events of one objective are
+        committed in the order of their ids; events of different objectives need not be."""
         ...
 
     async def settled_event_id(self) -> int:
-        """The id of the newest event of all; none with a lower one is still to come. It waits until
-        nobody writes."""
+        """Return the id of the newest event of all, when no event with a lower id can still appear.
+        Waits until nobody writes."""
         ...
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
     ) -> list[Event]:
-        """The `limit` newest events of these kinds, oldest first."""
+        """Return the `limit` newest events of these kinds, oldest first."""
         ...
 
     async def history(
         self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
     ) -> list[Event]:
-        """The events after an id, of one task or of all, oldest first."""
+        """Return the events after an id, of one task or of all, oldest first."""
         ...
 
     async def history_before(
         self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
     ) -> list[Event]:
-        """The last `limit` events before an id, oldest first."""
+        """Return the last `limit` events before an id, oldest first."""
         ...
 
     async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
-        """The id of the last event that is older than `since_s` seconds, 0 when there is none."""
+        """Return the id of the last event that is older than `since_s` seconds, 0 when there is
+        none."""
         ...
 
     async def last_event_id(self, objective_id: int) -> int:
-        """The id of its newest event, 0 when there is none."""
+        """Return the id of the objective's newest event, 0 when there is none."""
         ...
 
     async def append_event(
@@ -957,27 +990,26 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> None: ...
 
     async def secret(self, candidate: str) -> str:
-        """Return what the marks of prompts are made from; the first candidate is kept for ever, for
-        all workers.
+        """Return the secret from which the marks of prompts are made. The first candidate is kept
+        for good, for all workers.
 
         It stands in no row that is shown, exported or sent anywhere.
         """
         ...
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
-        """Return when an event later than `after_id` exists, whoever wrote it, or after
-        `timeout_s`."""
+        """Wait until an event later than `after_id` exists, whoever wrote it, or until `timeout_s`
+        has passed."""
         ...
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
-        """Return when somebody else (another process, or another store object on the same tables)
-        has committed something since the last call returned, or after `timeout_s`; for one waiter
-        per store object.
+        """Wait until another process, or another store object on the same tables, has committed
+        something since the last call returned, or until `timeout_s` has passed. One waiter per
+        store object.
 
-        What this store object commits itself does not count: whoever looks for work would wake
-        itself by looking. It may return early,
-        for a change that concerns nobody; it returns at most every 50 ms, and does not raise while
-        the store is out of reach.
+        Commits of this store object do not count, because a worker that looks for work would wake
+        itself by looking. It may return early, for a change that concerns nobody. It returns at
+        most every 50 ms, and does not raise while the store is unavailable.
         """
         ...
 
@@ -985,7 +1017,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     # ---------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
-        """The oldest results that the result store does not have yet."""
+        """Return the oldest results that the index does not have yet."""
         ...
 
     async def pending_results(
@@ -997,19 +1029,20 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         words: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending:
-        """As `unindexed_results`, with their vectors of the space, the number of all results, and
-        what `find_words` would find of the words. One read."""
+        """Return `unindexed_results` with their vectors of the embedding space, the number of all
+        results, and what `find_words` finds for the words. One read."""
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
 
     async def owe_index(self, objective_id: int) -> None:
-        """Every result is to be indexed again (the index was lost or its space changed)."""
+        """Mark every result to be indexed again (the index was lost, or its embedding space
+        changed)."""
         ...
 
     async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
-        """From now on the objective's results are embedded by another model, and every one of them
-        is owed to the index. Vectors of the old space are kept.
+        """Embed the objective's results with another model from now on, and mark all of them to be
+        indexed again. Vectors of the old space are kept.
 
         Raises:
             NotFoundError. SettingsError: a living worker holds something of the objective.
@@ -1017,19 +1050,19 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
-        """Full text: the tasks in whose results at least one of the words stands, the best match
-        first.
+        """Return the tasks whose results contain at least one of the words (full text), the best
+        match first.
 
-        Words are letters and digits only. Those that very many results have are passed over
-        (`full_text.choose_words`).
+        Words are letters and digits only. Words that very many results contain are ignored
+        (`choose_words` in `sql/store.py`).
         """
         ...
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
     ) -> None:
-        """Keep task id → unit vector (little-endian float32), so that a rebuilt index pays for no
-        embedding again."""
+        """Store unit vectors (little-endian float32) by task id, so that a rebuilt index needs no
+        new embeddings."""
         ...
 
     async def vectors(

@@ -1,5 +1,6 @@
-"""PostgreSQL as a driver of the SQL store: connections, errors, schema and the wake-up by
-LISTEN."""
+"""PostgreSQL as a driver of the SQL store: connections, errors, schema, and the wake-up by
+LISTEN.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import Row, Transaction
 from babyagi.taskstore.sql.rows import from_time
 
-# time mends it; 25: a standby, for as long as it is one
+# time mends these; 25: a standby server, until it is promoted
 PASSING = frozenset("08 25 40 53 55 57 58 72".split())
-LASTING = frozenset("28 3D 3F F0 XX".split())  # a person mends it
-OURS = frozenset(  # a statement that is wrong: a programmer mends it
+LASTING = frozenset("28 3D 3F F0 XX".split())  # a person mends these
+OURS = frozenset(  # a wrong statement, which a programmer mends
     "02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 26 27 2B 2D 2F 34 38 39 3B 42 44 54 HV P0".split()
 )
-# no right; the tables or the database are gone
+# missing rights; or the tables or the database are gone
 LASTING_CODES = frozenset(("42501", "42P01", "3F000", "57P04"))
 ROLLED_BACK = "40"
 LASTING_WORDS = re.compile(
@@ -40,13 +41,13 @@ LASTING_WORDS = re.compile(
     r"currently accepting connections"
 )
 WHY_CHARS = 300
-# may be a part of the password
+# a short text could be a part of the password
 _QUOTED = re.compile(r'"(?!(?:port|host|user|dbname|sslmode|connect_timeout|=)")[^"]*"')
 
 
 @contextmanager
 def in_our_words(shown: str) -> Iterator[None]:
-    """Say the driver's errors in our words; `shown` is the URL, masked."""
+    """Translate the driver's errors into ours; `shown` is the URL, masked."""
     try:
         yield
     except psycopg.Error as error:
@@ -59,7 +60,7 @@ def in_our_words(shown: str) -> Iterator[None]:
 def translate(
     error: psycopg.Error, shown: str
 ) -> StoreUnavailableError | StoreUnusableError | SettingsError | None:
-    """The error in our words, None when it is a programmer's."""
+    """Return the error as one of ours, None when it is a programmer's error."""
     why = _words(error)
     if error.sqlstate is None:
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
@@ -84,7 +85,7 @@ def translate(
 
 
 def is_rolled_back(error: psycopg.Error) -> bool:
-    """Whether the server asks for the transaction once more (a deadlock, a conflict)."""
+    """Return whether the server asks to repeat the transaction (a deadlock, a conflict)."""
     return error.sqlstate is not None and error.sqlstate[:2] == ROLLED_BACK
 
 
@@ -101,17 +102,17 @@ def _unusable(shown: str, why: str) -> StoreUnusableError:
 
 
 def _words(error: psycopg.Error) -> str:
-    """The server's words on one line, without what looks like a key; hints of several lines are
-    cut."""
+    """Return the server's message on one line, without what looks like a key and without hints of
+    several lines."""
     return redact(" ".join(str(error).split()))[:WHY_CHARS]
 
 
 # --------------------------------------------------------------------------------------------------
-# Connections to PostgreSQL: one per thread, with a bound on every wait, and what both the driver
-# and its schema say to them.
+# Connections to PostgreSQL: one per thread, with a bound on every wait, and the settings of their
+# sessions.
 # --------------------------------------------------------------------------------------------------
 
-CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL says itself stands
+CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL sets takes precedence
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 3,
@@ -120,8 +121,8 @@ CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL s
     "application_name": "babyagi",
     "client_encoding": "utf8",
 }
-# an index stands for every question: the planner's guesses about a table that was empty a minute
-# ago must not matter
+# every query has an index, so the planner's guesses about a table that was empty a minute ago must
+# not matter
 SESSION = (
     "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
@@ -133,10 +134,11 @@ ANSWER_S = 65.0  # longer than the server may take for a statement
 
 
 class Line(psycopg.Pipeline):
-    """What goes over a connection without waiting for each answer."""
+    """A pipeline of a connection: statements are sent without waiting for each answer."""
 
     def wait_for_answers(self) -> None:
-        """Raises the first error; what was sent behind it was not run."""
+        """Wait for all answers. Raises the first error; what was sent after the failing statement
+        was not run."""
         try:
             self.sync()
         except psycopg.Error:
@@ -145,24 +147,25 @@ class Line(psycopg.Pipeline):
             raise
 
     def end(self) -> None:
-        """Let the server know that nothing more belongs to what was sent; an error is raised by
-        whatever is sent next."""
+        """Tell the server that the pipeline ends here. An error is raised by the next statement
+        that is sent."""
         self._enqueue_sync()
         self._conn.wait(self._communicate_gen())
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Whatever has no answer after `ANSWER_S` ends the connection."""
+    """A connection that is closed when a statement has no answer after `ANSWER_S`."""
 
     def line(self) -> Line:
-        """From now on statements do not wait, until `leave_line`."""
+        """Enter the pipeline: statements do not wait for answers until `leave_line`."""
         if not isinstance(self._pipeline, Line):
             self._pipeline = Line(self)
             self._pipeline.__enter__()
         return self._pipeline
 
     def leave_line(self) -> None:
-        """Wait for all answers; from now on every statement waits for its own."""
+        """Wait for all answers, and leave the pipeline: each statement then waits for its own
+        answer."""
         if self._pipeline is not None:
             self._pipeline.__exit__(None, None, None)
             self._pipeline = None
@@ -179,10 +182,11 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class Connections:
-    """Made when a thread first needs one, and again after it was lost."""
+    """The connections of a store, one per thread. A connection is made when a thread first needs
+    it, and again after it was lost."""
 
     def __init__(self, url: str) -> None:
-        """Raises `SettingsError`: a URL that cannot be read."""
+        """Raises `SettingsError` when the URL cannot be read."""
         self.shown = redact_url(url)
         with in_our_words(self.shown):
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
@@ -196,13 +200,13 @@ class Connections:
         self._is_closed = False
 
     def mine(self) -> BoundedConnection:
-        """This thread's connection, each statement of which waits for its answer."""
+        """Return this thread's connection, outside of the pipeline."""
         connection = self.mine_in_line()
         connection.leave_line()
         return connection
 
     def mine_in_line(self) -> BoundedConnection:
-        """This thread's connection, in a line or not."""
+        """Return this thread's connection, in the pipeline or not."""
         connection: BoundedConnection | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
             return connection
@@ -211,12 +215,12 @@ class Connections:
             self._all = {known for known in self._all if not known.closed} | {fresh}
             if not self._is_closed:
                 return fresh
-        self.close()  # what nobody waits for any more came after the end
+        self.close()  # this thread is late: the store was closed meanwhile
         raise StoreUnavailableError(f"the task store {self.shown} is closed")
 
     def connect(self) -> BoundedConnection:
-        """A new connection, for whoever calls; every number is sent as eight bytes, so that a
-        statement is prepared once."""
+        """Return a new connection. It sends every integer as eight bytes, so that each statement is
+        prepared only once."""
         from psycopg.rows import dict_row
         from psycopg.types.numeric import Int8Dumper
 
@@ -228,7 +232,7 @@ class Connections:
         return connection
 
     def has_pid(self, pid: int) -> bool:
-        """Whether the server's process of this number serves one of these connections."""
+        """Return whether the server's process with this number serves one of these connections."""
         return any(
             not connection.closed and connection.info.backend_pid == pid
             for connection in tuple(self._all)
@@ -243,7 +247,7 @@ class Connections:
 
 @contextmanager
 def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """What was begun is not left open, whatever is raised."""
+    """Roll the transaction back when an exception is raised."""
     try:
         yield
     except BaseException:
@@ -254,7 +258,7 @@ def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @contextmanager
 def in_line(connection: BoundedConnection) -> Iterator[Line]:
-    """As `rolled_back_on_error`, over the connection's line."""
+    """Do the same as `rolled_back_on_error` in the connection's pipeline."""
     line = connection.line()
     try:
         yield line
@@ -262,17 +266,16 @@ def in_line(connection: BoundedConnection) -> Iterator[Line]:
         with suppress(psycopg.Error):
             line.wait_for_answers()
         with suppress(psycopg.Error):
-            connection.leave_line()  # the driver forgets its statements over this, and says so
+            connection.leave_line()  # the driver discards its prepared statements here, and logs it
             connection.execute("ROLLBACK")
         raise
 
 
 # --------------------------------------------------------------------------------------------------
-# Hearing of what others commit: one connection and one thread per store, which reconnect by
-# themselves.
+# Hear of commits by others: one connection and one thread per store, which reconnect by themselves.
 # --------------------------------------------------------------------------------------------------
 
-# a connection that nobody cut, and that is silent for so long, is asked whether it is alive
+# after so much silence the connection is asked whether it is alive
 PING_S = 15.0
 RECONNECT_PAUSE_S = 1.0
 
@@ -281,8 +284,8 @@ class Listener:
     """Counts the commits of others. Its thread starts with the first question.
 
     Args:
-        connect: gives a new connection. queries: the named SQL.
-        is_own: whether the server's process of this number is one of ours.
+        connect: returns a new connection. queries: the named SQL.
+        is_own: returns whether the server's process with this number is one of ours.
     """
 
     def __init__(
@@ -302,8 +305,8 @@ class Listener:
         self._closed_fd, self._close_fd = os.pipe()
 
     def n_heard(self) -> int:
-        """A number that changes when somebody else has committed, and when listening begins: nobody
-        knows what was missed; -1 before."""
+        """A number that changes when somebody else has committed, and when listening begins,
+        because earlier commits may have been missed; -1 before."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -313,7 +316,7 @@ class Listener:
         return self._n_heard
 
     def watch(self, on_heard: Callable[[], None]) -> None:
-        """Begin to listen; call it in the thread whenever the number changes."""
+        """Begin to listen. `on_sign` is called in the thread whenever the number changes."""
         self._on_heard = on_heard
         self.n_heard()
 
@@ -338,7 +341,7 @@ class Listener:
                 return
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
-        """Returns when the store is closed, raises when the connection is lost."""
+        """Listen until the store is closed. Raises when the connection is lost."""
         while True:
             readable, _, _ = select.select([connection.fileno(), self._closed_fd], [], [], PING_S)
             if self._closed_fd in readable:
@@ -362,8 +365,8 @@ class Schema:
     """The schema that a connection sees.
 
     Args:
-        queries: the named SQL. scripts: what makes the schema, one script per version. where: the
-            URL, masked.
+        queries: the named SQL. scripts: the scripts that make the schema, one per version. where:
+            the URL, masked.
     """
 
     connection: psycopg.Connection[Any]
@@ -372,8 +375,8 @@ class Schema:
     where: str
 
     def require_current(self) -> None:
-        """Make the schema of an empty database. Raises `StoreUnusableError` when there is one of
-        another version, or none of ours."""
+        """Make the schema in an empty database. Raises `StoreUnusableError` when the schema has
+        another version, or is not ours."""
         self._require_utf8()
         version = self.version()
         if version == 0:
@@ -391,8 +394,8 @@ class Schema:
             )
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the schema to this program's version, each version in one transaction; never under
-        living workers.
+        """Bring the schema to this program's version, each version in one transaction. Refuses
+        while workers live.
 
         Returns:
             The version before and after.
@@ -412,8 +415,8 @@ class Schema:
         )
 
     def _step_up(self) -> int:
-        """One version more, or in an empty database all of them at once, unless another process was
-        faster; returns the version then."""
+        """Raise the schema by one version, or in an empty database to the last one, unless another
+        process was faster. Return the version then."""
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")
@@ -431,7 +434,7 @@ class Schema:
 
     def _run(self, scripts: Sequence[str]) -> None:
         for script in scripts:
-            self.connection.execute(script, prepare=False)  # several statements
+            self.connection.execute(script, prepare=False)  # the script has several statements
 
     def _require_no_worker(self, version: int) -> None:
         self._row("clock", given_us=None)
@@ -456,28 +459,28 @@ class Schema:
 # --------------------------------------------------------------------------------------------------
 # The PostgreSQL driver: locks, transactions and commits. It knows no verb and no rule.
 #
-# One connection per thread that asks; a process needs two to four, however many tasks it works on.
-# Everything lies in the schema `babyagi` of the database that the URL names. A write locks its
-# objective's row first (or, for a verb over several objectives, all writers out), then reads the
-# server's clock, and then does what the verb says, at READ COMMITTED; reads are REPEATABLE READ.
+# One connection per thread; a process needs two to four, however many tasks it works on. All tables
+# are in the schema `babyagi` of the database that the URL names. A write first locks its
+# objective's row (or, for a verb over several objectives, excludes all writers), then reads the
+# server's clock, and then does its work, at READ COMMITTED. Reads are REPEATABLE READ.
 #
 # Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a
 # client that freezes in a transaction. LISTEN and the session's settings need a connection of their
-# own: no pooler in transaction mode in between.
+# own, so a pooler in transaction mode cannot be used.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
-# of a transaction that the server rolled back, or whose connection was lost before its commit
+# tries of a transaction that the server rolled back, or whose connection was lost before its commit
 TRIES = 5
-COMMIT_DOUBT_S = 60.0  # how long to ask what became of a commit whose answer was lost
+COMMIT_DOUBT_S = 60.0  # how long to ask about the outcome of a commit whose answer was lost
 COMMIT_ASK_PAUSE_S = 0.2
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 PLANS_S = 5.0  # a plan that was made for a table of ten rows is bad for ten thousand
 
 
 class StreamedTransaction(Transaction):
-    """A transaction on PostgreSQL that reads more than memory should hold."""
+    """A transaction on PostgreSQL that reads more than fits in memory."""
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         connection: Any = self._connection
@@ -485,11 +488,11 @@ class StreamedTransaction(Transaction):
 
 
 class LineTransaction(Transaction):
-    """A transaction on PostgreSQL that waits for an answer only where one is needed; all that was
-    sent before travels with the question.
+    """A transaction on PostgreSQL in a pipeline: it waits for an answer only where one is needed,
+    and all that was sent before travels with that question.
 
     Args:
-        begun: the answer to what was sent first, a row with `now_us`.
+        begun: the cursor of the first statement, whose answer is a row with `now_us`.
     """
 
     def __init__(
@@ -511,7 +514,7 @@ class LineTransaction(Transaction):
         return int(self.first()["now_us"])
 
     def first(self) -> Mapping[str, Any]:
-        """The answer to what was sent first."""
+        """Return the answer to the first statement."""
         if self._first is None:
             self._wait_for(self._begun)
             self._first = dict(self._begun.fetchall()[0])
@@ -550,8 +553,8 @@ class LineTransaction(Transaction):
 
 
 class PostgresDatabase:
-    """An open database. Every method but `data_version` blocks and belongs into one of the store's
-    threads."""
+    """An open database. Every method except `data_version` blocks and must be called in one of the
+    store's threads."""
 
     reads_at_once, is_told = False, True
 
@@ -562,12 +565,14 @@ class PostgresDatabase:
         clock: Callable[[], datetime] | None = None,
         scripts: Sequence[str] | None = None,
     ) -> None:
-        """Connect, and make the schema when there is none; an older one is left to `migrate`.
+        """Connect, and make the schema when there is none. An older schema is refused; `migrate`
+        upgrades it.
 
         Args:
             url: `postgresql://user:password@host:port/database`.
-            clock: for tests; the server's when None.
-            scripts: what makes the schema, one script per version, when not those of this program.
+            clock: for tests; None takes the server's.
+            scripts: the scripts that make the schema, one per version; None takes those of this
+                program.
 
         Raises:
             SettingsError, StoreUnusableError, StoreUnavailableError.
@@ -597,8 +602,8 @@ class PostgresDatabase:
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        """As the port says; here everything is lasting, for workers outlive a server that loses its
-        power."""
+        """Do as `Database.write` says. Every write is durable here, because workers outlive a
+        server that loses power."""
 
         def transact(connection: BoundedConnection) -> T:
             with in_line(connection) as line:
@@ -629,7 +634,7 @@ class PostgresDatabase:
         raise StoreUnavailableError(f"{self.where} is asked in a thread")
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """As `read`, for the server took no bytes that are not UTF-8."""
+        """Do the same as `read`: the server accepts only valid UTF-8."""
 
         def transact(connection: BoundedConnection) -> T:
             connection.leave_line()
@@ -643,13 +648,15 @@ class PostgresDatabase:
         return self._persist(transact)
 
     def find_damage(self) -> list[str]:
-        return []  # the server looks after its own pages
+        return []  # the server checks its own pages
 
     def watch(self, on_sign: Callable[[], None]) -> None:
         self._listener.watch(on_sign)
 
     def data_version(self) -> int:
-        """Starts to listen at the first call."""
+        """Return the number of commits by others that were heard. The first call starts to
+        listen.
+        """
         return self._listener.n_heard()
 
     def close(self) -> None:
@@ -666,12 +673,12 @@ class PostgresDatabase:
         return from_time(self._clock()) if self._clock else None
 
     def _ask(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
-        """The first row, outside of any verb."""
+        """Return the first row of a query that is part of no verb."""
         return connection.execute(self._queries[query], values).fetchone()
 
     def _persist(self, transact: Callable[[BoundedConnection], T]) -> T:
-        """Run the transaction; again when it was rolled back or cut off before its commit, for then
-        nothing was changed."""
+        """Run the transaction. Repeat it when it was rolled back or cut off before its commit,
+        because then nothing was changed."""
         with in_our_words(self.where):
             for _ in range(TRIES - 1):
                 connection = self._connections.mine_in_line()
@@ -684,8 +691,8 @@ class PostgresDatabase:
             return transact(self._connections.mine_in_line())
 
     def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Let the server make its plans again now and then; they are generic, for planning takes
-        longer than the questions."""
+        """Let the server make its plans again now and then. Plans are generic, because planning
+        takes longer than the queries."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
             line = connection.line()
@@ -694,8 +701,8 @@ class PostgresDatabase:
             self._thread.planned_at_s = now_s
 
     def _commit(self, connection: BoundedConnection, line: Line, transaction: str) -> None:
-        """Commit, together with the last writes. When the connection is lost over it, ask on
-        another what became of it: it may have been committed."""
+        """Commit together with the last writes. When the connection is lost meanwhile, ask on
+        another one whether the commit happened."""
         try:
             connection.execute("COMMIT")
             line.wait_for_answers()
@@ -704,7 +711,8 @@ class PostgresDatabase:
                 raise
 
     def _was_committed(self, transaction: str) -> bool:
-        """Raises `StoreUnavailableError` when that cannot be learned in time."""
+        """Return whether the commit happened. Raises `StoreUnavailableError` when that cannot be
+        learned in time."""
         deadline = time.monotonic() + COMMIT_DOUBT_S
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
@@ -721,8 +729,8 @@ class PostgresDatabase:
 
 
 def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int]:
-    """Bring the schema to this program's version; returns the version before and after. Raises as
-    `PostgresDatabase`."""
+    """Bring the schema to this program's version, and return the version before and after. Raises
+    as `PostgresDatabase`."""
     connections = Connections(url)
     scripts = database.load_scripts("postgres") if scripts is None else scripts
     with in_our_words(connections.shown), closing(connections):
@@ -738,8 +746,8 @@ NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"
 
 
 def load_queries() -> dict[str, str]:
-    """The named SQL as the driver wants it: `%(name)s` for `:name`. The time is a setting of the
-    transaction: so no question has to wait until the client knows it."""
+    """Return the named SQL in the driver's form, with `%(name)s` for `:name`. The time is a setting
+    of the transaction, so that no query waits until the client knows it."""
     return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 

@@ -1,6 +1,8 @@
-"""SQLite as a driver of the SQL store: a file that several processes share, or memory.
+"""SQLite as a driver of the SQL store: a file that several processes share, or a database in
+memory.
 
-One lock for writing, WAL, and a thread that notices commits of other processes."""
+One lock for writing, WAL, and a thread that notices commits of other processes.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,11 @@ LOCK_TIMEOUT_S = 10.0
 
 
 class FileLock:
-    """Held by one process at a time, and used by one thread of it.
+    """A lock on a file, held by one process at a time and used by one thread of it.
 
     Args:
-        open_file: opens the lock's file, for each wait anew: a lock belongs to an opening.
+        open_file: opens the lock's file. Each wait opens it anew, because an flock belongs to an
+            open file description.
     """
 
     def __init__(self, path: Path, *, open_file: Callable[[Path], int]) -> None:
@@ -42,8 +45,8 @@ class FileLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises `StoreUnavailableError` when another process keeps it, so that a writer frozen by
-        a debugger hangs nobody for ever."""
+        """Hold the lock. Raises `StoreUnavailableError` when another process does not release it in
+        time, so that a frozen writer does not block others for ever."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -62,7 +65,7 @@ class FileLock:
         os.close(self._fd)
 
     def _wait(self) -> int:
-        """The file, opened once more and locked."""
+        """Open the file once more, lock it, and return the new descriptor."""
         fd = self._open_file(self._path)
         if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
             raise StoreUnavailableError(
@@ -74,8 +77,8 @@ class FileLock:
 
 
 class _Wait:
-    """Waiting for the lock in a thread; whoever gives up leaves file and thread behind, to end when
-    the lock is free."""
+    """Waits for the lock in a thread. When the caller gives up, the thread stays until the lock is
+    free, and then closes the file."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -85,7 +88,7 @@ class _Wait:
         threading.Thread(target=self._run, name="taskstore-lock", daemon=True).start()
 
     def is_over(self, timeout_s: float) -> bool:
-        """True when the lock is held; after False the file is not the caller's any more."""
+        """Return True when the lock is held. After False the file belongs to the thread."""
         self._got.wait(timeout_s)
         with self._mutex:
             self._is_left = not self._got.is_set()
@@ -101,19 +104,22 @@ class _Wait:
 
 
 # --------------------------------------------------------------------------------------------------
-# Seeing that somebody has committed to a file: a thread that looks at its write-ahead log.
+# Notice commits to a file: a thread polls the write-ahead log.
 #
-# A look costs half as much in a thread that does nothing else as in the event loop, which wakes up
-# in many steps (the figures are in `docs/log.md`).
+# A poll costs half as much in a thread of its own as in the event loop, whose wake-up takes many
+# steps (the figures are in `docs/log.md`).
 # --------------------------------------------------------------------------------------------------
 
-LOOK_S = 0.08  # who waits is awake within 100 ms of a commit
+LOOK_S = 0.08  # a waiter wakes within 100 ms of a commit
 
 
 class FileWatch:
-    """Calls `on_sign` at the first look, when the file's time or size has changed, and at the look
-    after that: two commits close together may leave the same time and size, and the second come
-    after whoever was called has looked."""
+    """Polls a file, and calls `on_sign` at the first poll, when the file's time or size has
+    changed, and at the poll after that.
+
+    The call after a change is needed because two commits close together may leave the same time and
+    size, and the second one may come after the first call has read the store.
+    """
 
     def __init__(self, path: Path, *, on_sign: Callable[[], None]) -> None:
         self._path = str(path)
@@ -137,15 +143,16 @@ class FileWatch:
 
     def _glance(self) -> tuple[int, int] | None:
         try:
-            found = os.stat(self._path)  # noqa: PTH116  # a Path costs a sixth of the whole look
+            # a Path costs a sixth of the whole poll
+            found = os.stat(self._path)  # noqa: PTH116
         except OSError:
             return None
         return found.st_mtime_ns, found.st_size
 
 
 # --------------------------------------------------------------------------------------------------
-# SQLite's connection, transactions, schema and errors, wherever the database lies: in a file
-# (`SqliteDatabase`) or in memory (`MemoryDatabase`).
+# SQLite's connection, transactions, schema and errors, for a database in a file (`SqliteDatabase`)
+# or in memory (`MemoryDatabase`).
 #
 # One connection, used by one thread at a time. It knows no verb and no rule. Needs SQLite 3.35 or
 # later.
@@ -154,7 +161,7 @@ class FileWatch:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
-N_OWN_STATEMENTS = 20  # BEGIN, COMMIT and the like; each statement stays compiled
+N_OWN_STATEMENTS = 20  # BEGIN, COMMIT and the like, which the statement cache holds as well
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -177,12 +184,13 @@ LASTING_CODES = (
 
 
 class SqliteEngine:
-    """A database of SQLite. Whoever derives from it opens the connection and brings the schema to
-    this program's version.
+    """A SQLite database. A subclass opens the connection and brings the schema to this program's
+    version.
 
     Args:
-        where: the file, or what else names the database, for a person.
-        scripts: what makes the schema, one script per version, when not those of this program.
+        where: the file, or another name of the database, to show to a person.
+        scripts: the scripts that make the schema, one per version; None takes those of this
+            program.
     """
 
     is_told = reads_at_once = False
@@ -217,7 +225,7 @@ class SqliteEngine:
         return [] if found == ["ok"] else found
 
     def data_version(self) -> int:
-        """A number that changes when another connection has committed."""
+        """Return a number that changes when another connection has committed."""
         with self._errors():
             return int(self._open().execute("PRAGMA data_version").fetchone()[0])
 
@@ -233,7 +241,7 @@ class SqliteEngine:
         *,
         connection: sqlite3.Connection | None = None,
     ) -> T:
-        """In the one connection that writes, unless another is named."""
+        """Run a transaction on the connection that writes, unless another one is given."""
         connection = self._open() if connection is None else connection
         connection.execute(begin)
         try:
@@ -276,11 +284,11 @@ class SqliteEngine:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say SQLite's errors in our words. A statement that is wrong is a programmer's error and
-        stays as it is."""
+        """Translate SQLite's errors into ours. A wrong statement is a programmer's error and is not
+        translated."""
         try:
             yield
-        except UnicodeDecodeError as error:  # a damaged schema, in what SQLite says of it
+        except UnicodeDecodeError as error:  # how SQLite's messages name a damaged schema
             raise self._damaged(str(error)) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
@@ -292,7 +300,7 @@ class SqliteEngine:
                 error
             ):
                 raise self._damaged(str(error)) from error
-            # the text of the schema is in the file, too
+            # the text of the schema is in the file as well, and can be damaged
             if str(error).startswith(("no such table", "no such column")):
                 raise self._damaged(str(error)) from error
             if code == sqlite3.SQLITE_CONSTRAINT_CHECK:
@@ -300,7 +308,8 @@ class SqliteEngine:
             raise
 
     def _contradictory(self, why: str) -> StoreUnusableError:
-        """A count would fall below nothing: what this program writes fits what it wrote before."""
+        """Return the error for a count that would fall below zero, which shows that the stored rows
+        contradict each other."""
         fix = (
             "babyagi journal verify names every damaged row; then restore a backup of the "
             "task store"
@@ -321,31 +330,32 @@ class SqliteEngine:
 # --------------------------------------------------------------------------------------------------
 # SQLite in a file: the file, its lock, its upgrades and its closing.
 #
-# Writers of all processes queue on an flock beside the file: SQLite's own waiting is not fair (of
-# eight writers one starved for seconds),
-# and the lock is also held while the file is opened, checkpointed and closed.
+# Writers of all processes queue on an flock beside the file, because SQLite's own waiting is not
+# fair (of eight writers one starved for seconds). The lock is also held while the file is opened,
+# checkpointed and closed.
 #
 # Needs a local disk: flock and WAL do not work over most network file systems.
 # --------------------------------------------------------------------------------------------------
 
-# read in about 0.1 s; a larger file is checked row by row as it is read
+# a file of this size is checked in about 0.1 s; a larger one is checked row by row as it is read
 QUICK_CHECK_MAX_BYTES = 64_000_000
 
 
 class SqliteDatabase(SqliteEngine):
-    """An open file. Every method but `read_at_once`, which has a connection of its own, blocks and
-    belongs into the store's thread."""
+    """An open file. Every method except `read_at_once`, which has a connection of its own, blocks
+    and must be called in the store's thread."""
 
     reads_at_once = True
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
     ) -> None:
-        """Open the file, creating it (mode 0600) when there is none, and bring its schema to this
-        program's version.
+        """Open the file and bring its schema to this program's version. A file that does not exist
+        is created with mode 0600.
 
         Args:
-            scripts: what makes the schema, one script per version, when not those of this program.
+            scripts: the scripts that make the schema, one per version; None takes those of this
+                program.
 
         Raises:
             StoreUnusableError, StoreUnavailableError.
@@ -355,13 +365,15 @@ class SqliteDatabase(SqliteEngine):
         self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._watch: FileWatch | None = None
-        self._is_lasting = True  # whether a commit waits for the disk; the log keeps their order
+        # whether a commit waits for the disk; the log keeps the order of commits
+        self._is_lasting = True
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()  # the file is closed in another thread than it is read in
         try:
             with self._errors(), self._lock.held():
-                # where this process has the file open already, closing it once more would take away
-                # the locks of every connection to it (POSIX), and another process its log
+                # if this process has the file open already, closing this descriptor would release
+                # the locks of every connection to it (POSIX), and another process could remove its
+                # log
                 if not os.access(path, os.R_OK | os.W_OK):
                     os.close(self._open_private(path))
                 self._opened = _identity(path)
@@ -400,7 +412,7 @@ class SqliteDatabase(SqliteEngine):
         self._watch = FileWatch(self._wal, on_sign=on_sign)
 
     def close(self) -> None:
-        """Fold the log into the file and close both. A second call does nothing."""
+        """Write the log back into the file and close both. A second call does nothing."""
         if self._watch is not None:
             self._watch.close()
         if self._connection is None:
@@ -432,7 +444,7 @@ class SqliteDatabase(SqliteEngine):
         if self.path.stat().st_size > QUICK_CHECK_MAX_BYTES:
             return
         connection = self._open()
-        # a row is named by whoever reads it; here the pages count
+        # a reader names a damaged row; this check is only about pages
         connection.execute("PRAGMA ignore_check_constraints = ON")
         found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
         connection.execute("PRAGMA ignore_check_constraints = OFF")
@@ -440,12 +452,12 @@ class SqliteDatabase(SqliteEngine):
             raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
-        """Bring the schema to this program's version, each version in one transaction; never under
-        living workers, and with a copy of the file as it was beside it."""
+        """Bring the schema to this program's version, each version in one transaction. Refuses
+        while workers live, and first copies the file as it was."""
         version = self._schema_version()
         database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
-        # the first change, and made to no file but our own
+        # this is the first change, so the file must be ours
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if 0 < version < len(self._scripts):
             self._require_no_worker(version)
@@ -453,8 +465,8 @@ class SqliteDatabase(SqliteEngine):
         self._run_scripts(version)
 
     def _require_own_file(self) -> None:
-        """Raises `StoreUnusableError` when the path leads to another file than the one that is
-        open, or to none: SQLite would go on writing to a file that nobody finds any more."""
+        """Raises `StoreUnusableError` when the path no longer leads to the open file: SQLite would
+        go on writing to a file that nobody can find."""
         found = _identity(self.path)
         if found != self._opened:
             raise StoreUnusableError(
@@ -502,7 +514,7 @@ class SqliteDatabase(SqliteEngine):
                 self._reader = None
 
     def _abandon(self) -> None:
-        """Let go of an opening that failed."""
+        """Close everything that a failed opening has opened."""
         self._close_reader()
         if self._connection is not None:
             self._connection.close()
@@ -522,7 +534,8 @@ class SqliteDatabase(SqliteEngine):
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells the file at the path from any that takes its place, None when there is none."""
+    """Return what distinguishes the file at the path from any file that replaces it, None when
+    there is none."""
     try:
         found = path.stat()
     except OSError:
@@ -531,11 +544,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store in memory: the SQL store on a SQLite database that lives and dies with the process.
-# For rehearsals that nobody keeps, simulations, and an agent in a program.
+# The task store in memory: the SQL store on a SQLite database that ends with the process. For
+# rehearsals that nobody keeps, simulations, and an agent in a program.
 #
-# One connection, no file, no lock and no thread, so that a simulation's time may pass while it
-# waits.
+# One connection, no file, no lock and no thread, so that simulated time can pass while it waits.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -545,8 +557,8 @@ class MemoryDatabase(SqliteEngine):
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
         super().__init__(":memory:", clock=clock)
         connection = self._connection = self._connect()
-        # a store that nobody closes takes its connection along: from Python 3.13 on a connection
-        # that is only dropped is a warning
+        # a store that nobody closes must close its connection when it is collected: from Python
+        # 3.13 on an unclosed connection is a warning
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
 
@@ -557,7 +569,7 @@ class MemoryDatabase(SqliteEngine):
             return self._transact("BEGIN", work)
 
     def watch(self, on_sign: Callable[[], None]) -> None:
-        """There are no others who could commit."""
+        """Do nothing: no other connection can commit."""
 
     def close(self) -> None:
         self._close()
@@ -566,8 +578,8 @@ class MemoryDatabase(SqliteEngine):
 
 @cache
 def _blank_store() -> bytes:
-    """A store without a row, as SQLite writes it: read in a tenth of the time that the statements
-    of the schema take."""
+    """Return an empty store in SQLite's file format. Loading it takes a tenth of the time of
+    running the schema's statements."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for script in load_scripts("schema"):
             connection.executescript(script)
@@ -601,9 +613,9 @@ async def open_sqlite(
     """Open the task store in this file, creating it when there is none. Its folder must exist.
 
     Args:
-        clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the
-            caller closes it, after the store.
-        tell: says to a person, once for each trouble, that the store cannot be written.
+        clock: returns now as an aware UTC datetime. offload: runs blocking work, one call at a
+            time; the caller closes it after the store.
+        tell: tells a person that the store cannot be written, once for each trouble.
 
     Raises:
         StoreUnusableError: damaged, newer than this program, no task store, or not writable.

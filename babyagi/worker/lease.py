@@ -1,5 +1,5 @@
-"""Who this process is among the workers: its identity, its lease, which objectives it serves, and
-whom it finds dead."""
+"""This process among the workers: its identity, its lease, the objectives that it serves, and the
+workers that it finds dead."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from babyagi.taskstore.port import Lease, TaskStore
 
 logger = logging.getLogger(__name__)
 
-# what a dead worker held is free within a second of the end of its lease; a check is one read
+# what a dead worker held is freed within a second of the end of its lease; a check is one read
 CHECK_PAUSE_S = 0.5
 RENEWALS_PER_LEASE = 3
-# what a living worker needs at most to renew a lease that it finds run out, in a store that answers
+# how long a living worker needs at most to renew a lease that it finds run out, when the store
+# answers
 COMING_BACK_S = 10.0
 
 KnowsDead = Callable[[str], bool]
-"""Whether the bearer of this name in our home is dead for sure."""
+"""Returns whether the worker with this name in our home is surely dead."""
 
 
 def knows_nobody_dead(_: str) -> bool:
-    """Where no lock can tell, leases do."""
+    """Return False: without locks only leases show who is dead."""
     return False
 
 
 async def reap_namesakes(store: TaskStore, *, name: str, home: str) -> None:
-    """Free what earlier bearers of our name held: we hold the name's lock in this home, so none of
-    them lives."""
+    """Free what earlier workers of our name held. None of them lives, because this process holds
+    the name's lock in this home."""
     await store.reap_gone(
         [
             lease.worker_id
@@ -44,9 +45,9 @@ async def reap_namesakes(store: TaskStore, *, name: str, home: str) -> None:
 
 
 class WorkerLease:
-    """One lease for the whole process, whatever objectives it serves.
+    """The lease of this process, one for all the objectives that it serves.
 
-    `identity` changes when the lease was lost: under the old one nothing is accepted any more.
+    `identity` changes when the lease was lost: nothing is accepted under the old one any more.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class WorkerLease:
         self._is_in_doubt = False
 
     async def begin(self) -> None:
-        """Register, and serve what was served before."""
+        """Register, and join the objectives that were served before."""
         await self._store.register_worker(self.identity, lease_s=self._lease_s)
         for objective_id, blocked_reason in list(self._blocked_reason_by_objective.items()):
             try:
@@ -82,14 +83,14 @@ class WorkerLease:
         self._is_registered = True
 
     async def serve(self, objective_id: int, *, blocked_reason: str = "") -> None:
-        """Raises `NotFoundError`, `StoreUnavailableError`."""
+        """Serve the objective. Raises `NotFoundError`, `StoreUnavailableError`."""
         self._blocked_reason_by_objective[objective_id] = blocked_reason
         try:
             await self._store.join_objective(
                 self.identity.id, objective_id, blocked_reason=blocked_reason
             )
         except LeaseLostError:
-            self.doubt()  # whoever comes back serves it again
+            self.doubt()  # a worker that registers again joins this objective again
 
     async def leave(self, objective_id: int) -> None:
         if self._blocked_reason_by_objective.pop(objective_id, None) is None:
@@ -104,20 +105,20 @@ class WorkerLease:
             )
 
     def doubt(self) -> None:
-        """Somebody else holds what we held, or our lease has run out: look at the next check
-        whether it still lives."""
+        """Renew at the next check, to learn whether the lease still lives: another worker holds
+        what this one held, or the lease has run out."""
         self._is_in_doubt = True
 
     async def keep(self, *, on_lost: Callable[[], None], on_freed: Callable[[], None]) -> None:
-        """Renew the lease, and free what dead workers hold, until cancelled. It comes first to
-        renew: nobody reaps itself.
+        """Renew the lease, and free what dead workers hold, until cancelled. Renewing comes first,
+        so that no worker reaps itself.
 
-        While the store was away, or this process frozen, nobody could renew for all that it knows:
-        it gives the others time to come back.
+        After the store was unavailable, or this process was frozen, others may not have been able
+        to renew either. They then get time to come back before they are judged.
 
         Args:
-            on_lost: we were declared dead; whatever is under way is to be dropped. on_freed: there
-                is more to claim.
+            on_lost: called when this worker was declared dead, to drop all running work. on_freed:
+                called when there is more to claim.
 
         Raises:
             BabyagiError: the store cannot be used any more.
@@ -164,10 +165,10 @@ class WorkerLease:
             await self.begin()
 
     async def _reap(self, *, may_judge: bool) -> int:
-        """Look at the leases, and return how many tasks were freed of those who are dead."""
+        """Free what dead workers hold, and return how many tasks that freed."""
         leases = await self._store.leases()
         mine = next((lease for lease in leases if lease.worker_id == self.identity.id), None)
-        # we were declared dead; or the clock has jumped, or the machine slept
+        # this worker was declared dead, or the clock has jumped, or the machine slept
         if mine is None or mine.has_run_out:
             self.doubt()
         others = [lease for lease in leases if lease is not mine]
@@ -186,7 +187,7 @@ class WorkerLease:
         return lease.name != self.identity.name and self._knows_dead(lease.name)
 
     async def end(self) -> None:
-        """Sign off; what is still held is free at once."""
+        """Remove this worker; what it still holds is free at once."""
         try:
             await self._store.remove_worker(self.identity.id)
         except BabyagiError as error:
@@ -197,7 +198,7 @@ class WorkerLease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A lease that ends at `until`, and for how long it was seen not to be renewed: at all, and
+    """A lease that ends at `until`, and for how long it was seen not to be renewed: in all, and
     since it had run out."""
 
     until: datetime
@@ -209,18 +210,21 @@ class _Seen:
 
 
 class _Watch:
-    """Whose lease is not renewed, by what this process sees while it is awake.
+    """Which leases are not renewed, as this process sees it while it is awake.
 
-    It counts its own looks, and no clock: one that jumps, a machine that sleeps, or two machines
-    that differ make nobody dead.
+    It counts its own looks and reads no clock. So no worker is declared dead because a clock
+    jumped, a machine slept, or two machines' clocks differ.
     """
 
     def __init__(self) -> None:
         self._seen_by_id: dict[str, _Seen] = {}
 
     def look(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
-        """Return whose lease was silent for as long as it lasts, and when each of these ends; the
-        look before was `pause_s` ago."""
+        """Return the end of each lease that was silent for as long as it lasts, by worker id.
+
+        Args:
+            pause_s: the time since the previous look.
+        """
         before = self._seen_by_id
         self._seen_by_id = {
             lease.worker_id: _see(before.get(lease.worker_id), lease, pause_s) for lease in leases
@@ -232,7 +236,7 @@ class _Watch:
         }
 
     def forget(self) -> None:
-        """What was seen before says nothing any more."""
+        """Start anew: what was seen before proves nothing any more."""
         self._seen_by_id = {}
 
 

@@ -1,4 +1,4 @@
-"""One worker process: it is alive as long as its lease, serves objectives, hears signals, drains,
+"""One worker process: it lives as long as its lease, serves objectives, handles signals, drains,
 and stops."""
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 logger = logging.getLogger(__name__)
 
 CHANGE_WAIT_S = 5.0
-MAX_TICK_WAIT_S = 60.0  # a clock that was set, or a suspended host, is noticed within this
+# a clock that was set, or a host that was suspended, is noticed within this time
+MAX_TICK_WAIT_S = 60.0
 TICK_PAUSE_S = 2.0
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPING = "this worker was asked to stop"
 
 Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
-"""Awaits the work on the objective with this id, with something round it."""
+"""Awaits the work on the objective with this id, and may do something before and after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What a worker is handed from outside: who it is, its time, its chance, its ids, what tells it
-    that another worker is dead, and whom it tells what hinders it."""
+    """What a worker is given from outside: its identity, its clock and sleep, randomness, ids, the
+    check whether another worker is dead, and the function that tells a person what hinders it."""
 
     identity: Worker
     sleep: Callable[[float], Awaitable[None]]
@@ -52,7 +53,7 @@ class Runtime:
 
 
 class WorkerLoop:
-    """Serves one objective to its end, or all of a store until a signal asks to stop."""
+    """Serves one objective to its end, or all objectives of a store until a signal asks to stop."""
 
     def __init__(
         self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, runtime: Runtime
@@ -90,15 +91,16 @@ class WorkerLoop:
     async def run(
         self, objective_id: int, *, patience: Patience | None = None
     ) -> tuple[Objective, int | None]:
-        """Work on the objective until it has ended and its report is written, it is paused, or a
-        signal asks to stop.
+        """Work on the objective until it has ended and its report is written, until it is paused,
+        or until a signal asks to stop.
 
         Returns:
-            The objective as it is then, and the number of the signal that stopped us, if one did.
+            The objective as it is then, and the number of the signal that stopped the run, None
+            without one.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError: a person must
-            act; what was claimed is queued again.
+                act; what was claimed is queued again.
         """
 
         async def serve(group: asyncio.TaskGroup) -> None:
@@ -113,8 +115,8 @@ class WorkerLoop:
         return await self._store.objective(objective_id), self._stopped_by
 
     async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
-        """Work on every objective that is active or owes its report, now and later, until a signal
-        asks to stop; return its number.
+        """Work on every objective that is active or owes its report, also on new ones, until a
+        signal asks to stop. Return the signal's number.
 
         Raises:
             StoreUnusableError: a person must act.
@@ -157,7 +159,7 @@ class WorkerLoop:
                 for objective_id in await self._store.open_objectives():
                     if objective_id not in self._servings and objective_id not in self._shunned:
                         group.create_task(self._serve_among_others(objective_id))
-                        await asyncio.sleep(0)  # it enters itself
+                        await asyncio.sleep(0)  # it registers itself
             except StoreUnavailableError as error:
                 logger.warning("the task store is unavailable: %s", error.what)
             except BabyagiError as error:
@@ -168,7 +170,7 @@ class WorkerLoop:
             await self._wait_for_change()
 
     async def _serve_among_others(self, objective_id: int) -> None:
-        """One objective's trouble is not that of the others."""
+        """Serve one objective, so that its errors do not stop the others."""
         try:
             await self._serve(objective_id, self._patience)
         except NotFoundError:
@@ -200,7 +202,7 @@ class WorkerLoop:
             self._may_tick.set()  # a tick may have waited for this objective
 
     def _fail(self, error: BabyagiError) -> None:
-        """Nothing can go on here."""
+        """Stop: no objective can go on."""
         self._fatal = self._fatal or error
         for serving in self._servings.values():
             serving.fail(error)
@@ -216,11 +218,11 @@ class WorkerLoop:
             self._fail(error)
 
     async def _watch_others(self) -> None:
-        """What another process commits wakes whoever waits here."""
+        """Wake all waiters here when another process has committed."""
         while True:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
-            except BabyagiError as error:  # whoever works meets it too, and knows what to do
+            except BabyagiError as error:  # the work meets the same error, and handles it
                 logger.warning("changes of others cannot be seen now: %s", error.what)
                 await self._runtime.sleep(CHANGE_WAIT_S)
             self._wake_all()
@@ -237,7 +239,7 @@ class WorkerLoop:
                 continue
 
     async def _fire_schedules(self) -> float:
-        """Decide what is due now, and return the seconds until it is worth while again."""
+        """Decide the ticks that are due now, and return the seconds until the next look."""
         try:
             fired = await self._store.fire_schedules(self.worker_lease.identity.id)
         except (LeaseLostError, StoreUnavailableError) as error:
@@ -246,7 +248,7 @@ class WorkerLoop:
         except BabyagiError as error:
             self._fail(error)
             return TICK_PAUSE_S
-        except Exception:  # such as a time zone that is not known here; the work goes on
+        except Exception:  # such as a time zone that this machine does not know; the work goes on
             logger.exception("deciding what is due raised what nobody expected")
             return MAX_TICK_WAIT_S
         for tick in fired.ticks:
@@ -274,7 +276,7 @@ class WorkerLoop:
             return
 
     def stop(self) -> None:
-        """As the first signal does."""
+        """Do what the first signal does."""
         if self._stopped_by is None:
             self._on_signal(signal.SIGTERM)
 
@@ -287,7 +289,7 @@ class WorkerLoop:
             try:
                 loop.add_signal_handler(number, self._on_signal, number)
             except (ValueError, RuntimeError, NotImplementedError):
-                return  # not the main thread: whoever runs us there cancels us instead
+                return  # not the main thread: the caller cancels this worker instead
 
     def _unhandle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -298,8 +300,8 @@ class WorkerLoop:
                 return
 
     def _on_signal(self, number: int) -> None:
-        """The first signal drains: no further call, what is in flight may end. The second, or
-        `drain_s`, stops now."""
+        """Drain on the first signal: no further call, but calls in flight may end. The second
+        signal, or the end of `drain_s`, stops at once."""
         if self._stopped_by is not None:
             self._drop_all()
             return
@@ -317,6 +319,6 @@ class WorkerLoop:
 
 
 def _heard_signals() -> tuple[signal.Signals, ...]:
-    """Those that ask to stop; the end of the terminal too, unless it is to be outlived (nohup)."""
+    """Return the signals that ask to stop; SIGHUP is one of them unless it is ignored (nohup)."""
     is_outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return STOPPING_SIGNALS if is_outlived else (*STOPPING_SIGNALS, signal.SIGHUP)

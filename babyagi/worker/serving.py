@@ -1,5 +1,5 @@
-"""Works on one objective within the slots and under the lease of the process: claim, do, back off,
-feed the index; and catches whatever a piece of work raises."""
+"""Works on one objective, within the slots and under the lease of the process: claim, work, back
+off, feed the index. It catches whatever a piece of work raises."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ from babyagi.taskstore.port import Claimable, Deferral, TaskStore
 from babyagi.worker.lease import WorkerLease
 
 MAX_BACKOFF_S = 60.0
-# work goes on within 20 s of an outage's end, also where it takes 10 s to fail
+# work goes on within 20 s of an outage's end, also when a call takes 10 s to fail
 MAX_MODEL_BACKOFF_S = 10.0
-MAX_MODEL_WAIT_S = 20.0  # one model may be limited for an hour; another one is tried meanwhile
-OVERDUE_BACKOFF_S = 1.0  # after a question that was waited for until its deadline
-PARTIAL_BACKOFF_S = 19.0  # where a small question is answered and work is not
-# of work in an outage that costs nothing so far; by then the circuit breaker may be open
+MAX_MODEL_WAIT_S = 20.0  # one model may be rate-limited for an hour; another one is tried meanwhile
+OVERDUE_BACKOFF_S = 1.0  # after a probe that got no answer until its deadline
+PARTIAL_BACKOFF_S = 19.0  # where a probe is answered and work is not
+# tries during an outage that cost nothing so far; after them the circuit breaker may open
 N_FREE_TRIES = 2
 N_SAME_FAULTS = 3
 
@@ -61,12 +61,12 @@ N_SAME_FAULTS = 3
 class Outages:
     """One worker's count of outages in a row, and its rest from claiming.
 
-    `is_down`: nothing but a small question is worth asking the model. `is_partial`: it has answered
-    one, and no work since.
+    `is_down`: only a probe is worth asking the model. `is_partial`: the model has answered a probe,
+    but no work since.
 
     Args:
         clock: seconds that only rise.
-        random: a number from 0 up to 1, for the jitter.
+        random: returns a number from 0 up to 1, for the jitter.
     """
 
     def __init__(self, *, clock: Callable[[], float], random: Callable[[], float]) -> None:
@@ -80,12 +80,12 @@ class Outages:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing is to be claimed: what is down for one task is down for all."""
+        """Whether nothing is to be claimed: an outage for one task is an outage for all."""
         return self._clock() < self._rests_until_s
 
     def backoff(self, most_s: float = MAX_BACKOFF_S) -> float:
-        """Seconds until the next try: doubling from 1 s to `most_s`, with jitter. What strikes
-        several at once is one outage."""
+        """Return the seconds until the next try: doubling from 1 s to `most_s`, with jitter.
+        Failures during a rest belong to the same outage and do not double it."""
         if not self.is_resting:
             self.n += 1
         return float(min(most_s, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
@@ -94,27 +94,30 @@ class Outages:
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
 
     def end(self) -> bool:
-        """The model that was waited for answers. Return whether it was waited for."""
+        """End the outage, because the model that was waited for answers. Return whether a model was
+        waited for."""
         waited = self.waits_for_model
         self.waits_for_model = False
         self.work_again()
         return waited
 
     def work_again(self) -> None:
-        """Some work was done, be it with another model than the one that is waited for."""
+        """Reset the counts: some work was done, perhaps with another model than the one that is
+        waited for."""
         self.n, self.is_down, self.is_partial = 0, False, False
 
 
 class SameFaults:
-    """The tasks that met the same fault one after the other, with no success between them."""
+    """The tasks that met the same fault one after the other, with no success in between."""
 
     def __init__(self) -> None:
         self._fault: type[Exception] | None = None
         self._task_ids: set[int] = set()
 
     def note(self, error: Exception, task_id: int) -> bool:
-        """Return whether as many different tasks have met it now as make one doubt that it is
-        theirs."""
+        """Return whether so many different tasks have met the fault that it may not be their
+        own.
+        """
         if type(error) is not self._fault:
             self.clear()
         self._fault = type(error)
@@ -127,23 +130,23 @@ class SameFaults:
 
 
 # --------------------------------------------------------------------------------------------------
-# Feeding the result store beside the work on an objective; no trouble with it stops the loop.
+# Feeding the index beside the work on an objective; no trouble with it stops the loop.
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
-FEED_PAUSE_S = 0.5  # results that come close together go into the result store as one batch
+FEED_PAUSE_S = 0.5  # results that arrive close together go into the index as one batch
 FEED_RETRY_S = 5.0
 NOT_ITS_FAULT = (ObjectiveStoppedError, LimitReachedError, LeaseLostError, StoreUnavailableError)
-OWNER_PAUSE_S = 30.0  # until then, the process that owns the index may have ended
+OWNER_PAUSE_S = 30.0  # by then the process that owns the index may have ended
 
 
 class IndexFeed:
-    """Takes the duty to index as often as it is owed, unless another process owns the index.
+    """Claims the duty to index whenever it is owed, unless another process owns the index.
 
     Args:
-        availability: says what the result store is like.
-        on_unclear: hears of a claim that the store may hold for us although nobody works under it.
+        availability: notes whether the index can be used.
+        on_unclear: called when the store may hold a claim for this worker that nobody works on.
     """
 
     def __init__(
@@ -166,8 +169,7 @@ class IndexFeed:
         self._is_owned_elsewhere = False
 
     async def begin(self) -> None:
-        """Ask the result store, before anything is fed to it, whether it can be used; takes seconds
-        at most.
+        """Check that the index can be used before anything is fed to it; takes seconds at most.
 
         Raises:
             SettingsError: what it needs is not installed.
@@ -182,12 +184,12 @@ class IndexFeed:
             await self._availability.note_trouble(error, is_start=True)
 
     async def feed(self) -> None:
-        """Until cancelled."""
+        """Feed the index until cancelled."""
         while True:
             await self._sleep(await self._feed_once())
 
     async def finish(self, *, within_s: float) -> None:
-        """Feed what is left."""
+        """Feed what is left, within `within_s`."""
         try:
             async with asyncio.timeout(within_s):
                 while not self._is_owned_elsewhere and await self._index_once():
@@ -200,11 +202,11 @@ class IndexFeed:
             await self._availability.note_trouble(
                 IndexUnavailableError(f"not all of them got into it within {within_s:g} s")
             )
-        except Exception:  # a projection: no reason for a run not to end
+        except Exception:  # the index is a copy; it does not keep a run from ending
             logger.exception("the result store is behind; it catches up at the next run")
 
     async def _feed_once(self) -> float:
-        """Feed a batch, if one is owed, and return the seconds before the next."""
+        """Feed a batch if one is owed, and return the seconds before the next."""
         try:
             await self._look_and_index()
         except IndexOwnedElsewhereError as error:
@@ -227,20 +229,22 @@ class IndexFeed:
         except BabyagiError as error:
             await self._availability.note_trouble(error)
             return FEED_RETRY_S
-        except Exception:  # ours: the index is a projection and never stops the loop
+        except Exception:  # a bug of ours: the index is a copy and never stops the loop
             logger.exception("feeding the result store raised what nobody expected")
             return FEED_RETRY_S
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> None:
-        """Index a batch; what was in trouble is asked first, because nothing may be owed to it."""
+        """Index a batch. After trouble the index is asked first, because nothing may be owed to
+        it.
+        """
         if self._availability.is_troubled:
             await self._loop.ping_index()
         if await self._index_once() is not None:
             await self._availability.note_success()
 
     async def _index_once(self) -> int | None:
-        """How many results went in; None when another worker feeds it."""
+        """Return how many results were fed; None when another worker feeds the index."""
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
         claim = await self._store.claim_duty(
@@ -255,30 +259,31 @@ class IndexFeed:
         finally:
             try:
                 await self._store.release_duty(claim)
-            except BabyagiError as error:  # which must not take the place of our being cancelled
+            except BabyagiError as error:  # this error must not replace our cancellation
                 logger.info("the duty to index could not be given back: %s", error.what)
                 self._on_unclear()
 
 
 # --------------------------------------------------------------------------------------------------
-# Working on one objective, within the slots and under the lease of the process: claim, do, back
+# Working on one objective, within the slots and under the lease of the process: claim, work, back
 # off.
 #
-# Catches everything that a piece of work can raise. What it holds when its process dies is freed by
-# the end of the lease (`worker/lease.py`).
+# It catches everything that a piece of work can raise. What it holds when its process dies is freed
+# by the end of the lease (`worker/lease.py`).
 # --------------------------------------------------------------------------------------------------
 
-# what only time changes is seen within this: a delay that has passed, a limit of time
+# what only time changes is seen within this time: the end of a delay, a limit of time
 IDLE_WAIT_S = 1.0
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
 TIME_LOOK_S = 1.0
-TIME_GRACE_S = 10.0  # what a call in flight brings is lost to the list once the objective has ended
-# claims of the report during an outage, before the results stand in for the model's text
+TIME_GRACE_S = 10.0  # a call that ends after the objective has ended adds nothing to the list
+# claims of the report during an outage, before a report from the results alone replaces the model's
+# text
 MAX_REPORT_TRIES = 3
-MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
-# tasks that can be started, and that were added since the last order: with fewer it is not worth a
-# call
+MIN_PLANNED = 3  # recorded tasks; with fewer, planning waits while there are tasks to start
+# tasks that can be started, and tasks added since the last order; with fewer, an order is not worth
+# a call
 MIN_ORDERED = 5
 BLOCKED_PAUSE_S = 30.0
 BLOCKED_LOOK_S = 5.0
@@ -286,7 +291,7 @@ MAX_BLOCKED_PAUSE_S = 600.0
 
 OpenLoop = Callable[[Objective, Gate], AbstractAsyncContextManager[Loop]]
 Fail = Callable[[str, int], Awaitable[None]]
-"""Records a failed try, and how many of them the error is worth."""
+"""Records a failed try: its error, and after how many failed tries the task is given up."""
 
 
 class Release(Protocol):
@@ -297,7 +302,7 @@ class Release(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One piece of work, the claim that it is done under, and the two ways to give that back.
+    """One piece of work, the claim that it is done under, and the two ways to give the claim back.
     `task_id` is None for a duty."""
 
     do: Callable[[], Awaitable[None]]
@@ -309,7 +314,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How much a worker does at once, and how long it waits for what."""
+    """How much a worker does at once, and how long it waits."""
 
     concurrency: int = 4
     lease_s: float = 30.0
@@ -318,17 +323,17 @@ class Pace:
 
 
 def nobody() -> bool:
-    """Nobody is there who could be asked."""
+    """Return False: nobody is there to be asked."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What a worker waits for instead of leaving the objective: that a pause ends, that what
-    hinders it here is mended, that the person answers who is there.
+    """What a worker waits for instead of leaving the objective: the end of a pause, the removal of
+    what blocks it, or the answers of a person who is there.
 
     Attributes:
-        is_person_there: asked anew whenever nothing but questions is left.
+        is_person_there: asked each time that only questions are left.
     """
 
     with_pauses: bool = False
@@ -336,15 +341,19 @@ class Patience:
     is_person_there: Callable[[], bool] = nobody
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
-        """Whether an end for this reason is put off, because somebody is there who is asked."""
+        """Return whether an end for this reason is put off, because a person is there to answer."""
         return reason is StopReason.WAITING and self.is_person_there()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What all objectives of one worker process share. `slots` are handed out in the order in which
-    they were asked for, so that no objective starves. `tell` says to the person what hinders this
-    worker. `is_followed`: the person is shown the objective's events."""
+    """What all objectives of one worker process share.
+
+    Attributes:
+        slots: handed out in the order in which they were asked for, so that no objective starves.
+            tell: tells the person what hinders this worker. is_followed: whether the person is
+            shown the objective's events.
+    """
 
     store: TaskStore
     worker_lease: WorkerLease
@@ -358,7 +367,7 @@ class Process:
 
 
 class Serving:
-    """One objective, from when this worker joins it until it leaves it."""
+    """The work on one objective, from when this worker joins it until it leaves it."""
 
     def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
         self._process = process
@@ -375,23 +384,24 @@ class Serving:
         self._expects_work = True
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
-        self._scout: asyncio.Task[None] | None = None  # what was begun last after an outage
-        self._must_rejoin = False  # the store may have given us more than we heard of
+        # the first work that was begun after an outage
+        self._scout: asyncio.Task[None] | None = None
+        self._must_rejoin = False  # the store may have given us a claim whose answer was lost
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
-        self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
+        self._errors_by_duty: dict[str, list[str]] = {}  # unexpected errors, by owner
         self._outages = Outages(clock=_now_s, random=process.random)
         self._same_faults = SameFaults()
         self._judging = asyncio.Lock()
         self._n_probes = 0
 
     async def run(self) -> Objective:
-        """Work until the objective has ended and its report is written, it is paused, or this
-        worker drains; return how it is then.
+        """Work until the objective has ended and its report is written, until it is paused, or
+        until this worker drains. Return the objective as it is then.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed
-                is queued again. Not raised by a worker that is patient with blockers.
+                is queued again. A worker that is patient with blockers does not raise these.
             StoreUnusableError, NotFoundError: the store is damaged, the objective is gone.
         """
         try:
@@ -413,27 +423,27 @@ class Serving:
 
     @property
     def n_running(self) -> int:
-        """How many tasks and duties are under way here."""
+        """How many tasks and duties are running here."""
         return len(self._running)
 
     def wake(self) -> None:
-        """Something has changed in the store."""
+        """Look for work again: something has changed in the store."""
         self._wake.set()
 
     def drain(self, reason: str) -> None:
-        """No further call; what is in flight may end."""
+        """Make no further call; calls in flight may end."""
         self._is_draining = True
         self._gate.close(reason)
         self._wake.set()
 
     def drop(self) -> None:
-        """Stop what is under way, now."""
+        """Cancel all running work."""
         for task in self._running:
             task.cancel()
 
     def fail(self, error: BabyagiError) -> None:
-        """Only a person can mend this: what is under way may end its call, and the error is raised
-        by `run`."""
+        """Stop for an error that only a person can mend: calls in flight may end, and `run` raises
+        the error."""
         self._fatal = self._fatal or error
         self._gate.close(error.what)
         self._wake.set()
@@ -468,13 +478,13 @@ class Serving:
                     task.cancel()
             if self._fatal is not None:
                 raise self._fatal
-            if not self._is_draining:  # a drain has its time, and the next run catches up
+            if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
                 await index_feed.finish(within_s=self._pace.drain_s)
         return await self._store.objective(self._objective_id)
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
-        """Say once what keeps this worker from the objective, and return after a while, True when
-        there is nothing left to do here."""
+        """Tell once what blocks this worker from the objective, and wait. Return True when there is
+        nothing left to do here."""
         blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
         if blocked_reason != self._blocked_reason:
             self._blocked_reason, self._blocked_pause_s = blocked_reason, BLOCKED_PAUSE_S
@@ -507,7 +517,7 @@ class Serving:
                         self._objective_id, reason=StopReason.LIMIT_TIME
                     )
                     self._wake.set()
-            except BabyagiError as error:  # whoever works meets it too, and knows what to do
+            except BabyagiError as error:  # the work meets the same error, and handles it
                 logger.warning("the time cannot be looked at now: %s", error.what)
 
     # -- claiming
@@ -537,10 +547,12 @@ class Serving:
             await self._wait(IDLE_WAIT_S)
 
     async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
-        """Claim what comes first, duties before tasks, and return the work on it. Where something
-        is expected, because work of ours has ended or more was seen, looking and claiming are one
-        transaction; else looking is a read, and locks nobody out."""
-        # nobody works on what we did not hear of: our lease must not keep it
+        """Claim what comes first, duties before tasks, and return the work on it.
+
+        When work is expected, because work of ours has ended or more was seen, looking and claiming
+        are one transaction. Otherwise looking is a read, which blocks nobody.
+        """
+        # nobody works on a claim whose answer was lost: our lease must not keep it
         if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
@@ -572,7 +584,7 @@ class Serving:
         )
 
     async def _is_finished(self) -> bool:
-        """Whether there is nothing left to do here, when nothing could be claimed."""
+        """Return whether there is nothing left to do here, after nothing could be claimed."""
         if self._running:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
@@ -594,8 +606,8 @@ class Serving:
         )
 
     def _is_scouting(self) -> bool:
-        """After an outage one piece of work sees whether it is over. What was begun before it, and
-        may hang, does not tell."""
+        """Return whether one piece of work is testing if the outage is over. Work that was begun
+        before the outage and may hang does not count."""
         return self._outages.n > 0 and self._scout is not None and not self._scout.done()
 
     def _is_over(self, objective: Objective) -> bool:
@@ -620,7 +632,7 @@ class Serving:
         self.wake()
 
     async def _wait(self, timeout_s: float) -> None:
-        """Until something of ours ends, somebody else has changed the store, or a moment has
+        """Wait until work of ours ends, somebody else has changed the store, or `timeout_s` has
         passed."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -651,7 +663,7 @@ class Serving:
 
     async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
-        # and the run's end must not wait for it
+        # the end of the run must not wait for such a duty
         is_hopeless = len(errors) >= self._pace.max_failures
 
         async def do() -> None:
@@ -681,7 +693,8 @@ class Serving:
         await self._guard(Work(do=do, fence=claim.fence, release=release, fail=fail))
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
-        """Ask for the report's text, and not for long: without it the results stand in for it."""
+        """Ask the model for the report's text, but not for long: without it the report is made from
+        the results alone."""
         try:
             await self._require_model(claim.fence)
             await self._loop.run_duty(claim, objective)
@@ -699,7 +712,7 @@ class Serving:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
     async def _guard(self, piece: Work) -> None:
-        """Do the work; whatever it raises ends here."""
+        """Do the work, and let no error of it out."""
         try:
             await self._attempt(piece)
         except LeaseLostError as error:
@@ -712,7 +725,7 @@ class Serving:
             self.fail(error)
 
     async def _attempt(self, piece: Work) -> None:
-        """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
+        """Do the work, and answer an error by who can mend it: time, a person, or nobody."""
         n_outages = self._outages.n
         try:
             await self._do(piece)
@@ -736,7 +749,7 @@ class Serving:
         except Exception as error:
             if isinstance(error, BabyagiError) and is_fault_of_the_task(error):
                 await piece.fail(error.what, tries_for(error, self._pace.max_failures))
-            else:  # ours: the task fails with its traceback in the log, the worker lives
+            else:  # our bug: the task fails with its traceback in the log, and the worker lives
                 logger.exception("a piece of work raised what nobody expected")
                 await piece.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
 
@@ -756,10 +769,10 @@ class Serving:
             raise await self._judge_fault(error, piece.fence) from error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """An outage, or where the model answers something small meanwhile, a fault of the work."""
+        """Return an outage, or a fault of the work if the model answers a probe meanwhile."""
         async with self._judging:
             if self._outages.is_down:
-                return error  # as others have found out
+                return error  # as other work has found out
             try:
                 refusal = await self._probe(fence)
             except (ModelUnavailableError, ObjectiveStoppedError):
@@ -774,8 +787,8 @@ class Serving:
         )
 
     async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """What several tasks met in a row: their own fault, an outage, or an endpoint that refuses
-        everything, which ends the objective.
+        """Judge a fault that several tasks met in a row, and return what it is: their own fault, or
+        an endpoint that refuses everything, which ends the objective.
 
         Raises:
             ModelUnavailableError: an outage. ObjectiveStoppedError: no call may be made any more.
@@ -793,7 +806,7 @@ class Serving:
         return ObjectiveStoppedError(detail)
 
     async def _require_model(self, fence: Fence) -> None:
-        """After an outage, ask something small before the work.
+        """Probe the model before the work if there was an outage.
 
         Raises:
             ModelUnavailableError: the outage goes on.
@@ -801,12 +814,12 @@ class Serving:
         if self._outages.is_down:
             self._outages.is_partial = False
             await self._probe(fence)
-            # what it refuses is for the work to find out
+            # the work itself finds out what the model refuses
             self._outages.is_down, self._outages.is_partial = False, True
 
     async def _probe(self, fence: Fence) -> BabyagiError | None:
-        """Ask the model that is silent for one word; return its refusal, if it refuses even that.
-        Raises as `Loop.probe`."""
+        """Ask the silent model for one word. Return its refusal if it refuses even that, None when
+        it answers. Raises as `Loop.probe`."""
         self._n_probes += 1
         role = next(iter(self._gate.silent.values()), Role.EXECUTION)
         try:
@@ -818,7 +831,7 @@ class Serving:
         return None
 
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
-        """Rest, say so, and return the seconds before the task is tried again."""
+        """Begin a rest, append an event, and return the seconds before the task is tried again."""
         outages, is_known = self._outages, self._outages.is_resting
         delay_s = max(outages.backoff(MAX_MODEL_BACKOFF_S), error.retry_after_s or 0.0)
         if outages.is_partial:
@@ -826,7 +839,7 @@ class Serving:
         elif isinstance(error, OverdueError):
             delay_s = OVERDUE_BACKOFF_S
         delay_s = min(delay_s, MAX_HOLD_S)
-        # the next question had better be small
+        # after this the next question is a probe
         is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
         outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
         if not is_known:
@@ -843,18 +856,20 @@ class Serving:
             self._process.tell(f"this worker works on objective {self._objective_id} again")
             self._blocked_reason, self._blocked_pause_s = "", BLOCKED_PAUSE_S
         if n_outages != self._outages.n or self._outages.is_down:
-            return  # it began before the outage, and does not say that it is over
+            # the work began before the outage, so its success does not show that the outage is over
+            return
         self._outages.work_again()
-        if not self._gate.silent and self._outages.end():  # else it asked no model, or another one
-            # the work is committed; a line on the screen is not worth its claim
+        # otherwise it asked no model, or another one
+        if not self._gate.silent and self._outages.end():
+            # the work is committed; a failure to tell it must not affect the claim
             with suppress(BabyagiError):
                 await self._store.append_event(
                     self._objective_id, kind=events.MODEL_AVAILABLE, data={}
                 )
 
     async def _release_when_possible(self, release: Release, reason: str) -> None:
-        """Give the claim back once the store answers again; our lease would keep it from everybody
-        else."""
+        """Give the claim back as soon as the store answers again; otherwise our lease would keep it
+        from all other workers."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)
             try:

@@ -1,5 +1,5 @@
-"""How the SQL store reads and writes: one transaction for each method, in a thread where the driver
-blocks; and how it waits for the commits of others."""
+"""How the SQL store reads and writes, one transaction for each method, in a thread where the driver
+blocks; and how it waits for commits of others."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from babyagi.taskstore.sql.database import Database, Row, Transaction
 
 T = TypeVar("T")
 
-# in a row, before a trouble is a new one: a full disk still takes a small write now and then
+# writes in a row that must succeed before the next failure is reported as a new trouble: a full
+# disk still takes a small write now and then
 CALM_WRITES = 50
-# 200 tasks are read in 2 ms; the event loop waits for no more, and a way through a thread takes
-# half of that where the processor is busy
+# 200 tasks are read in 2 ms, which the event loop may wait; a thread costs half of that on a busy
+# processor
 FEW_ROWS = 200
 
 
 class SqlAccess:
-    """One open database, used through the threads of the offload."""
+    """An open database, used through the threads of the offload."""
 
     def __init__(
         self, database: Database, *, offload: Offload, tell: Callable[[str], None]
@@ -44,12 +45,12 @@ class SqlAccess:
     async def _write(
         self, work: Callable[[Transaction], T], objective_id: int | None, *, is_lasting: bool = True
     ) -> T:
-        """Run the work in one transaction, while nobody else writes to the objective, or to any
-        when it is None.
+        """Run the work in one transaction. Nobody else writes to the objective meanwhile; with
+        None, nobody else writes at all.
 
         Args:
-            is_lasting: False for what would be had again for nothing after a power cut; it does not
-                wait for the disk.
+            is_lasting: False for what costs nothing to have again after a power cut; the commit
+                does not wait for the disk.
         """
         try:
             done = await self._offload(
@@ -71,14 +72,14 @@ class SqlAccess:
             self._written = asyncio.Event()
 
     async def _write_all(self, work: Callable[[Transaction], T], *, is_lasting: bool = True) -> T:
-        """Run work over several objectives in one transaction, while nobody else writes at all."""
+        """Run work over several objectives in one transaction, while nobody else writes."""
         return await self._write(work, None, is_lasting=is_lasting)
 
     async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
         """Run the work on one consistent state.
 
         Args:
-            n_rows: that it may read at most, about; few are read without a thread.
+            n_rows: about how many rows it reads at most; few rows are read without a thread.
         """
         if self._database.reads_at_once and n_rows <= FEW_ROWS:
             with suppress(StoreUnavailableError):
@@ -96,7 +97,7 @@ class SqlAccess:
 
         def look(tx: Transaction) -> T:
             found = work(tx)
-            if not found:  # else there is an objective that it was found of
+            if not found:  # otherwise the row that was found proves that the objective exists
                 transitions.objective_row(tx, objective_id)
             return found
 
@@ -105,7 +106,7 @@ class SqlAccess:
     async def _list(
         self, objective_id: int, query: str, of: Callable[[Row], T], *, n_rows: int, **values: Any
     ) -> list[T]:
-        """At most `n_rows` rows of a query of SQL as nouns. Raises `NotFoundError`."""
+        """Return at most `n_rows` rows of a query as data types. Raises `NotFoundError`."""
         return await self._look(
             objective_id,
             lambda tx: [of(row) for row in tx.all(query, objective_id=objective_id, **values)],
@@ -117,11 +118,11 @@ class SqlAccess:
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store on SQL: waiting for what is committed, here and by others.
+# The task store on SQL: waiting for commits, of this store object and of others.
 # --------------------------------------------------------------------------------------------------
 
 POLL_S = 0.05
-# between two looks: who waits is awake within 100 ms, and on a busy board no more often
+# pause between two polls: a waiter wakes within 100 ms, and no more often on a busy store
 LOOK_PAUSE_S = 0.08
 
 
@@ -146,7 +147,7 @@ class Waiting(SqlAccess):
             return
 
     async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        """Return when this store has written, or another process has."""
+        """Wait until this store object or another process has committed."""
         while not written.is_set():
             try:
                 # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
@@ -170,9 +171,9 @@ class Waiting(SqlAccess):
             return
 
     async def _next_sign(self) -> None:
-        """Return when somebody may have committed since the last look, or when the last look saw
-        nothing."""
-        # the time of a simulation is its own: no thread may take part
+        """Wait until somebody may have committed since the last look. Return at once when the last
+        look could not read the version."""
+        # a simulation has its own time, so no thread may take part
         if self._offload is run_inline:
             await asyncio.sleep(LOOK_PAUSE_S)
             return
@@ -183,17 +184,17 @@ class Waiting(SqlAccess):
         await asyncio.sleep(max(0.0, self._looked_at_s + LOOK_PAUSE_S - loop.time()))
         if not self._is_in_doubt:
             await self._sign.wait()
-        self._sign.clear()  # before the look: what is committed during it is a new sign
+        self._sign.clear()  # cleared before the look, so that a commit during it counts as new
         self._is_in_doubt, self._looked_at_s = True, loop.time()
 
     def _say_sign(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In the database's thread."""
+        """Report a possible commit to the event loop; called in the database's thread."""
         if not self._sign.is_set():
             with suppress(RuntimeError):  # the loop has ended, and nobody waits in it
                 loop.call_soon_threadsafe(self._sign.set)
 
     async def _version(self) -> int | None:
-        """The data version, None while the store is out of reach."""
+        """Return the data version, None while the store is unavailable."""
         try:
             return await self._data_version()
         except StoreUnavailableError:

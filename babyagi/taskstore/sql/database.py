@@ -1,4 +1,4 @@
-"""What the SQL store asks of a driver: transactions of named queries. And the queries themselves,
+"""What the SQL store needs of a driver, transactions of named queries, and the queries themselves,
 read from the `.sql` files beside this module."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Question = tuple[str, Set[tuple[str, Any]]]  # the name of a query, and its valu
 
 
 class Row(Protocol):
-    """A row, by the names of its columns."""
+    """A row, addressed by the names of its columns."""
 
     def __getitem__(self, column: str, /) -> Any: ...
 
@@ -28,7 +28,7 @@ class Row(Protocol):
 
 
 class Cursor(Protocol):
-    """What both drivers' cursors have in common."""
+    """The methods that the cursors of both drivers share."""
 
     @property
     def rowcount(self) -> int: ...
@@ -43,7 +43,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """What both drivers' connections have in common."""
+    """The methods that the connections of both drivers share."""
 
     def execute(self, sql: Any, values: Any, /) -> Cursor: ...
 
@@ -51,11 +51,11 @@ class Connection(Protocol):
 
 
 class Transaction:
-    """A transaction that is under way: named queries of SQL, and one instant that all of it happens
-    at (`:now_us` in every query).
+    """A transaction in progress: it runs named queries of SQL, all at one instant (`:now_us` in
+    every query).
 
-    What it has read it remembers until it writes to one of the tables that the query reads: the
-    same question is asked once.
+    It caches what it has read until it writes to one of the tables that the query reads, so the
+    same query is sent once.
     """
 
     def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
@@ -70,15 +70,17 @@ class Transaction:
         return self._now_us
 
     def ask(self, query: str, **values: Any) -> None:
-        """Say that this will be read: where a server is far, the questions that were asked before
-        the next answer is needed travel together."""
+        """Announce a query that will be read. On a remote server, all queries announced before the
+        next answer is needed travel together."""
 
     def know(self, query: str, row: Row | None, **values: Any) -> None:
-        """Say what this would answer, where something else that was read has told."""
+        """Put the answer of a query into the cache, when another query has given it."""
         self._known[(query, frozenset(values.items()))] = () if row is None else (row,)
 
     def run(self, query: str, **values: Any) -> None:
-        """Write; it has happened when the next answer is there, or the transaction has ended."""
+        """Write. The statement has run when the next answer is read, or when the transaction
+        ends.
+        """
         self._execute(query, values)
 
     def count_changed(self, query: str, **values: Any) -> int:
@@ -91,19 +93,20 @@ class Transaction:
         self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
 
     def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Write a row with all others of this query in one statement, whose `:rows` they are, as
-        JSON: before the transaction ends, or something is read that it changes."""
+        """Defer a row, to write all rows of this query in one statement that gets them as JSON in
+        `:rows`. They are written before the transaction ends, or before a query reads what they
+        change."""
         self._later.setdefault(query, []).append(row)
         self._forget(find_tables(self._queries[query]).written)
 
     def finish(self) -> None:
-        """Write what was left for later; for the driver, before it commits."""
+        """Write what was deferred; the driver calls it before it commits."""
         later, self._later = self._later, {}
         for query, rows in later.items():
             self._execute(query, {"rows": json.dumps(rows)})
 
     def one(self, query: str, **values: Any) -> Row | None:
-        """The first row; for a query that gives at most one."""
+        """Return the first row, None when there is none; for a query that gives at most one."""
         rows = self.all(query, **values)
         return rows[0] if rows else None
 
@@ -117,7 +120,7 @@ class Transaction:
         return rows
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
-        """The rows one by one, for more than memory should hold."""
+        """Return the rows one by one, for more than fits in memory."""
         cursor = self._execute(query, values)
         while (row := cursor.fetchone()) is not None:
             yield row
@@ -136,7 +139,7 @@ class Transaction:
         return self._connection.execute(sql, self._complete(sql, values))
 
     def _is_awaited(self, sql: str) -> bool:
-        """Whether the query reads what is left for later."""
+        """Return whether the query reads what is deferred."""
         read = find_tables(sql).read
         return any(
             not read.isdisjoint(find_tables(self._queries[query]).written) for query in self._later
@@ -146,12 +149,12 @@ class Transaction:
         return {**values, "now_us": self.now_us} if ":now_us" in sql else values
 
     def _forget(self, tables: Set[str]) -> None:
-        """What was read of these tables is not known any more."""
+        """Drop from the cache what was read of these tables."""
         if tables:
             self._known = self._unchanged(self._known, tables)
 
     def _unchanged(self, answers: dict[Question, T], tables: Set[str]) -> dict[Question, T]:
-        """Those of the answers that do not come from these tables."""
+        """Return those answers that do not depend on these tables."""
         return {
             question: answer
             for question, answer in answers.items()
@@ -160,10 +163,10 @@ class Transaction:
 
 
 class Database(Protocol):
-    """An open database. Every method blocks, and belongs into a thread of the store's offload.
+    """An open database. Every method blocks and must be called in a thread of the store's offload.
 
-    All but `close` raise `StoreUnavailableError`: nothing changed, try again later;
-    `StoreUnusableError`: a person must act.
+    All but `close` raise `StoreUnavailableError` (nothing changed, try again later) and
+    `StoreUnusableError` (a person must act).
     """
 
     where: str
@@ -176,21 +179,21 @@ class Database(Protocol):
     """Whether `read_at_once` may be used."""
 
     is_told: bool
-    """Whether `data_version` answers at once, because a thread is told of commits; it must look for
-    them otherwise."""
+    """Whether `data_version` answers at once, because a thread hears of commits. Otherwise it must
+    look for them."""
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        """Run the work in one transaction; whatever it raises, nothing is changed. It may be run
-        again when the database asks for it.
+        """Run the work in one transaction; when it raises, nothing is changed. It may be run again
+        when the database asks for it.
 
         Args:
             objective_id: nobody else writes to this objective meanwhile; None: nobody else writes
                 at all.
-            is_lasting: False: it need not be on the disk before the next write that is lasting is.
-                No kill can undo it; a power cut may, with all that was written behind it. A driver
-                may let it last all the same.
+            is_lasting: False: it need not be on the disk before the next lasting write is. No kill
+                can undo it; a power cut may, together with all that was written after it. A driver
+                may make it durable all the same.
         """
         ...
 
@@ -199,36 +202,36 @@ class Database(Protocol):
         ...
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        """As `read`, for work of microseconds in the thread of the event loop: it waits for nobody,
-        and raises `StoreUnavailableError` where it would have to."""
+        """Do the same as `read` for work of microseconds, in the thread of the event loop. It never
+        waits, and raises `StoreUnavailableError` when it would have to."""
         ...
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """As `read`, but what is no valid text any more is handed out too, so that one damaged row
-        does not hide the others."""
+        """Do the same as `read`, but also return text that is not valid any more, so that one
+        damaged row does not hide the others."""
         ...
 
     def find_damage(self) -> list[str]:
-        """What the engine itself finds wrong with its pages and indexes, at most 20 faults."""
+        """Return the faults that the engine itself finds in its pages and indexes, at most 20."""
         ...
 
     def watch(self, on_sign: Callable[[], None]) -> None:
-        """From now on until `close`, call it in a thread of our own when somebody may have
-        committed, ourselves too. Called once."""
+        """Call `on_sign` in a thread of the driver whenever somebody, this process included, may
+        have committed; until `close`. Called once."""
         ...
 
     def data_version(self) -> int:
-        """A number that changes when others have committed since the last call."""
+        """Return a number that changes when others have committed since the last call."""
         ...
 
     def close(self) -> None:
-        """A second call does nothing."""
+        """Close the database. A second call does nothing."""
         ...
 
 
 # --------------------------------------------------------------------------------------------------
-# The SQL beside this module: named queries, and the numbered scripts that make the schema. Knows no
-# engine.
+# The SQL beside this module: named queries, and the numbered scripts that make the schema. It knows
+# no engine.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -237,7 +240,7 @@ ROOMS = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals
 
 @cache
 def load_queries(*rooms: str) -> Mapping[str, str]:
-    """The named queries of the `.sql` files of these names, by name."""
+    """Return the named queries of these `.sql` files, by name."""
     queries: dict[str, str] = {}
     for room in (*ROOMS, *rooms):
         queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
@@ -245,7 +248,7 @@ def load_queries(*rooms: str) -> Mapping[str, str]:
 
 
 def fill(sql: str, queries: Mapping[str, str]) -> str:
-    """The query with others in the place of their names in double braces."""
+    """Return the query with other queries in the place of their names in double braces."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: queries[found[1]].rstrip(";"), sql)
 
 
@@ -266,13 +269,13 @@ def parse_queries(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The tables that a query reads, and those that it changes, by triggers too."""
+    """The tables that a query reads, and those that it changes, also by triggers."""
 
     read: frozenset[str]
     written: frozenset[str]
 
 
-# what a trigger or a foreign key changes along with a table
+# the tables that a trigger or a foreign key changes along with a table
 FOLLOWING = {
     ("INSERT", "task"): {"task_count"},
     ("UPDATE", "task"): {"task_count"},
@@ -296,8 +299,8 @@ def find_tables(sql: str) -> Tables:
 
 @cache
 def load_scripts(prefix: str) -> tuple[str, ...]:
-    """The scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …: the n-th brings a store from version n
-    - 1 to version n."""
+    """Return the scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …. The n-th brings a store from
+    version n - 1 to version n."""
     names = sorted(
         path.name
         for path in files(__package__).iterdir()
@@ -318,13 +321,14 @@ def require_known(version: int, *, known: int, where: str) -> None:
 
 
 def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
-    """The schema's version, 0 when there is nothing yet.
+    """Return the schema's version, 0 when the database is empty.
 
     Args:
-        tables: the names of all tables there. version: what `meta` says, None when it says nothing.
+        tables: the names of all tables in the database. version: the value in `meta`, None when it
+            has none.
 
     Raises:
-        StoreUnusableError: the tables are somebody else's.
+        StoreUnusableError: the tables are not ours.
     """
     if not tables:
         return 0
@@ -339,7 +343,8 @@ def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> 
 
 
 def held_up(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
-    """The schema is older than this program, and workers of the older program are at work."""
+    """Return the error for an older schema that cannot be upgraded, because workers of the older
+    program are at work."""
     return StoreUnusableError(
         f"the task store {where} cannot be upgraded now",
         why=(

@@ -1,5 +1,5 @@
-"""What becomes of recorded tasks and of proposals: which are new, which repeat a task, what waits
-for what, and what a check of the objective adds or ends."""
+"""What becomes of recorded tasks and of proposals: which proposals are new, which repeat a task,
+which task waits for which, and what a check of the objective adds or ends."""
 
 from __future__ import annotations
 
@@ -37,15 +37,19 @@ from babyagi.taskstore.sql.rows import (
 )
 from babyagi.text import rearm
 
-MAX_NEWS = 50  # results that are looked at for what bears on a task that was given up
+MAX_NEWS = 50  # results that are searched for what bears on a task that was given up
 
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """What became of the proposals. `id_by_place` is, in their order, the task that each became or
-    repeats, None where it was blank."""
+    """The outcome of the proposals.
+
+    Attributes:
+        id_by_place: for each proposal, in their order, the id of the task that it became or
+            repeats; None for a blank one.
+    """
 
     plan: Plan
     id_by_place: tuple[int | None, ...]
@@ -53,7 +57,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """A proposal with a name that can be stored, and what it is known by."""
+    """A proposal whose name can be stored, with the keys of that name."""
 
     proposal: Proposal
     key: str
@@ -68,12 +72,12 @@ def enter(
     allow_duplicates: bool = False,
     unhelpful: Mapping[int, Collection[int]] = NOTHING,
 ) -> Entered:
-    """Put the proposals at the end of the list, in their order; what repeats a task is not added,
-    and an event says so.
+    """Add the proposals at the end of the list, in their order. A proposal that repeats a task is
+    not added, and an event says so.
 
     Args:
-        unhelpful: by task that lacks something, the results that stood in its prompt: what is
-            proposed for it may repeat these, and nothing of it may wait for it.
+        unhelpful: by task that lacks something, the ids of the results that stood in its prompt. A
+            proposal for that task may repeat these, and must not wait for that task.
     """
     last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
     batch = _Batch(
@@ -91,7 +95,7 @@ def enter(
 
 
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
-    """Let the task come after these, and after nothing else."""
+    """Let the task come after these tasks and no others. Return the changed task."""
     values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(list(after))}
     tx.run("delete_task_after", objective_id=objective_id, task_id=task_id)
     if after:
@@ -106,11 +110,11 @@ def resolve(
     entered: Entered,
     proposals: Sequence[Proposal],
 ) -> list[int]:
-    """The ids that `after` means, for a task that is there already; what it does not mean is left
-    out.
+    """Return the task ids that `after` names, for a task that exists already. Names that match no
+    task are left out.
 
     Args:
-        entered: what became of the proposals that it may name.
+        entered: the outcome of the proposals that `after` may name.
     """
     last_id = transitions.objective_row(tx, objective_id)["last_task_id"] - len(entered.plan.added)
     batch = _Batch(
@@ -125,8 +129,9 @@ def resolve(
 
 
 def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after_id: int) -> bool:
-    """Whether the other task waits, over any number of tasks that are still to be done, for this
-    one."""
+    """Return whether the task `after_id` waits for this task, directly or through other open
+    tasks.
+    """
     seen: set[int] = set()
     waiting = [after_id]
     while waiting:
@@ -142,14 +147,14 @@ def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after
 
 
 def bears_on(name: str, text: str) -> bool:
-    """Whether a result may help with a task of this name: it holds one of the name's marks, or the
-    name has none."""
+    """Return whether a result may help with a task of this name: it contains one of the name's
+    marks, or the name has none."""
     marks = find_marks(name)
     return not marks or bool(held_marks(text, marks))
 
 
 def ask(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
-    """Ask for what is read when the holder of the planning records a plan."""
+    """Announce the queries that recording a plan reads."""
     objective_id = fence.objective_id
     transitions.ask_to_put_down(tx, objective_id)
     for task_id in task_ids:
@@ -180,14 +185,18 @@ def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
 
 
 def _key_of(name: str) -> str:
-    """The key of a name, the same for the name as a prompt shows it."""
+    """Return the key of a name. A name has the same key in the form in which a prompt shows it."""
     return names.name_key(rearm(name) or name)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Proposals on their way into the list. `ids` is, in their order, the task that each becomes or
-    repeats, None for a blank one; `last_id` is the last task that was there before them."""
+    """Proposals that are being added to the list.
+
+    Attributes:
+        ids: for each proposal, in their order, the id of the task that it becomes or repeats; None
+            for a blank one. last_id: the last task that existed before them.
+    """
 
     tx: Transaction
     objective_id: int
@@ -196,12 +205,12 @@ class _Batch:
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
     new: dict[int, _Named] = field(default_factory=dict)  # by the id that it gets
-    # of the new ones, by key and by sense
+    # ids of the new tasks, by key and by sense
     id_by_word: dict[str, int | None] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
 
     def number(self, *, allow_duplicates: bool) -> None:
-        """Give every proposal its task: a new one, or the one that it repeats."""
+        """Find the task id of every proposal: a new one, or that of the task that it repeats."""
         for one in self.named:
             if one is not None and not allow_duplicates:
                 self.tx.ask("alike", **_alike(self.objective_id, one))
@@ -217,7 +226,7 @@ class _Batch:
             self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
 
     def insert(self) -> tuple[Task, ...]:
-        """Write the new tasks, all of them before what they come after: each may name another."""
+        """Write all new tasks first, then what they come after, because each may name another."""
         for task_id, one in self.new.items():
             values: dict[str, Any] = {
                 "objective_id": self.objective_id,
@@ -240,7 +249,7 @@ class _Batch:
         return tuple(added)
 
     def _link(self, one: _Named, task_id: int) -> Task:
-        """A new task, with what it comes after."""
+        """Return a new task, after its dependencies were written."""
         after = self._after(one, task_id)
         if after:
             return set_after(self.tx, self.objective_id, task_id, after)
@@ -256,7 +265,7 @@ class _Batch:
         )
 
     def note_duplicates(self) -> tuple[str, ...]:
-        """Say which proposals were not added; returns their names."""
+        """Append an event for each proposal that was not added, and return their names."""
         names = []
         for one, task_id in zip(self.named, self.ids, strict=True):
             if one is not None and self.new.get(task_id or 0) is not one:
@@ -272,8 +281,8 @@ class _Batch:
         return tuple(names)
 
     def meant(self, named: int | str) -> int | None:
-        """The task that a dependency names: by id, by the label or the name of another proposal, or
-        by the name of a listed task."""
+        """Return the id of the task that a dependency names: by id, by the label or the name of
+        another proposal, or by the name of a task in the list. None when there is none."""
         if isinstance(named, int):
             return named if 0 < named <= self.last_id else None
         name = lifecycle.storable_line(named, max_chars=lifecycle.MAX_NAME_CHARS)
@@ -296,8 +305,8 @@ class _Batch:
         return int(rows[-1]["id"]) if rows else None
 
     def _after(self, one: _Named, task_id: int) -> list[int]:
-        """What a new task comes after; a dependency that cannot be kept falls away, and an event
-        says so."""
+        """Return the ids that a new task comes after. A dependency that cannot be kept is dropped,
+        and an event says so."""
         after = self.after_by_id.setdefault(task_id, [])
         for named in one.proposal.after:
             meant = self.meant(named)
@@ -312,7 +321,8 @@ class _Batch:
         return after
 
     def _leads(self, start: int, goal: int) -> bool:
-        """Whether a new task comes, over any number of others, after the goal."""
+        """Return whether the task `start` comes after the task `goal`, directly or through other
+        new tasks."""
         seen: set[int] = set()
         waiting = [start]
         while waiting:
@@ -328,8 +338,8 @@ class _Batch:
     # ----------------------------------------------------------------------------------------------
 
     def _find_repeated(self, one: _Named) -> int | None:
-        """The task that the proposal repeats: one that is proposed with it, or one of the list that
-        must not come again now."""
+        """Return the id of the task that the proposal repeats: another proposal, or a task of the
+        list that must not be repeated now. None when there is none."""
         proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
         if proposed:
             return proposed
@@ -341,8 +351,8 @@ class _Batch:
         return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
 
     def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
-        """Whether a task may be repeated that is not open: its answer did not help, its part is
-        missing, or there is news for it."""
+        """Return whether a task that is not open may be repeated: its answer did not help, the part
+        that it answers is still missing, or a newer result bears on it."""
         newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
@@ -363,11 +373,11 @@ class _Batch:
 
 
 # --------------------------------------------------------------------------------------------------
-# What becomes of recorded tasks: done with new tasks, or back to the list because they are not
-# answered; and of the list's checks.
+# What becomes of recorded tasks: done with new tasks, or queued again because they are not
+# answered; and what becomes of the list's checks.
 # --------------------------------------------------------------------------------------------------
 
-MAX_WOKEN = 200  # tasks that wait for what they lacked, and are looked at for each result
+MAX_WOKEN = 200  # tasks that wait for what they lacked, and are compared with each new result
 
 
 # -- recorded tasks
@@ -382,11 +392,11 @@ def apply(
     *,
     ends_planning: bool = False,
 ) -> Plan:
-    """Let the recorded tasks go on: the answered ones are done, the others wait for what they lack;
-    the proposals enter the list.
+    """Finish the recorded tasks that are answered, queue the others again to wait for what they
+    lack, and add the proposals to the list.
 
     Args:
-        ends_planning: the next planning is a new one.
+        ends_planning: finish the duty as well, so that the next planning has a new owner.
     """
     row = transitions.objective_row(tx, objective_id)
     progress = transitions.Progress.of(row)
@@ -423,7 +433,7 @@ def apply(
 
 
 def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
-    """What was left out of the plan, and why there is none."""
+    """Append events that say which proposals were left out of the plan, or why there is none."""
     for name in plan.dropped:
         transitions.append_event(
             tx,
@@ -442,7 +452,7 @@ def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[
 
 
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Note that somebody says the objective is met, unless a check has refuted that and nothing was
+    """Note the claim that the objective is met, unless a check has refuted it and nothing was
     answered since."""
     row = transitions.objective_row(tx, objective_id)
     checks = transitions.read_objective(tx, objective_id).checks
@@ -454,7 +464,8 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
 
 
 def record_lack(tx: Transaction, task: Task) -> Task:
-    """Write a held task whose try lacked something: its planning is owed, or it is given up."""
+    """Record that the try of a held task lacked something. It then waits for planning, or is given
+    up."""
     transitions.append_event(
         tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
     )
@@ -469,14 +480,14 @@ def ask_lacking(tx: Transaction, objective_id: int) -> None:
 
 
 def find_lacking(tx: Transaction, objective_id: int) -> list[Task]:
-    """The tasks that wait for what they lacked."""
+    """Return the tasks that wait for what they lacked."""
     rows = tx.all("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
     return [task_from_row(row) for row in rows]
 
 
 def wake(tx: Transaction, lacking: Sequence[Task], result: Result) -> None:
-    """Let those of the tasks try again that lack what this result holds, unless a task that they
-    wait for is named after some of it."""
+    """Free the tasks that lack what this result holds, so that they can be claimed again. A task
+    stays if one of the tasks that it waits for names a part of it."""
     text = f"{result.task_name}\n{result.text}"
     for task in lacking:
         wanted = find_marks(_what(task)) - find_marks(task.name)
@@ -521,7 +532,7 @@ def _finish(
 def _requeue(
     tx: Transaction, row: Row, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
-    """Queue a task again, as a new try, after what brings what it lacks."""
+    """Queue a task again as a new try, after the tasks that bring what it lacks."""
     objective_id = task.objective_id
     if task.lack is None and named is not None:  # it has a result, which is no answer
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
@@ -589,8 +600,8 @@ def finish_check(
     checked: Checked,
     wanted: Sequence[Sequence[Proposal]],
 ) -> None:
-    """End the objective where the check says so, else ask for what is missing; and end it where
-    that has been in vain too often."""
+    """End the objective when the check found it met. Otherwise add tasks for what is missing, or
+    end it when that was in vain too often."""
     row, objective = (
         transitions.objective_row(tx, objective_id),
         transitions.read_objective(tx, objective_id),
@@ -626,7 +637,7 @@ def finish_check(
     if is_met and row["is_claimed_met"]:
         transitions.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
     elif is_met and is_empty:
-        # else somebody has added a task meanwhile: when it is done, the list is checked again
+        # otherwise somebody has added a task meanwhile; the list is checked again when it is done
         transitions.end(tx, objective_id, reason=StopReason.FINISHED, detail=detail)
     if is_met:
         return
@@ -641,8 +652,8 @@ def finish_check(
 def _add_for_missing(
     tx: Transaction, objective: Objective, wanted: Sequence[Sequence[Proposal]]
 ) -> tuple[Task, ...]:
-    """What is proposed for the missing parts, which may repeat what was answered; else what of the
-    fallback was not done yet."""
+    """Add the proposals for the missing parts, which may repeat answered tasks. When none is added,
+    add those of the fallback that were not done yet."""
     proposed, fallback = wanted
     added = enter(tx, objective.id, [replace(one, is_missing=True) for one in proposed]).plan.added
     return added or enter(tx, objective.id, fallback).plan.added

@@ -1,7 +1,7 @@
-"""Rows to nouns and back: the only place that knows how a noun lies in a table.
+"""Rows to data types and back: the only module that knows how a data type is stored in a table.
 
-A value that cannot be read is damage: whoever reads the row raises `StoreUnusableError` with its
-name.
+A value that cannot be read is damage: reading the row raises `StoreUnusableError`, which names the
+row.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from babyagi.taskstore.sql.database import Row
 P = ParamSpec("P")
 T = TypeVar("T")
 
-# what reading a damaged value raises
+# the exceptions that reading a damaged value raises
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,7 +92,7 @@ def to_json(value: Any) -> str:
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Raises `StoreUnusableError` that names the row when a value in it cannot be read."""
+    """Raise `StoreUnusableError` with the row's name when a value in it cannot be read."""
     try:
         yield
     except FAULTS as error:
@@ -104,7 +104,8 @@ def naming(what: str) -> Iterator[None]:
 def _of(
     name: str,
 ) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
-    """For what reads a row: `name` says which row it is, with the names of columns in braces."""
+    """Decorate a function that reads a row: `name` says which row it is, with names of columns in
+    braces."""
 
     def decorate(read: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
         @wraps(read)
@@ -121,7 +122,9 @@ def _of(
 
 
 def name_row(name: str, row: Row) -> str:
-    """What a person calls the row; damage may have hit what it is called by."""
+    """Return the name of a row for a person. Damage may have hit the columns of the name as
+    well.
+    """
     try:
         return name.format_map(_Columns(row))
     except FAULTS:
@@ -129,7 +132,7 @@ def name_row(name: str, row: Row) -> str:
 
 
 class _Columns(dict[str, Any]):
-    """The columns of a row, of either driver, for `format_map`."""
+    """The columns of a row, from either driver, for `format_map`."""
 
     def __init__(self, row: Row) -> None:
         super().__init__()
@@ -152,8 +155,8 @@ def damaged(what: str, *, why: str) -> StoreUnusableError:
 
 
 def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
-    """Raises `TypeError` unless these columns hold text, and whole numbers: SQLite takes anything
-    anywhere."""
+    """Raises `TypeError` unless these columns hold text or integers, as declared: SQLite accepts
+    any type in any column."""
     for columns, kind in ((texts, str), (numbers, int)):
         for column in columns:
             if type(row[column]) is not kind:
@@ -167,7 +170,7 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 def spec_to_json(spec: ObjectiveSpec) -> str:
     fields = asdict(spec)
     for name in ("further", "output_schema", "agent"):
-        if not fields[name]:  # so that earlier versions can read what they could have written
+        if not fields[name]:  # earlier versions can then read it
             del fields[name]
     for grant in fields["tools"]:
         if not grant["refused"]:
@@ -184,7 +187,7 @@ def spec_from_row(row: Row) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # those begun before there was a choice have none
+    # objectives that were begun before this choice existed have no value
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
     fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
     fields["further"] = tuple(fields.get("further", ()))
@@ -192,7 +195,7 @@ def spec_from_row(row: Row) -> ObjectiveSpec:
 
 
 def usage_from_row(row: Row) -> Usage:
-    """The usage of an objective or a task."""
+    """Return the usage of an objective or a task."""
     return replace(
         _step_usage_from_row(row),
         unconfirmed_tokens=row["unconfirmed_tokens"],
@@ -443,7 +446,7 @@ def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> 
     )
 
 
-# -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else
+# -- rows with a checksum: nothing else detects a byte that the disk flips inside a text
 # ----------------------------------
 
 _RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
@@ -470,7 +473,7 @@ def is_sound_result(row: Row) -> bool:
 
 
 def _result_columns(values: Mapping[str, Any] | Row) -> Sequence[str]:
-    """What the checksum is made of: results of version 1 have no lack."""
+    """Return the columns that the checksum covers; results of version 1 have no lack."""
     return (*_RESULT_COLUMNS, "lack") if values["lack"] else _RESULT_COLUMNS
 
 
@@ -479,8 +482,8 @@ def _require_sound(is_sound: bool, *, what: str) -> None:
         raise damaged(what, why="its checksum does not fit its content")
 
 
-# -- seals: the checksum of what never changes in a row, which is looked at when the store is
-# verified --------------------------
+# -- seals: checksums of the columns that never change, compared when the store is verified
+# --------------------------
 
 _SEALED = {
     "objective": ("uid", "identity", "spec", "created_at_us"),
@@ -501,13 +504,13 @@ _SEALED = {
 
 
 def sealed(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values with their seal."""
+    """Return the values with their seal."""
     return {**values, "seal": _seal(table, values)}
 
 
 def is_sealed_right(table: str, row: Row) -> bool:
-    """Whether the row is what was written, as far as its seal says; rows of earlier versions have
-    none."""
+    """Return whether the row equals what was written, as far as its seal covers it; rows of earlier
+    versions have no seal."""
     seal = row["report_seal" if table == "report" else "seal"]
     return seal is None or bool(seal == _seal(table, row))
 
@@ -535,7 +538,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
 
 @_of("the result of task {task_id} of objective {objective_id}")
 def result_from_row(row: Row) -> Result:
-    """Raises `StoreUnusableError` when the row was damaged."""
+    """Return the result. Raises `StoreUnusableError` when the row is damaged."""
     _require_sound(
         is_sound_result(row),
         what=f"the result of task {row['task_id']} of objective {row['objective_id']}",
@@ -581,7 +584,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
 
 @_of("step {key} of {owner} of objective {objective_id}")
 def step_from_row(row: Row) -> Step:
-    """Raises `StoreUnusableError` when the row was damaged."""
+    """Return the step. Raises `StoreUnusableError` when the row is damaged."""
     _require_sound(
         is_sound_step(row),
         what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}",

@@ -1,4 +1,4 @@
-"""Schedules in SQL: their ticks are decided, each once, while nobody else writes."""
+"""Schedules in SQL: each tick is decided once, while nobody else writes."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from babyagi.taskstore.sql.rows import (
     to_time,
 )
 
-MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait for milliseconds
+MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only for milliseconds
 
 
 def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> int:
-    """Enter a new objective with its first task; returns its id."""
+    """Insert a new objective with its first task, and return its id."""
     values = {
         "uid": uid,
         "identity": identity,
@@ -58,7 +58,7 @@ def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity
 
 
 class Schedules(SqlAccess):
-    """Add, look, pause, resume, remove; and decide what is due."""
+    """Add, read, pause, resume and remove schedules, and decide which ticks are due."""
 
     async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
         def work(tx: Transaction) -> Schedule:
@@ -118,8 +118,8 @@ class Schedules(SqlAccess):
     async def _switch_schedule(
         self, schedule_id: int, old: tuple[ScheduleStatus, ...], new: ScheduleStatus
     ) -> Schedule:
-        """Change the status; what was due until now is decided by whichever of the two lets nothing
-        fire, a bounded number of ticks in each transaction."""
+        """Change the status. Ticks that are due until now are decided under the old or the new
+        status, whichever lets none fire; each transaction decides a bounded number of them."""
 
         def work(tx: Transaction) -> Schedule | None:
             schedule = _read(tx, schedule_id)
@@ -175,7 +175,7 @@ def _read(tx: Transaction, schedule_id: int) -> Schedule:
 
 
 def wait_for_tick_s(tx: Transaction) -> float | None:
-    """How long it is until a tick is to fire."""
+    """Return the seconds until the next tick fires, None when none is planned."""
     fires_at_us = tx.all("next_tick")[0]["fires_at_us"]
     return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)
 
@@ -193,8 +193,8 @@ def _times(spec: ScheduleSpec, uid: str, due_at: datetime | None) -> dict[str, i
 def _decide_due(
     tx: Transaction, schedule: Schedule, *, by: ScheduleStatus, limit: int
 ) -> list[Tick]:
-    """Decide the schedule's ticks that are to fire by now, one after the other and at most `limit`,
-    as a schedule of the status `by`; and set when the next one is due."""
+    """Decide the schedule's ticks that should have fired by now, in order and at most `limit`, as
+    if its status were `by`; then set when the next one is due."""
     spec, now = schedule.spec, to_time(tx.now_us)
     due_at, fires_at = schedule.due_at, schedule.fires_at
     ticks: list[Tick] = []
@@ -245,11 +245,11 @@ def _enter(
     *,
     is_queued: bool = False,
 ) -> Tick:
-    """Write what becomes of the tick, with the objective that it begins."""
+    """Write the outcome of the tick, and the objective that it begins."""
     objective_id = None
     if verdict.outcome is TickOutcome.FIRED:
         uid = objective_uid(schedule.uid, due_at)
-        # under its own identity: `run` with the same words does not go on with it
+        # an identity of its own, so that `run` with the same words does not continue it
         objective_id = create_objective(
             tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
         )
@@ -274,8 +274,8 @@ def _enter(
 
 
 def _left_usd(tx: Transaction, schedule: Schedule) -> float | None:
-    """What is left of today's limit: what ticks began today counts with what it cost where it is
-    over, and else with all that it may spend."""
+    """Return what is left of today's limit in US dollars, None without a limit. An objective that a
+    tick began today counts with its cost when it is over, else with all that it may spend."""
     limit = schedule.spec.daily_limit_usd
     if not limit:
         return None

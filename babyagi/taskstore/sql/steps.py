@@ -32,7 +32,8 @@ class Steps(SqlAccess):
             row_by_key = {row["key"]: row for row in tx.all("two_steps", **owned, **keys)}
             for key in keys.values():
                 tx.know("step", row_by_key.get(key), **owned, key=key)
-            found = _find(tx, fence, intention.key)  # which recording the other does not change
+            # they do not change while the outcome of another step is recorded
+            found = _find(tx, fence, intention.key)
             record_first(tx, fence, first)
             return _intend_found(tx, fence, intention, *found)
 
@@ -105,7 +106,7 @@ class Steps(SqlAccess):
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
-    """What waited for this transaction, under the claim that the rest of it is made under."""
+    """Record what waited for this transaction, under the same claim as the rest of it."""
     match first:
         case Outcome():
             _record(tx, fence, first)
@@ -123,7 +124,7 @@ def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
 def _intend_found(
     tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
 ) -> Step:
-    """Intend what was found so, under a fence that holds."""
+    """Intend the step that was found, after the fence was checked."""
     if known is not None and (
         known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
     ):
@@ -198,7 +199,7 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
-    """The step, and whether it still holds its reservation."""
+    """Return the step, and whether it still holds its reservation."""
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
 
@@ -215,7 +216,7 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
 
 
 class Parking(SqlAccess):
-    """Intend once, park, look into the inbox, answer."""
+    """Intend a call once, park a task, read the inbox, answer a step."""
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
@@ -310,7 +311,7 @@ def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:
-    """Put down a task that would ask, until one of the open questions is answered."""
+    """Queue a task that would ask a person, until one of the open questions is answered."""
     freed = transitions.put_down(tx, task)
     tx.run(
         "hold_back",
@@ -328,7 +329,7 @@ def _hold_back(tx: Transaction, task: Task) -> None:
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:
-    """The step of this number, if it is open and its task waits."""
+    """Return the step with this number, if it is open and its task waits."""
     row = tx.one("step_by_id", step_id=step_id)
     step = None if row is None else step_from_row(row)
     task_id = (

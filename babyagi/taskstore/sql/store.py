@@ -1,11 +1,11 @@
-"""The task store in SQL: objectives, tasks, results, events, vectors and workers, and what a person
-looks at. It runs on SQLite, in a file or in memory, and on PostgreSQL.
+"""The task store in SQL: objectives, tasks, results, events, vectors and workers, and the reads for
+a person. It runs on SQLite, in a file or in memory, and on PostgreSQL.
 
-A verb of workers over several objectives runs while nobody else writes: who is alive is decided in
-one place at a time.
+A verb of workers over several objectives runs while nobody else writes, so that only one process at
+a time decides who is alive.
 
-Verifying does not cover: a number that was changed to another one and contradicts nothing (a rank,
-a count of failures, a lease).
+Verifying does not detect a number that was changed to another one without contradicting anything (a
+rank, a count of failures, a lease).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ from babyagi.taskstore.sql.transitions import ALL_ROWS
 from babyagi.taskstore.sql.vitals import Measuring
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
-# -- reading every row, to find what is not what was written
+# -- reading every row, to find damage
 # --------------------------------------------------------------------------------------------------
 
 
@@ -90,8 +90,9 @@ class Verifying(SqlAccess):
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """One reading of the tables; what a row says of others is compared when all of them are
-    read."""
+    """One reading of all tables. References between rows are compared when all of them were
+    read.
+    """
 
     tx: Transaction
     objective_id: int | None
@@ -154,7 +155,8 @@ class _Reading:
                 self._note(name, row)
 
     def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
-        """The rows of a query that can be read, and are what was written; the others are noted."""
+        """Return the rows of a query that can be read and equal what was written; note the others
+        as damaged."""
         for row in self.tx.each(query, objective_id=self.objective_id):
             self.n_by_piece[query] += 1
             try:
@@ -170,7 +172,7 @@ class _Reading:
     def _note(self, name: str, row: Row) -> None:
         self.damages.append(rows.name_row(name, row).encode("utf-8", "replace").decode())
 
-    # -- what rows say of each other
+    # -- references between rows
     # -------------------------------------------------------------------------------------------
 
     def _note_task(self, row: Row, worker_ids: set[str], last_by_objective: dict[int, int]) -> None:
@@ -205,7 +207,7 @@ class _Reading:
                 self.damages.append(f"what task {key[1]} of objective {key[0]} comes after")
 
     def _count_blockers(self, objective_id: int, after: set[int]) -> int:
-        """How many of the tasks are still to be done; -1 when one of them is not there."""
+        """Return how many of the tasks are still open; -1 when one of them does not exist."""
         named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
         return (
             -1
@@ -233,7 +235,7 @@ class _Reading:
         ]
 
     def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
-        """The rows are sound, and the tasks that they are about are there."""
+        """Note the rows of a query that are damaged or belong to a task that does not exist."""
         for row in self._sound(query, name, check):
             task_id = lifecycle.task_of(row["owner"]) if query == "every_step" else row["task_id"]
             key = (row["objective_id"], task_id)
@@ -243,7 +245,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Links:
-    """What others say of a task, too."""
+    """What other rows say of a task."""
 
     status: str
     blockers: int
@@ -255,9 +257,10 @@ class _Links:
 
 
 def _require_text(row: Row) -> None:
-    """Raises `ValueError` where a text is no UTF-8 any more, which is handed out all the same when
-    it is read as it lies."""
-    for column in row.keys():  # noqa: SIM118  # iterating over one of SQLite's rows gives values
+    """Raises `ValueError` when a text is not valid UTF-8; reading rows as they lie returns such
+    texts as well."""
+    # iterating over a row of SQLite gives values
+    for column in row.keys():  # noqa: SIM118
         if isinstance(row[column], str):
             row[column].encode()
 
@@ -311,12 +314,12 @@ def _check_duty(row: Row) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_PLACE = 1000  # tasks before another one, up to which they are counted
+MAX_PLACE = 1000  # how many tasks before another one are counted at most
 _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """Read, and change nothing."""
+    """Read without changing anything."""
 
     async def tasks_page(
         self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
@@ -415,7 +418,9 @@ class Looking(SqlAccess):
 
 
 def _outage(told: Sequence[Event]) -> Event | None:
-    """The last word about the model, unless it answers again."""
+    """Return the last event that says that the model does not answer, None when it answers
+    again.
+    """
     return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
 
 
@@ -424,7 +429,7 @@ def _outage(told: Sequence[Event]) -> Event | None:
 
 
 class Workers(SqlAccess):
-    """Register, join, leave, renew, reap."""
+    """Register workers, let them join and leave objectives, renew leases, and reap dead workers."""
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
@@ -529,14 +534,14 @@ class Workers(SqlAccess):
         return await self._read(work)
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
-        """Free what the worker holds, and forget it; returns how many tasks that freed."""
+        """Free what the worker holds, remove the worker, and return how many tasks that freed."""
         joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
         n_freed = sum(self._leave(tx, worker, objective_id, kind) for objective_id in joined)
         tx.run("delete_worker", worker_id=worker["id"])
         return n_freed
 
     def _leave(self, tx: Transaction, worker: Row, objective_id: int, kind: str) -> int:
-        """Free what the worker holds of the objective; returns how many tasks that was."""
+        """Free what the worker holds of the objective, and return how many tasks that freed."""
         row = transitions.objective_row(tx, objective_id)
         held = tx.all("tasks_held_by", worker_id=worker["id"], objective_id=objective_id)
         for held_task in held:
@@ -570,12 +575,12 @@ def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     return found
 
 
-COMMON_WORD = 100  # results that have a word, from which on it says little; `docs/retrieval.md`
+COMMON_WORD = 100  # a word that stands in so many results says little; `docs/retrieval.md`
 
 
 def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
-    """The words to look for, the rarest first: as many as together stand in at most `COMMON_WORD`
-    results."""
+    """Return the words to search for, the rarest first: as many as stand together in at most
+    `COMMON_WORD` results."""
     chosen: list[str] = []
     n_results = 0
     for word in sorted(
@@ -589,12 +594,14 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
 
 
 def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
-    """Task ids, from triples of a word, the task in whose result it stands and that result's length
-    in characters; the best first.
+    """Return task ids, the best match first.
 
-    As BM25 would have them if no word stood in a result twice: a word counts the more the fewer
-    have it, and the less the longer the
-    result is. Of equals the latest task comes first.
+    The order is that of BM25 if each word stood only once in a result: rare words count more, and
+    long results less. Equal tasks are ordered by id, the latest first.
+
+    Args:
+        found: triples of a word, the task whose result contains it, and that result's length in
+            characters.
     """
     known = sorted(found)
     n_by_word = Counter(word for word, _, _ in known)
@@ -618,9 +625,9 @@ async def open_postgres(
     Args:
         url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
         offload: runs blocking work in a few threads, each with a connection of its own; the caller
-            closes it, after the store.
+            closes it after the store.
         tell: see `open_sqlite` (`sqlite.py`).
-        clock: for tests; the server's when None.
+        clock: for tests; None takes the server's.
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be read.
@@ -633,8 +640,8 @@ async def open_postgres(
 
 
 async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
-    """Bring the schema of this database to this program's version, while no worker lives; returns
-    the version before and after.
+    """Bring the schema of this database to this program's version, while no worker lives, and
+    return the version before and after.
 
     Raises:
         As `open_postgres`; StoreUnusableError when a worker has a living lease.
@@ -659,7 +666,7 @@ def _load_postgres(url: str) -> ModuleType:
 class SqlTaskStore(
     Workers, Claims, Steps, Steering, Parking, Schedules, Waiting, Looking, Measuring, Verifying
 ):
-    """All the state there is, in one file or database; several processes may have it open."""
+    """All the state there is, in one file or database that several processes may have open."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -898,7 +905,8 @@ class SqlTaskStore(
             try:
                 return transitions.read_task(tx, objective_id, task_id)
             except NotFoundError:
-                transitions.objective_row(tx, objective_id)  # which may be what is not there
+                # the row that is missing may be the objective itself
+                transitions.objective_row(tx, objective_id)
                 raise
 
         return await self._read(work)

@@ -1,5 +1,6 @@
 """Claims of tasks and duties, what is recorded under them, and what a person changes in the
-list."""
+list.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ from babyagi.taskstore.sql.steps import record_first
 
 
 class Claims(SqlAccess):
-    """Claiming, finishing and giving back."""
+    """Claim tasks and duties, finish them, and give them back."""
 
     # -- looking for work
     # ----------------------------------------------------------------------------------------------
@@ -101,8 +102,8 @@ class Claims(SqlAccess):
         return await self._write(work, objective_id, is_lasting=False)
 
     def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
-        """Raises `StoreUnusableError` when the schema was made newer under this process: it must
-        end its work, and not take more."""
+        """Raises `StoreUnusableError` when a newer program has upgraded the schema meanwhile: this
+        process must end its work and claim no more."""
         database.require_known(
             int(_standing(tx, objective_id, worker_id)["schema_version"]),
             known=self._database.known_version,
@@ -121,7 +122,7 @@ class Claims(SqlAccess):
     ) -> Result:
         def work(tx: Transaction) -> Result:
             try:
-                record_first(tx, claim.fence, first)  # which may change the task
+                record_first(tx, claim.fence, first)  # this may change the task
                 transitions.ask_to_put_down(tx, claim.fence.objective_id)
                 planning.ask_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
@@ -333,13 +334,13 @@ def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
 
 
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
-    """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would
-    be taken away at once."""
+    """Return whether the worker serves the objective, is not blocked there, and has a living lease.
+    A claim without a lease would be taken away at once."""
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
 def _look_out(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Read at once what `_look_for_work` and a claim need."""
+    """Read in one query what `_look_for_work` and a claim need."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
     tx.ask("duties", objective_id=objective_id)
     _ask_for_task(tx, objective_id, worker_id)
@@ -353,17 +354,17 @@ def _look_out(tx: Transaction, objective_id: int, worker_id: str) -> None:
 def _look_for_work(
     tx: Transaction, objective_id: int, worker_id: str
 ) -> tuple[Claimable, Task | None]:
-    """What a claim could find, and the task that the worker would get."""
+    """Return what a claim could find, and the task that the worker would get."""
     row = transitions.objective_row(tx, objective_id)
     objective = transitions.read_objective(tx, objective_id)
     duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
     found = transitions.tally(tx, objective_id)
     task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
-    # what one worker must not have, another one may
+    # a task that this worker must not have may be claimable for another one
     has_task = task is not None or bool(
         worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
     )
-    # then there is nothing to order, and an order that is owed must not keep the end off
+    # without a task there is nothing to order, and an order that is owed must not delay the end
     if not has_task:
         duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
     is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
@@ -421,12 +422,12 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
 
 
 def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Ask for the task that `_find_task` finds where tasks may be begun."""
+    """Announce the query of `_find_task`, for an objective in which tasks may be begun."""
     tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
 
 
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
-    """The task that the worker would get; a worker without a name, that is, some worker that holds
+    """Return the task that the worker would get. A worker_id of "" stands for any worker that holds
     nothing."""
     if objective.status is not ObjectiveStatus.ACTIVE or limits.is_reached(
         objective.spec.limits.max_time_s, objective.active_s
@@ -452,8 +453,8 @@ def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, 
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
-    """The result that this very claim has recorded: its commit seemed to fail, and it comes
-    again."""
+    """Return the result if this very claim has recorded it before: its commit seemed to fail, so it
+    is sent again."""
     row = tx.one("task", objective_id=claim.fence.objective_id, task_id=claim.task.id)
     if (
         row is None
@@ -481,7 +482,8 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
 
 
 def put_back_lost(tx: Transaction, task: Task) -> None:
-    """Put down a task whose holder was lost; the same try goes on, and pays for nothing twice."""
+    """Release a task whose worker was lost. The same try goes on, so that nothing is paid for
+    twice."""
     n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
     task = replace(task, n_lost=n_lost)
     if n_lost < lifecycle.MAX_LOST:
@@ -497,7 +499,7 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
 def _give_up_or_retry(
     tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
 ) -> None:
-    """Put down a task whose failure is counted already."""
+    """Release a task whose failure is counted already: queued again, or dead."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
     written = transitions.put_down(tx, replace(task, status=status), delay_s=delay_s)
     transitions.append_event(
@@ -521,13 +523,14 @@ def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
 
 
 def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
-    """The row of a duty that was ever claimed."""
+    """Return the row of a duty that was claimed before, None when it was not."""
     rows = tx.all("duties", objective_id=objective_id)
     return next((row for row in rows if row["duty"] == duty), None)
 
 
 def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
-    """What the row of the objective says comes first: most looks end there."""
+    """Return whether the duty is owed. The objective's row is compared first, because it decides
+    most cases."""
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
     match duty:
         case Duty.ORDER:
@@ -553,7 +556,7 @@ def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
 
 
 class Steering(SqlAccess):
-    """Add, move, replace, cancel, retry."""
+    """Add, move, replace, cancel and retry tasks."""
 
     async def add_tasks(
         self,
@@ -654,8 +657,7 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
 
 
 def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
-    """Deal the ranks of what is still to be done out anew, with the moved tasks in their new
-    place."""
+    """Give the ranks of the open tasks to the same tasks in the new order."""
     listed = tx.all(
         "tasks_with_status",
         objective_id=objective_id,

@@ -1,5 +1,5 @@
-"""What several verbs of the SQL store have in common; each move is part of a transaction that a
-verb began.
+"""Changes of state that several verbs of the SQL store share; each is part of the verb's
+transaction.
 
 The order in every verb is: lock (the transaction), fence (is the claim still the holder's?), count
 (limits and counters).
@@ -43,10 +43,10 @@ from babyagi.taskstore.sql.rows import (
     usage_to_values,
 )
 
-ALL_ROWS = 2**53  # SQLite and PostgreSQL have no word in common for "no limit"
-# the year 9999: when a question is answered, another task may ask
+ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
+# the year 9999: the delay of a task that may ask only after another question is answered
 UNTIL_ANSWERED_US = 253_370_764_800_000_000
-MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
+MAX_COUNTED = 100  # tasks that can be started, counted at most; no worker has more free slots
 
 # -- looking
 # --------------------------------------------------------------------------------------------------
@@ -91,8 +91,8 @@ COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
 
 
 def tally(tx: Transaction, objective_id: int) -> Row:
-    """How far the list is. `n_unblocked` are the queued tasks that wait neither for another nor for
-    an answer, delayed or not, counted up to `MAX_COUNTED`."""
+    """Return the counts of the list. `n_unblocked` are the queued tasks that wait neither for
+    another task nor for an answer, delayed or not, counted up to `MAX_COUNTED`."""
     return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
 
 
@@ -124,8 +124,8 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
 
 
 def counted_us(tx: Transaction, row: Row) -> int:
-    """The objective's active time up to now; it stands still while the objective does, and while no
-    worker lives."""
+    """Return the objective's active time up to now. It does not grow while the objective is not
+    active, or while no worker lives."""
     active_us: int = row["active_us"]
     if row["status"] != ObjectiveStatus.ACTIVE:
         return active_us
@@ -139,7 +139,7 @@ def carry_time(tx: Transaction, row: Row) -> None:
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
-    """Replace what is frozen of an objective."""
+    """Replace the spec of an objective."""
     values = {
         "uid": row["uid"],
         "identity": row["identity"],
@@ -177,7 +177,8 @@ def charge(
     """Count what a call has cost.
 
     Args:
-        has_progressed: its answer was recorded: what the owner is about does not kill its workers.
+        has_progressed: its answer was recorded, which shows that the task does not kill its
+            workers.
     """
     values = usage_to_values(usage)
     tx.run("charge_objective", objective_id=objective_id, **values)
@@ -188,10 +189,10 @@ def charge(
 
 
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
-    """Say so when an answer cost more than was reserved for it, or does not say what it cost; under
-    a limit of that, no call begins any more."""
+    """Append an event when an answer cost more than was reserved for it, or does not say what it
+    cost. If the objective has such a limit, no further call begins."""
     usage = limits.countable_usage(usage)
-    if not reserved.calls:  # nobody knows any more what was
+    if not reserved.calls:  # the reservation is not known any more
         return
     if not limits.costs_more(usage, reserved) and usage.tokens <= reserved.tokens:
         return
@@ -218,15 +219,16 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
 
 
 def note_progress(tx: Transaction, objective_id: int, owner: str) -> None:
-    """A step was recorded: what the owner is about does not kill its workers."""
+    """Reset the count of lost workers of the task: a step was recorded, so the task does not kill
+    its workers."""
     task_id = lifecycle.task_of(owner)
     if task_id is not None and read_task(tx, objective_id, task_id).n_lost:
         tx.run("note_progress", objective_id=objective_id, task_id=task_id)
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
-    """A claim ends: the calls it left open may have been paid, so what they hold becomes usage.
-    Returns whether a person must say something about a step of the owner."""
+    """End a claim: the calls that it left open may have been paid for, so their reservations become
+    usage. Return whether a step of the owner waits for a person."""
     is_asking = False
     unsettled = tx.all("unsettled_steps", objective_id=objective_id)
     own = [row for row in unsettled if row["owner"] == owner]
@@ -252,7 +254,9 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
-    """A call that must not be repeated was intended, and nobody knows whether it was made."""
+    """Mark an intended call that must not be repeated as unknown: nobody knows whether it was
+    made.
+    """
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
     data = lifecycle.step_data(unknown, Usage())
@@ -263,7 +267,8 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
 
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
-    """waiting → queued; an objective that ended because only people could go on is open again."""
+    """waiting → queued. An objective that ended because only people could go on becomes active
+    again."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
@@ -274,12 +279,12 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
 
 
 def count_asked(tx: Transaction, objective_id: int) -> int:
-    """How many steps wait for a person."""
+    """Return how many steps wait for a person."""
     return len(tx.all("inbox", objective_id=objective_id))
 
 
 def let_ask(tx: Transaction, objective_id: int) -> None:
-    """Let as many tasks ask that were kept from it as there is room for more questions."""
+    """Free tasks that were kept from asking, as many as there is room for more questions."""
     n_free = lifecycle.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
     if n_free > 0:
         tx.run(
@@ -300,7 +305,8 @@ def check_fence(tx: Transaction, fence: Fence) -> None:
 
 
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
-    """The task of the fence, in one of the statuses when any are named."""
+    """Return the task of the fence, which must have one of the statuses when any are given. Raises
+    `LeaseLostError`."""
     row = tx.one("task", objective_id=fence.objective_id, task_id=lifecycle.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
         raise lifecycle.lost(fence)
@@ -310,7 +316,7 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
-    """The duty of the fence, for a verb that frees it."""
+    """Return the duty of the fence, for a verb that frees it. Raises `LeaseLostError`."""
     tx.ask("unsettled_steps", objective_id=fence.objective_id)
     return _duty_of(tx, fence)
 
@@ -331,17 +337,17 @@ def _duty_of(tx: Transaction, fence: Fence) -> Row:
 
 
 def ask_to_put_down(tx: Transaction, objective_id: int) -> None:
-    """Ask for what is read when a claim of a task ends."""
+    """Announce the queries that the end of a task's claim reads."""
     tx.ask("objective", objective_id=objective_id)
     tx.ask("unsettled_steps", objective_id=objective_id)
 
 
 def put_down(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
-    """Write a claimed task, changed by the verb, as one that nobody holds any more, and settle its
-    open calls. The task that is returned does not have what these were charged with.
+    """Write a task that its worker holds as one that nobody holds any more, and settle its open
+    calls. The returned task does not include their charges.
 
     Args:
-        row: the objective's, where that is known.
+        row: the objective's row, if it was read already.
     """
     row = row or objective_row(tx, task.objective_id)
     is_asking = settle(tx, task.objective_id, f"task:{task.id}")
@@ -385,7 +391,7 @@ class Progress:
 
     @classmethod
     def of(cls, row: Row) -> Progress:
-        """That of an objective."""
+        """Return the progress of an objective, from its row."""
         return cls(
             n_tasks_without_progress=row["n_barren"],
             n_tries_without_answer=row["n_fruitless"],
@@ -393,7 +399,7 @@ class Progress:
         )
 
     def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
-        """After one more try that gave an answer."""
+        """Return the progress after one more try that gave an answer."""
         return Progress(
             n_tasks_without_progress=lifecycle.count_tasks_without_progress(
                 self.n_tasks_without_progress, n_added=n_added, is_repeat=is_repeat
@@ -403,7 +409,7 @@ class Progress:
         )
 
     def after_no_answer(self) -> Progress:
-        """After one more try that gave none."""
+        """Return the progress after one more try that gave no answer."""
         return replace(self, n_tries_without_answer=self.n_tries_without_answer + 1)
 
 
@@ -418,8 +424,8 @@ def count_no_answer(tx: Transaction, objective_id: int) -> None:
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
-    """What became of a task that nobody holds any more, where that is not what its holder
-    wanted."""
+    """Append an event for a task that was cancelled or parked when it was freed, because its holder
+    did not ask for that."""
     if task.status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
     elif task.status is TaskStatus.WAITING:
@@ -450,7 +456,8 @@ def forget_duty(tx: Transaction, objective_id: int, duty: Duty) -> None:
 
 
 def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) -> None:
-    """End an objective that has not ended, cancelling what is queued when the reason says so."""
+    """End an objective that has not ended. Cancel its queued and waiting tasks if the reason says
+    so."""
     row = objective_row(tx, objective_id)
     if row["status"] == ObjectiveStatus.ENDED:
         return
@@ -470,7 +477,7 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
-    """ended → active; the report is owed anew, under a new owner."""
+    """ended → active; a new report is owed, under a new owner."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, events.OBJECTIVE_REOPENED)

@@ -1,4 +1,4 @@
-"""What is measured of the whole store."""
+"""The measurements of the whole store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from babyagi.taskstore.sql.schedules import wait_for_tick_s
 
 
 class Measuring(SqlAccess):
-    """Measure."""
+    """Read the measurements."""
 
     async def vitals(self) -> Vitals:
         return await self._read(_measure, n_rows=transitions.ALL_ROWS)
@@ -55,7 +55,8 @@ def _measure(tx: Transaction) -> Vitals:
 
 
 def _find_down(counted: Sequence[Row]) -> Mapping[int, int]:
-    """The last event of those objectives whose model did not answer when it was asked last."""
+    """Return the id of the last outage event of each objective whose model did not answer when it
+    was asked last."""
     last: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for row in counted:
         last[row["objective_id"]][row["kind"]] = row["last_id"]
