@@ -1,5 +1,5 @@
-"""The command `service`: a worker that the system starts and keeps, as a user unit of systemd or an
-agent of launchd."""
+"""The command `service`: a worker or a server that the system starts and keeps, as a user unit of
+systemd or an agent of launchd."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from babyagi import private
+from babyagi.cli.serve import require_serve
 from babyagi.cli.text import Style, echo, warn
 from babyagi.errors import SettingsError
 
-COMMAND = ("worker",)  # of this program, that the service runs
 NAME = "babyagi"
 LABEL = "babyagi.worker"
 ENVIRONMENT_FILE = "service.env"
@@ -29,7 +29,8 @@ class Plan:
     """What is to be installed.
 
     Attributes:
-        line: the program with its arguments, the first one absolute. folder: where it runs.
+        line: the program with its arguments, the first one absolute, the last one the command of
+            this program. folder: where it runs.
         environment: what it finds there beside what the system gives. home: where what belongs to
             it is kept.
     """
@@ -46,7 +47,7 @@ class Plan:
 
 @click.group()
 def service() -> None:
-    """Let the system keep a worker running.
+    """Let the system keep a worker or a server running.
 
     That is a user unit of systemd, or an agent of launchd on macOS.
     """
@@ -57,13 +58,16 @@ def service() -> None:
     "--print", "is_shown", is_flag=True, help="Show what would be written, and write nothing."
 )
 @click.option("--no-start", "is_idle", is_flag=True, help="Write it, and start nothing.")
-def install(is_shown: bool, is_idle: bool) -> None:
+@click.option("--serve", "is_server", is_flag=True, help="Run `serve` instead of `worker`.")
+def install(is_shown: bool, is_idle: bool, is_server: bool) -> None:
     """Write the unit, and start the worker now and at each login.
 
     It runs in this folder, with the settings that this environment has now; keys among them are
     kept in a file for you alone.
     """
-    plan = make_plan()
+    if is_server:
+        require_serve()
+    plan = make_plan("serve" if is_server else "worker")
     manager = _find_manager()
     if is_shown:
         echo(manager.render(plan).rstrip("\n"))
@@ -99,7 +103,7 @@ def status() -> int:
 
 @service.command()
 def remove() -> None:
-    """Stop the worker, and take away what `install` wrote."""
+    """Stop it, and take away what `install` wrote."""
     manager = _find_manager()
     if not manager.path.exists():
         echo("The service is not installed.")
@@ -116,8 +120,8 @@ def remove() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def make_plan() -> Plan:
-    """What the settings and the environment of now come to."""
+def make_plan(command: str) -> Plan:
+    """A command of this program with what the settings and the environment of now come to."""
     from babyagi.settings.fields import declared_fields
 
     home = _home()
@@ -128,7 +132,7 @@ def make_plan() -> Plan:
         if name in variables and value and "\n" not in value and "\r" not in value
     }
     return Plan(
-        line=(sys.executable, "-P", "-m", "babyagi", *COMMAND),
+        line=(sys.executable, "-P", "-m", "babyagi", command),
         folder=Path.cwd(),
         home=home,
         environment={"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)},
@@ -153,7 +157,7 @@ def render_unit(plan: Plan) -> str:
     line = " ".join(_quote_for_unit(word) for word in plan.line)
     return f"""# {MARK}
 [Unit]
-Description=babyagi {" ".join(COMMAND)}
+Description=babyagi {_percent(plan.line[-1])}
 After=network-online.target
 
 [Service]

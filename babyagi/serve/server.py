@@ -258,10 +258,19 @@ def _configure(desk: Desk, names: Names) -> uvicorn.Config:
 
 
 async def serve(
-    app: App, *, works: bool, around: Around | None, say: Callable[[str], None]
+    app: App,
+    *,
+    works: bool,
+    around: Around | None,
+    say: Callable[[str], None],
+    tell: Callable[[str], None],
 ) -> int | None:
-    """Answer HTTP, and work where `works` says so, until a signal; return its number."""
-    async with open_server(app, tell=say) as opened:
+    """Answer HTTP, and work where `works` says so, until a signal; return its number.
+
+    Args:
+        say: the address. tell: what goes wrong with the task store, and mends itself.
+    """
+    async with open_server(app, tell=tell) as opened:
         say(f"The board is at {opened.url}; babyagi open opens it.")
         if works:
             return await app.serve_all(around or _plainly)

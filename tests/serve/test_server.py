@@ -118,7 +118,10 @@ async def test_serve_works_answers_and_drains(tmp_path):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/open\?code=[\w-]+", json.loads(opened.out)["url"])
     assert token.startswith("read-")
     assert ended.code == 128 + signal.SIGTERM
-    assert "signed off" in ended.out
+    records = [line for line in ended.err.splitlines() if line.startswith("at=")]
+    assert any("event=task.done objective_id=1" in line for line in records)
+    assert "signed off" in records[-1]
+    assert ended.out == ""  # the address stood there, and was read
     assert "code=" not in (tmp_path / "home" / "babyagi.log").read_text()
 
 
