@@ -120,8 +120,16 @@ def require_serve() -> None:
 @click.option(
     "--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser."
 )
+@click.option(
+    "--renew",
+    "is_renewed",
+    is_flag=True,
+    help="Make another token: all keys and sessions end within a second.",
+)
 @json_option
-def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) -> None:
+def open_(
+    token_level: str | None, level: str, is_printed: bool, is_renewed: bool, as_json: bool
+) -> None:
     """Open the board of the server that runs here.
 
     The address works once, within two minutes. With --token a program's key is printed.
@@ -132,6 +140,12 @@ def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) 
 
     require_serve()
     settings = load(needs=NOTHING).settings
+    if is_renewed:
+        _renew(settings)
+        if token_level is None:
+            done = "The token is another one: all keys and sessions end within a second."
+            print_json({"v": 1, "renewed": True}) if as_json else echo(done)
+            return
     if token_level is not None:
         token = _find_token(settings, token_level)
         print_json({"v": 1, "token": token}) if as_json else echo(token)
@@ -143,6 +157,25 @@ def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) 
         echo(url)
     else:
         echo("The board is open in your browser.")
+
+
+def _renew(settings: Settings) -> None:
+    """Raises SettingsError where the token is not that of the home."""
+    import secrets
+
+    from babyagi.home import make_home
+    from babyagi.serve.door import renew_token
+
+    if settings.serve_token:
+        raise SettingsError(
+            "the token is none that this program made",
+            why="BABYAGI_SERVE_TOKEN is set",
+            fix="set BABYAGI_SERVE_TOKEN to another one, such as $(openssl rand -hex 32), and "
+            "start the servers anew",
+            guide="serve",
+        )
+    make_home(settings.home)
+    renew_token(settings.home, new_token=lambda: secrets.token_urlsafe(32))
 
 
 def _find_token(settings: Settings, level: str) -> str:
