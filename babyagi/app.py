@@ -1187,7 +1187,7 @@ def read_timing(
             jitter_s=parse_duration_s(timing.jitter),
             daily_limit_usd=daily_usd,
         )
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # of times beyond the first or last year
         raise SettingsError(
             f"this is no schedule: {error}",
             fix='babyagi schedule add "an objective" --cron "0 9 * * 1-5" --tz Europe/Berlin, '

@@ -54,8 +54,10 @@ def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
 
 
 async def start(
-    *line: str, env: Mapping[str, str], cwd: Path | None = None
+    *line: str, env: Mapping[str, str], cwd: Path | None = None, is_mute: bool = False
 ) -> asyncio.subprocess.Process:
+    """Start the command line; `is_mute` where nobody reads its standard error, which would fill
+    up."""
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
         *COMMAND,
@@ -64,7 +66,7 @@ async def start(
         cwd=cwd or Path(env["BABYAGI_HOME"]).parent,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=pipe,
-        stderr=pipe,
+        stderr=asyncio.subprocess.DEVNULL if is_mute else pipe,
     )
 
 

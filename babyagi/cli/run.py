@@ -810,12 +810,12 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
         is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
     )
     ask_human = None if is_live else find_person()
-    is_logged = not (as_json or is_terminal() or sys.stderr.isatty())
+    is_logged = is_unwatched(as_json=as_json)
     say = logger.info if is_logged else warn if as_json else echo
     notify = logger.warning if is_logged else tell
     async with (
         open_app(loaded.settings, ask_human=ask_human, tell=notify) as app,
-        _writing_log(app, is_wanted=is_logged),
+        writing_log(app, is_wanted=is_logged),
     ):
         for notice in loaded.notices:
             notify(notice)
@@ -829,8 +829,13 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     return 0 if signal_number is None else 128 + signal_number
 
 
+def is_unwatched(*, as_json: bool) -> bool:
+    """Whether nobody watches, so that a log is written."""
+    return not (as_json or is_terminal() or sys.stderr.isatty())
+
+
 @asynccontextmanager
-async def _writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
+async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
     """Write the worker's log to standard error when nobody watches."""
     if not is_wanted:
         yield

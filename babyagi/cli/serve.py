@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
     from babyagi.settings.load import Loaded
 
+logger = logging.getLogger(__name__)
+
 LEVELS = ("read", "steer", "admin")
 MODULES = ("starlette", "uvicorn", "jinja2")
 ASK_TIMEOUT_S = 5.0
@@ -21,7 +24,16 @@ ASK_TIMEOUT_S = 5.0
 
 @click.command()
 @setting_options(
-    ("serve_host", "serve_port", "concurrency", "files", "mcp", "tools_from", "use_my_model")
+    (
+        "serve_host",
+        "serve_port",
+        "concurrency",
+        "files",
+        "mcp",
+        "tools_from",
+        "use_my_model",
+        "log_format",
+    )
 )
 @click.option(
     "--no-work", "is_idle", is_flag=True, help="Only answer; workers elsewhere do the work."
@@ -31,8 +43,8 @@ def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """Work as `worker` does, and answer HTTP.
 
     There is a board, an API and events. It listens on this machine alone, unless
-    BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the
-    calls in flight end. With --json every event is one line.
+    BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the calls in flight end. With --json every
+    event is one line; where nobody watches, a log is written as `worker` writes one.
     """
     import asyncio
 
@@ -55,17 +67,25 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
     from functools import partial
 
     from babyagi.app import open_app
-    from babyagi.cli.run import say_beginning, show_lines, tell, tell_notices
+    from babyagi.cli.run import is_unwatched, say_beginning, show_lines, tell, writing_log
     from babyagi.serve.server import serve as serve_app
 
-    say = warn if as_json else echo
-    async with open_app(loaded.settings, tell=tell) as app:
-        tell_notices(loaded.notices)
+    is_logged = is_unwatched(as_json=as_json)
+    said = warn if as_json else echo
+    say = logger.info if is_logged else said
+    notify = logger.warning if is_logged else tell
+    async with (
+        open_app(loaded.settings, tell=notify) as app,
+        writing_log(app, is_wanted=is_logged),
+    ):
+        for notice in loaded.notices:
+            notify(notice)
         if works:
             await say_beginning(app, say)
-        around = partial(show_lines, app.store, say=say, as_json=as_json)
-        signal_number = await serve_app(app, works=works, around=around, say=say)
-    say("This server has signed off; what it held is free for others.")
+        around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
+        # who starts it with a program reads the address on standard output
+        signal_number = await serve_app(app, works=works, around=around, say=said, tell=notify)
+        say("This server has signed off; what it held is free for others.")
     return 0 if signal_number is None else 128 + signal_number
 
 
@@ -100,8 +120,16 @@ def require_serve() -> None:
 @click.option(
     "--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser."
 )
+@click.option(
+    "--renew",
+    "is_renewed",
+    is_flag=True,
+    help="Make another token: all keys and sessions end within a second.",
+)
 @json_option
-def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) -> None:
+def open_(
+    token_level: str | None, level: str, is_printed: bool, is_renewed: bool, as_json: bool
+) -> None:
     """Open the board of the server that runs here.
 
     The address works once, within two minutes. With --token a program's key is printed.
@@ -112,6 +140,12 @@ def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) 
 
     require_serve()
     settings = load(needs=NOTHING).settings
+    if is_renewed:
+        _renew(settings)
+        if token_level is None:
+            done = "The token is another one: all keys and sessions end within a second."
+            print_json({"v": 1, "renewed": True}) if as_json else echo(done)
+            return
     if token_level is not None:
         token = _find_token(settings, token_level)
         print_json({"v": 1, "token": token}) if as_json else echo(token)
@@ -123,6 +157,25 @@ def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) 
         echo(url)
     else:
         echo("The board is open in your browser.")
+
+
+def _renew(settings: Settings) -> None:
+    """Raises SettingsError where the token is not that of the home."""
+    import secrets
+
+    from babyagi.home import make_home
+    from babyagi.serve.door import renew_token
+
+    if settings.serve_token:
+        raise SettingsError(
+            "the token is none that this program made",
+            why="BABYAGI_SERVE_TOKEN is set",
+            fix="set BABYAGI_SERVE_TOKEN to another one, such as $(openssl rand -hex 32), and "
+            "start the servers anew",
+            guide="serve",
+        )
+    make_home(settings.home)
+    renew_token(settings.home, new_token=lambda: secrets.token_urlsafe(32))
 
 
 def _find_token(settings: Settings, level: str) -> str:

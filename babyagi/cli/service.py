@@ -1,4 +1,4 @@
-"""The command `service`: a worker that the system starts and keeps running, as a user unit of
+"""The command `service`: a worker or a server that the system starts and keeps, as a user unit of
 systemd or an agent of launchd."""
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 import click
 
 from babyagi import private
+from babyagi.cli.serve import require_serve
 from babyagi.cli.text import Style, echo, warn
 from babyagi.errors import SettingsError
 
-COMMAND = ("worker",)  # of this program, that the service runs
 NAME = "babyagi"
 LABEL = "babyagi.worker"
 ENVIRONMENT_FILE = "service.env"
@@ -29,7 +29,8 @@ class Plan:
     """The service to be installed.
 
     Attributes:
-        line: the program with its arguments, the first one absolute. folder: its working folder.
+        line: the program with its arguments, the first one absolute, the last one the command of
+            this program. folder: its working folder.
         environment: variables in addition to those of the system. home: the folder for its files.
     """
 
@@ -45,7 +46,7 @@ class Plan:
 
 @click.group()
 def service() -> None:
-    """Let the system keep a worker running.
+    """Let the system keep a worker or a server running.
 
     That is a user unit of systemd, or an agent of launchd on macOS.
     """
@@ -56,13 +57,16 @@ def service() -> None:
     "--print", "is_shown", is_flag=True, help="Show what would be written, and write nothing."
 )
 @click.option("--no-start", "is_idle", is_flag=True, help="Write it, and start nothing.")
-def install(is_shown: bool, is_idle: bool) -> None:
+@click.option("--serve", "is_server", is_flag=True, help="Run `serve` instead of `worker`.")
+def install(is_shown: bool, is_idle: bool, is_server: bool) -> None:
     """Write the unit, and start the worker now and at each login.
 
     It runs in this folder, with the settings that this environment has now; keys among them are
     kept in a file for you alone.
     """
-    plan = make_plan()
+    if is_server:
+        require_serve()
+    plan = make_plan("serve" if is_server else "worker")
     manager = _find_manager()
     if is_shown:
         echo(manager.render(plan).rstrip("\n"))
@@ -98,7 +102,7 @@ def status() -> int:
 
 @service.command()
 def remove() -> None:
-    """Stop the worker, and take away what `install` wrote."""
+    """Stop it, and take away what `install` wrote."""
     manager = _find_manager()
     if not manager.path.exists():
         echo("The service is not installed.")
@@ -115,8 +119,8 @@ def remove() -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def make_plan() -> Plan:
-    """Return the plan for the present settings and environment."""
+def make_plan(command: str) -> Plan:
+    """Return the plan for a command of this program with the present settings and environment."""
     from babyagi.settings.fields import declared_fields
 
     home = _home()
@@ -127,7 +131,7 @@ def make_plan() -> Plan:
         if name in variables and value and "\n" not in value and "\r" not in value
     }
     return Plan(
-        line=(sys.executable, "-P", "-m", "babyagi", *COMMAND),
+        line=(sys.executable, "-P", "-m", "babyagi", command),
         folder=Path.cwd(),
         home=home,
         environment={"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)},
@@ -152,7 +156,7 @@ def render_unit(plan: Plan) -> str:
     line = " ".join(_quote_for_unit(word) for word in plan.line)
     return f"""# {MARK}
 [Unit]
-Description=babyagi {" ".join(COMMAND)}
+Description=babyagi {_percent(plan.line[-1])}
 After=network-online.target
 
 [Service]

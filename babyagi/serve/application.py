@@ -19,6 +19,7 @@ from babyagi.serve.feed import Place, parse_place
 from babyagi.serve.openapi import BASE, make_document
 from babyagi.serve.operations import (
     MAX_KEY_CHARS,
+    METRICS,
     OPERATIONS,
     Call,
     Desk,
@@ -53,6 +54,7 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
         Route(f"{BASE}/openapi.json", partial(_give_document, desk), methods=["GET"]),
         *(Route(BASE + one.path, _endpoint(desk, one), methods=[one.method]) for one in OPERATIONS),
+        Route("/metrics", _endpoint(desk, METRICS), methods=["GET"]),
         *board.make_routes(desk, names),
     ]
     handlers: Any = {404: _say_missing, 405: _say_wrong_method, Exception: _say_crash}

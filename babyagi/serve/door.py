@@ -98,6 +98,20 @@ def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
     return token
 
 
+def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
+    """Put another token in the place of that of this home."""
+    made = home / f"{TOKEN_FILE}.{os.getpid()}"
+    private.write_file(made, new_token())
+    made.replace(home / TOKEN_FILE)
+
+
+def read_token(home: Path) -> str:
+    """The token of this home, '' where there is none now."""
+    with suppress(OSError, UnicodeDecodeError):
+        return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
+    return ""
+
+
 class Keys:
     """Everything that opens the door, made from one token.
 
@@ -116,6 +130,15 @@ class Keys:
         self._now_s = now_s
         self._new_word = new_word
         self._code_by_digest: dict[str, tuple[Level, float]] = {}
+
+    def renew(self, token: str) -> bool:
+        """Take another token, with which all others, all sessions and all codes end; False where it
+        is the same."""
+        if token == self._token:
+            return False
+        self._token = token
+        self._code_by_digest = {}
+        return True
 
     def token(self, level: Level) -> str:
         if level is Level.ADMIN:

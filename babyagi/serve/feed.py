@@ -96,6 +96,7 @@ class Feed:
         self._memo: dict[tuple[int | None, Place], Batch] = {}
         self._reading = asyncio.Lock()
         self._settled, self._settled_at_s = 0, float("-inf")
+        self._n_ended = 0  # how often everybody was sent away
         self.is_stopped = False
 
     @property
@@ -114,8 +115,13 @@ class Feed:
             self._wake()
 
     def stop(self) -> None:
-        """End what is sent to every listener."""
+        """End what is sent to every listener, now and later."""
         self.is_stopped = True
+        self._wake()
+
+    def send_away(self) -> None:
+        """End what is sent to those who listen now; who may can come back."""
+        self._n_ended += 1
         self._wake()
 
     def _wake(self) -> None:
@@ -137,9 +143,10 @@ class Feed:
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
         """What is sent to a listener of one objective, or of all: frames of events, and a comment
         where nothing happens, until the feed stops or the objective is gone."""
+        n_ended = self._n_ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"
-            while not self.is_stopped:
+            while not self.is_stopped and n_ended == self._n_ended:
                 changed = self._changed  # before the look: what comes during it is a new change
                 try:
                     batch = await self._read(objective_id, place)

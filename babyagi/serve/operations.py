@@ -15,13 +15,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from babyagi import json_shapes, verbs
-from babyagi.app import App
+from babyagi.app import App, Timing
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import describe_index, utc_now
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import Decision
+from babyagi.metrics import read_metrics
 from babyagi.reporting import load_artifacts, load_page, load_report, load_sources
 from babyagi.results import load_index_status
+from babyagi.schedules import CatchUp, Overlap, Schedule
 from babyagi.serve.door import Keys, Level
 from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
@@ -39,6 +41,8 @@ MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
 MAX_TEXT_CHARS = 100_000
+MAX_USD = 1_000_000_000.0
+PROMETHEUS = "text/plain; version=0.0.4"
 OBJECT, LIST, TEXT = "object", "array", ""  # what an operation gives
 
 
@@ -81,6 +85,9 @@ class Call:
     def task_id(self) -> int:
         return parse_id(self.path["task"], "task")
 
+    def schedule_id(self) -> int:
+        return parse_id(self.path["schedule"], "schedule")
+
 
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
     """The objective of a number, or the newest one for `latest`. Raises `NotFoundError`."""
@@ -121,8 +128,8 @@ class LimitFields:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission(LimitFields):
-    """A new objective. What is not given is as in the settings of the server."""
+class ObjectiveFields(LimitFields):
+    """What an objective is. What is not given is as in the settings of the server."""
 
     objective: str
     first_task: str = ""
@@ -130,7 +137,29 @@ class Submission(LimitFields):
     model: str = ""
     memory: Literal["objective", "shared"] | None = None
     planning: Literal["separate", "combined"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission(ObjectiveFields):
+    """A new objective, also beside the same one where `new` says so."""
+
     new: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule(ObjectiveFields):
+    """An objective, and when it is begun: one of `cron`, `every` and `at`. Durations are such as
+    `90s`, `2h` or `1d`; of `daily_limit_usd` 0 means no limit."""
+
+    cron: str | None = None
+    every: str | None = None
+    at: str | None = None
+    tz: str = "UTC"
+    grace: str = "1h"
+    overlap: Overlap = Overlap.SKIP
+    catch_up: CatchUp = CatchUp.ONE
+    jitter: str = "0s"
+    daily_limit_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +264,16 @@ class ObjectiveQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulesQuery:
+    with_removed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicksQuery:
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventsQuery:
     after: str = ""
 
@@ -296,7 +335,7 @@ async def _find_uid(store: TaskStore, uid: str) -> Objective | None:
     return next((one for one in await store.objectives() if one.uid == uid), None)
 
 
-def settings_of(settings: Settings, body: Submission) -> Settings:
+def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
     """The settings with what was sent, read as those of the command line are.
 
     Raises:
@@ -600,6 +639,64 @@ async def _decide(
     return Answer(value=json_shapes.decided_shape(step, decision))
 
 
+# -- schedules
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_schedules(call: Call) -> Answer:
+    query: SchedulesQuery = call.query
+    found = await call.store.schedules(with_removed=query.with_removed)
+    return Answer(value=[json_shapes.schedule_shape(one) for one in found])
+
+
+async def add_schedule(call: Call) -> Answer:
+    body: NewSchedule = call.body
+    settings = settings_of(call.desk.settings, body)
+    settings.require_objective()
+    added = await call.desk.app.beside(settings).add_schedule(_timing_of(body))
+    return replace(_schedule(added), status=201)
+
+
+def _timing_of(body: NewSchedule) -> Timing:
+    usd = body.daily_limit_usd
+    return Timing(
+        cron=body.cron,
+        every=body.every,
+        at=body.at,
+        tz=body.tz,
+        grace=body.grace,
+        overlap=body.overlap,
+        catch_up=body.catch_up,
+        jitter=body.jitter,
+        daily_limit=usd if usd is None else _within(usd, "daily_limit_usd", 0, MAX_USD),
+    )
+
+
+async def show_schedule(call: Call) -> Answer:
+    query: TicksQuery = call.query
+    limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
+    found = await call.store.schedule(call.schedule_id())
+    ticks = await call.store.ticks(found.id, limit=limit)
+    shape = {"ticks": [json_shapes.tick_shape(one) for one in ticks]}
+    return Answer(value={**_schedule(found).value, **shape})
+
+
+async def pause_schedule(call: Call) -> Answer:
+    return _schedule(await call.store.pause_schedule(call.schedule_id()))
+
+
+async def resume_schedule(call: Call) -> Answer:
+    return _schedule(await call.store.resume_schedule(call.schedule_id()))
+
+
+async def remove_schedule(call: Call) -> Answer:
+    return _schedule(await call.store.remove_schedule(call.schedule_id()))
+
+
+def _schedule(found: Schedule) -> Answer:
+    return Answer(value={"v": json_shapes.VERSION, "schedule": json_shapes.schedule_shape(found)})
+
+
 # -- the store, its workers and its index
 # --------------------------------------------------------------------------------------------------
 
@@ -643,6 +740,11 @@ async def verify(call: Call) -> Answer:
     store = call.store
     id_ = (await pick_objective(store, query.objective)).id if query.objective else None
     return Answer(value=json_shapes.verification_shape(await store.verify(id_)))
+
+
+async def metrics(call: Call) -> Answer:
+    text = await read_metrics(call.store)
+    return Answer(text=text.encode(), media_type=PROMETHEUS)
 
 
 async def new_code(call: Call) -> Answer:
@@ -705,6 +807,16 @@ def _change(path: str, run: Run, says: str, *commands: str, **more: Any) -> Oper
 
 _ONE = "/objectives/{objective}"
 _TASK = f"{_ONE}/tasks/{{task}}"
+_SCHEDULE = "/schedules/{schedule}"
+
+METRICS = _look(
+    "/metrics",
+    metrics,
+    "Give what is measured of the store, as text for Prometheus.",
+    "metrics",
+    gives=TEXT,
+)
+"""Also at the address `/metrics`, where who measures looks for it."""
 
 OPERATIONS: tuple[Operation, ...] = (
     _look(
@@ -838,6 +950,43 @@ OPERATIONS: tuple[Operation, ...] = (
     _change("/inbox/{number}/answer", answer, "Answer it.", "answer", body=Words),
     _change("/inbox/{number}/approve", approve, "Allow the call.", "approve", body=Seen),
     _change("/inbox/{number}/reject", reject, "Refuse it.", "reject", body=Why),
+    _look(
+        "/schedules",
+        list_schedules,
+        "List schedules, and when each fires next.",
+        "schedule",
+        "schedule list",
+        query=SchedulesQuery,
+        gives=LIST,
+    ),
+    _change(
+        "/schedules",
+        add_schedule,
+        "Add a schedule.",
+        "schedule add",
+        body=NewSchedule,
+        status=201,
+    ),
+    _look(
+        _SCHEDULE,
+        show_schedule,
+        "Show a schedule, and what became of its ticks.",
+        "schedule show",
+        query=TicksQuery,
+    ),
+    _change(
+        f"{_SCHEDULE}/pause",
+        pause_schedule,
+        "Pause: what is due meanwhile is skipped.",
+        "schedule pause",
+    ),
+    _change(f"{_SCHEDULE}/resume", resume_schedule, "Go on with its next tick.", "schedule resume"),
+    _change(
+        f"{_SCHEDULE}/remove",
+        remove_schedule,
+        "End its ticks; what it began goes on.",
+        "schedule remove",
+    ),
     _look("/workers", workers, "Show who is at work.", "workers", gives=LIST),
     _look(
         "/index",
@@ -864,6 +1013,7 @@ OPERATIONS: tuple[Operation, ...] = (
         query=ObjectiveQuery,
         level=Level.ADMIN,
     ),
+    METRICS,
     _change(
         "/codes",
         new_code,
@@ -887,6 +1037,14 @@ WITHOUT_ROUTE: Mapping[str, str] = {
     "mcp": "looks at servers that are started on that machine",
     "mcp list": "starts servers on that machine",
     "mcp test": "calls a tool of a server on that machine",
+    "memory": "looks at conversations that are kept on that machine",
+    "memory list": "looks at conversations that are kept on that machine",
+    "memory show": "looks at a conversation that is kept on that machine",
+    "memory forget": "deletes a conversation that is kept on that machine",
+    "service": "starts processes on that machine",
+    "service install": "writes a unit on that machine",
+    "service status": "asks what keeps processes running on that machine",
+    "service remove": "stops a process on that machine",
     "config": "shows the environment and files of the terminal that it is typed in",
     "trust": "asks the person at that folder",
     "doctor": "looks at the machine that it is typed at; /readyz says whether the store answers",

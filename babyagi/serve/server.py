@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -27,7 +28,7 @@ from babyagi.backends import open_store, utc_now
 from babyagi.errors import SettingsError
 from babyagi.home import make_home
 from babyagi.serve.application import make_application
-from babyagi.serve.door import Keys, Names, is_local, load_token
+from babyagi.serve.door import Keys, Names, is_local, load_token, read_token
 from babyagi.serve.feed import Feed
 from babyagi.serve.operations import Desk
 
@@ -46,6 +47,7 @@ MAX_CONNECTIONS = 600
 MAX_HEAD_BYTES = 32_000
 BACKLOG = 512
 ADDRESS_FILE = "serve_address"
+TOKEN_LOOK_S = 1.0
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -71,6 +73,16 @@ class PatientProtocol(H11Protocol):
             self._forget_head_timer()
         elif self._head_timer is None:
             self._expect_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Of a request that broke off; what the application would answer to it goes nowhere."""
+        if self.cycle is not None:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # an answer has begun, which this would stand in
+            self._give_up()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -227,6 +239,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
                 answering = group.create_task(server.serve(sockets=[listening]))
+                looking = group.create_task(_watch_token(desk))
                 write_address(settings.home, url)
                 try:
                     yield Opened(url=url, desk=desk)
@@ -235,10 +248,21 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                     feed.stop()
                     server.should_exit = True
                     await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
+                    looking.cancel()
                     watching.cancel()
                     answering.cancel()
     finally:
         listening.close()
+
+
+async def _watch_token(desk: Desk) -> None:
+    """Take the token of the home when it was renewed, until cancelled."""
+    while not desk.settings.serve_token:
+        await asyncio.sleep(TOKEN_LOOK_S)
+        token = read_token(desk.settings.home)
+        if token and desk.keys.renew(token):
+            desk.feed.send_away()
+            logger.warning("the token was renewed; whoever was let in before is out")
 
 
 def _configure(desk: Desk, names: Names) -> uvicorn.Config:
@@ -258,10 +282,19 @@ def _configure(desk: Desk, names: Names) -> uvicorn.Config:
 
 
 async def serve(
-    app: App, *, works: bool, around: Around | None, say: Callable[[str], None]
+    app: App,
+    *,
+    works: bool,
+    around: Around | None,
+    say: Callable[[str], None],
+    tell: Callable[[str], None],
 ) -> int | None:
-    """Answer HTTP, and work where `works` says so, until a signal; return its number."""
-    async with open_server(app, tell=say) as opened:
+    """Answer HTTP, and work where `works` says so, until a signal; return its number.
+
+    Args:
+        say: the address. tell: what goes wrong with the task store, and mends itself.
+    """
+    async with open_server(app, tell=tell) as opened:
         say(f"The board is at {opened.url}; babyagi open opens it.")
         if works:
             return await app.serve_all(around or _plainly)

@@ -380,7 +380,8 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse in (parse_secret, parse_notify, parse_task_store, parse_proxy)
+        kinds = (parse_secret, parse_token, parse_notify, parse_task_store, parse_proxy)
+        return self.parse in kinds
 
     @property
     def label(self) -> str:

@@ -92,6 +92,13 @@ def test_showing_the_unit_writes_nothing(tmp_path, person, capsys):
     assert not unit_path(tmp_path).exists() and person() == []
 
 
+def test_a_server_is_kept_instead_of_a_worker(tmp_path, capsys):
+    assert run_guarded(["service", "install", "--print", "--serve"]) == 0
+    shown = capsys.readouterr().out
+    assert '"-m" "babyagi" "serve"\n' in shown
+    assert "Description=babyagi serve\n" in shown
+
+
 def test_without_starting_it_says_what_to_type(tmp_path, person, capsys):
     assert run_guarded(["service", "install", "--no-start"]) == 0
     assert "systemctl --user enable --now babyagi.service" in capsys.readouterr().out
@@ -161,4 +168,4 @@ def test_the_agent_of_launchd_has_the_same_in_it(tmp_path):
 
 def test_a_value_of_several_lines_is_not_written(monkeypatch):
     monkeypatch.setenv("OBJECTIVE", "one\nExecStart=/bin/evil")
-    assert "OBJECTIVE" not in service.make_plan().environment
+    assert "OBJECTIVE" not in service.make_plan("worker").environment

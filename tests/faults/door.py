@@ -48,7 +48,7 @@ async def _fuzz(folder: Path, *, n_requests: int, seed: int) -> Fuzzed:
         BABYAGI_EMBEDDING_MODEL="hash",
         BABYAGI_SERVE_TOKEN=token,
     )
-    process = await start("serve", "--no-work", "--port", "0", env=env)
+    process = await start("serve", "--no-work", "--port", "0", env=env, is_mute=True)
     try:
         assert process.stdout is not None
         async with asyncio.timeout(60):

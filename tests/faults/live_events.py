@@ -42,7 +42,7 @@ class Server:
     port: int = 0
 
     async def start(self) -> None:
-        self.process = await start("serve", "--no-work", "--port", "0", env=self.env)
+        self.process = await start("serve", "--no-work", "--port", "0", env=self.env, is_mute=True)
         assert self.process.stdout is not None
         async with asyncio.timeout(BEGIN_TIMEOUT_S):
             while b"The board is at" not in (line := await self.process.stdout.readline()):

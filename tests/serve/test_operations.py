@@ -311,6 +311,94 @@ def test_what_is_approved_is_what_was_seen(home, tmp_path):
     assert statuses == [409, 409, 200]
 
 
+SCHEDULES = f"{BASE}/schedules"
+EVERY_HOUR = {"objective": "Look after the tea", "every": "1h", "grace": "10m", "overlap": "queue"}
+
+
+def same_schedule(value):
+    """Without what is drawn anew for each."""
+    return re.sub(r'"uid": "[0-9a-f]+"', '"uid": "U"', same(value))
+
+
+def test_a_schedule_is_the_same_through_both_doors(home, type_line, tmp_path, monkeypatch):
+    monkeypatch.setenv("BABYAGI_EMBEDDING_MODEL", "hash")
+    words = "Look after the tea --every 1h --grace 10m --overlap queue --model rehearsal"
+    said = []
+    for line in (f"add {words}", "pause 1", "resume 1", "list", "show 1", "remove 1"):
+        code, out, err = type_line("schedule", *line.split(), "--json")
+        assert code == 0, err
+        said.append(json.loads(out))
+    one = f"{SCHEDULES}/1"
+
+    replies = ask(
+        tmp_path / "other",
+        ("POST", SCHEDULES, EVERY_HOUR),
+        ("POST", f"{one}/pause"),
+        ("POST", f"{one}/resume"),
+        ("GET", SCHEDULES),
+        ("GET", one),
+        ("POST", f"{one}/remove"),
+        ("GET", SCHEDULES),
+        ("GET", f"{SCHEDULES}?with_removed=true"),
+    )
+
+    assert [reply.status for reply in replies] == [201, *[200] * 7]
+    assert [same_schedule(reply.json()) for reply in replies[:6]] == list(map(same_schedule, said))
+    assert [len(reply.json()) for reply in replies[6:]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"every": None}, 422),
+        ({"every": "often"}, 422),
+        ({"cron": "* * * * *"}, 422),
+        ({"every": None, "cron": "1 2 3"}, 422),
+        ({"every": None, "at": "0001-01-01T00:00", "tz": "Asia/Tokyo"}, 422),
+        ({"every": None, "at": "9999-12-31T23:59", "tz": "America/New_York"}, 422),
+        ({"tz": "../../etc/passwd"}, 422),
+        ({"jitter": "9" * 300 + "s"}, 422),
+        ({"overlap": "sometimes"}, 422),
+        ({"daily_limit_usd": -1}, 422),
+        ({"objective": " "}, 422),
+    ],
+)
+def test_what_is_no_schedule_is_refused_in_words(more, status, home):
+    body = {key: one for key, one in {**EVERY_HOUR, **more}.items() if one is not None}
+
+    reply, kept = ask(home, ("POST", SCHEDULES, body), ("GET", SCHEDULES))
+
+    assert (reply.status, kept.json()) == (status, []), reply.text
+    assert reply.json()["title"]
+
+
+@pytest.mark.parametrize("address", ["/metrics", f"{BASE}/metrics"])
+def test_what_is_measured_is_the_same_through_both_doors(address, home, type_line):
+    looked_at.fill_running_home()
+    _, said, _ = type_line("metrics")
+
+    (reply,) = ask(home, ("GET", address))
+
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert measured(reply.text) == measured(said)
+
+
+def measured(text):
+    """The names and labels of what is measured, and what does not pass with time."""
+    return [line for line in text.splitlines() if "_seconds" not in line.partition(" ")[0]]
+
+
+def test_what_is_measured_is_for_who_may_read(home):
+    async def work():
+        async with serving(home) as served:
+            return [
+                (await served.ask("GET", "/metrics", level=level)).status
+                for level in (None, Level.READ)
+            ]
+
+    assert asyncio.run(work()) == [401, 200]
+
+
 def test_what_is_deleted_is_gone(home):
     looked_at.fill_ended_home()
 

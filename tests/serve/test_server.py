@@ -1,5 +1,6 @@
 import asyncio
 import json
+import logging
 import os
 import re
 import signal
@@ -8,6 +9,8 @@ import socket
 import pytest
 
 from babyagi.errors import SettingsError, StoreUnavailableError
+from babyagi.serve import server
+from babyagi.serve.door import Level, renew_token
 from babyagi.serve.server import listen_at, url_of
 from support.processes import babyagi, environ, finish, start
 from support.served import serving
@@ -90,6 +93,67 @@ def test_an_address_of_the_new_kind_is_written_as_a_browser_takes_it():
         assert re.fullmatch(r"http://\[::1\]:\d+", url_of(listening))
 
 
+BROKEN_OFF = {
+    "no size": b"zz\r\n{}\r\n0\r\n\r\n",
+    "a huge size": b"f" * 30 + b"\r\n{}\r\n",
+    "after one": b"2\r\n{}\r\nzz\r\n",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN_OFF)
+@pytest.mark.parametrize("level", [None, Level.ADMIN])
+async def test_chunks_that_cannot_be_read_are_one_record_without_a_traceback(
+    name, level, served, caplog
+):
+    head = {"transfer_encoding": "chunked", "content_type": "application/json"}
+    raw = served.request("POST", "/api/v1/objectives", level=level, **head)
+
+    with caplog.at_level(logging.INFO):
+        reply = await served.send(raw + BROKEN_OFF[name])
+        again = await served.ask("GET", "/api/v1/workers")
+
+    assert (reply.status in (400, 401), again.status) == (True, 200)
+    assert [one for one in caplog.records if one.exc_info] == []
+    assert len([one for one in caplog.records if one.levelno >= logging.WARNING]) <= 1
+
+
+async def test_a_renewed_token_ends_keys_sessions_codes_and_listeners(tmp_path, monkeypatch):
+    monkeypatch.setattr(server, "TOKEN_LOOK_S", 0.01)
+    home = tmp_path / "home"
+    async with serving(home) as served:
+        session, code = served.session(), served.desk.keys.new_code(Level.ADMIN)
+        asked = served.request("GET", "/api/v1/workers", connection="close")
+        cookie = served.request("GET", "/api/v1/workers", level=None, cookie=served.cookie(session))
+        before = [(await served.send(one)).status for one in (asked, cookie)]
+        listening = asyncio.ensure_future(served.ask("GET", "/api/v1/events"))
+        async with asyncio.timeout(20):
+            while not served.desk.feed.n_listeners:
+                await asyncio.sleep(0.01)
+            renew_token(home, new_token=lambda: "n" * 43)
+            await listening
+        after = [(await served.send(one)).status for one in (asked, cookie)]
+
+        assert (before, after) == ([200, 200], [401, 401])
+        assert served.desk.keys.take_code(code) is None
+        assert (await served.ask("GET", "/api/v1/workers")).status == 200
+        assert (home / "serve_token").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.system
+async def test_a_token_that_was_set_is_renewed_where_it_was_set(tmp_path):
+    token = "hunter2-" * 4
+    env = environ(tmp_path / "home")
+    said = await babyagi("open", "--renew", env=env)
+    one, two = [await babyagi("open", "--token", "read", env=env) for _ in range(2)]
+    other = await babyagi("open", "--token", "read", "--renew", env=env)
+    refused = await babyagi("open", "--renew", env={**env, "BABYAGI_SERVE_TOKEN": token})
+
+    assert (said.code, one.out == two.out, one.out == other.out) == (0, True, False)
+    assert refused.code == 2
+    assert "set BABYAGI_SERVE_TOKEN to another one" in refused.err
+    assert "hunter" not in refused.err
+
+
 @pytest.mark.system
 async def test_serve_works_answers_and_drains(tmp_path):
     env = environ(tmp_path / "home", **REHEARSED)
@@ -118,7 +182,10 @@ async def test_serve_works_answers_and_drains(tmp_path):
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/open\?code=[\w-]+", json.loads(opened.out)["url"])
     assert token.startswith("read-")
     assert ended.code == 128 + signal.SIGTERM
-    assert "signed off" in ended.out
+    records = [line for line in ended.err.splitlines() if line.startswith("at=")]
+    assert any("event=task.done objective_id=1" in line for line in records)
+    assert "signed off" in records[-1]
+    assert ended.out == ""  # the address stood there, and was read
     assert "code=" not in (tmp_path / "home" / "babyagi.log").read_text()
 
 

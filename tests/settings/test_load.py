@@ -602,6 +602,20 @@ def test_the_address_of_a_hook_is_shown_by_no_error(load):
     assert "BABYAGI_NOTIFY must be" in caught.value.what and "HOOK" not in caught.value.what
 
 
+def test_a_token_that_is_too_short_is_shown_by_no_error(load):
+    with pytest.raises(SettingsError) as caught:
+        load(BABYAGI_SERVE_TOKEN="hunter2")
+
+    assert "BABYAGI_SERVE_TOKEN must be" in caught.value.what and "hunter" not in caught.value.what
+
+
+def test_whatever_is_kept_as_a_secret_is_one_in_messages():
+    of_type = {one.name for one in fields(Settings) if one.type == "Secret"}
+
+    assert of_type - {name for name, one in declared_fields().items() if one.is_secret} == set()
+    assert "serve_token" in of_type
+
+
 def test_the_example_file_is_in_step_with_the_declarations():
     assert EXAMPLE.read_text(encoding="utf-8") == render_env_example()
 
