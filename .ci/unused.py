@@ -63,7 +63,7 @@ not_before, decided_at
 ALLOW
 
 # Settings that are read by the names of their fields
-extra_env_files, trust_env_file
+extra_env_files, trust_env_file, llama
 
 # For programs that embed this one
 (

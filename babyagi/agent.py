@@ -431,9 +431,8 @@ class Agent(Generic[T]):
     async def _open_desk(
         self, question: str, on_text: OnText | None = None, *, used: Usage | None = None
     ) -> AsyncIterator[_Desk]:
-        """Args:
-        used: by another run that shares the limits of this one.
-        """
+        """What one question is worked on with; `used` is what another run has used of the limits
+        that both share."""
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)

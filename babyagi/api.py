@@ -32,6 +32,7 @@ from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
 from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.journal import OnPiece, TextPiece
+from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import Completion
 from babyagi.offload import call_either, run_blocking
@@ -361,6 +362,11 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     models = {}
     if not isinstance(flags.get("llm_model", ""), str):
         model = flags["llm_model"]
+        if is_client(model):
+            raise TypeError(
+                "run takes a name or a ChatModel as its model; a client goes to an agent: "
+                "babyagi.Agent(client, llm_model=…)"
+            )
         models, flags["llm_model"] = {model.name: model}, model.name
     ask = flags["ask"] if callable(flags.get("ask")) else None
     if ask is not None:

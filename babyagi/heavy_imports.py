@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +50,12 @@ def showing_no_environment() -> Iterator[None]:
             yield
         finally:
             setattr(BaseSettings, "__init__", original)  # noqa: B010
+
+
+def is_openai_imported() -> bool:
+    """Whether `import_openai` has nothing left to do."""
+    names = (("openai", "AsyncAzureOpenAI"), ("httpx", "AsyncClient"))
+    return all(hasattr(sys.modules.get(module), last) for module, last in names)
 
 
 def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:

@@ -607,7 +607,7 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-CHARS_PER_TOKEN = 3  # of JSON, in the tokenizers that take most
+CHARS_PER_TOKEN = 2  # of JSON with numbers in it, in the tokenizers that take most
 MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # where a schema sets no bound
 MIN_TEXT_CHARS = 24
 N_FITTINGS = 30

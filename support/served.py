@@ -82,10 +82,10 @@ class Served:
         path: str,
         body: Any = None,
         *,
-        level: Level | None = Level.ADMIN,
-        **headers: str,
+        level: Any = Level.ADMIN,
+        **headers: Any,
     ) -> Reply:
-        """As a program asks."""
+        """As a program asks that has the token of a level, or none where that is None."""
         return await self.send(self.request(method, path, body, level=level, **headers))
 
     def request(
@@ -94,8 +94,8 @@ class Served:
         path: str,
         body: Any = None,
         *,
-        level: Level | None = Level.ADMIN,
-        **headers: str,
+        level: Any = Level.ADMIN,
+        **headers: Any,
     ) -> bytes:
         """The bytes of a request. Names of headers have `_` for `-`; an empty value leaves out one
         that would stand there by itself."""

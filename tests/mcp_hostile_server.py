@@ -8,7 +8,7 @@ import sys
 import time
 
 PATIENCE_S = 30.0  # longer than anybody waits for it
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}}
+SCHEMA: dict[str, object] = {"type": "object", "properties": {"text": {"type": "string"}}}
 ECHO = {"name": "echo", "description": "Say it again.", "inputSchema": SCHEMA}
 
 
@@ -101,7 +101,7 @@ def answer_deep(request):
 
 
 def answer_rather_deep(request):
-    value = 1
+    value: dict[str, object] = {}
     for _ in range(400):
         value = {"a": value}
     return {"content": [], "structuredContent": value}
@@ -288,7 +288,7 @@ def repeat_cursor(request):
 
 
 def deep_schema(request):
-    schema = {"type": "object"}
+    schema: dict[str, object] = {"type": "object"}
     for _ in range(300):
         schema = {"type": "object", "properties": {"x": schema}}
     return with_echo(inputSchema=schema)

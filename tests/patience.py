@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from babyagi.heavy_imports import import_openai
 from support.world import START, World
 
 PATIENCE_S = 0.002
@@ -40,6 +41,7 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
 
 def run_skipping(work: Coroutine[Any, Any, T]) -> T:
+    import_openai()  # which a first call would do in a thread
     loop = SkippingLoop()
     try:
         return loop.run_until_complete(work)

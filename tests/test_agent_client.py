@@ -3,6 +3,7 @@
 import openai
 import pytest
 
+import babyagi
 from babyagi.agent import Agent
 from babyagi.errors import LimitReachedError, ModelUnavailableError
 from support.local_server import Answer, LocalServer
@@ -57,6 +58,12 @@ async def test_a_client_neither_retries_by_itself_nor_passes_the_limits(server):
 async def test_a_client_that_cannot_be_awaited_is_refused():
     with openai.OpenAI(api_key="sk-x") as client, pytest.raises(TypeError, match="AsyncOpenAI"):
         Agent(client)  # type: ignore[call-overload]  # which is what the test is about
+
+
+async def test_a_run_says_where_a_client_goes(server):
+    async with open_client(server) as client:
+        with pytest.raises(TypeError, match="Agent"):
+            await babyagi.run_async("What?", model=client)
 
 
 async def test_what_is_written_is_told_as_it_comes(server):

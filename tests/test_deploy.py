@@ -39,6 +39,11 @@ def kubernetes():
     }
 
 
+def board_container():
+    (container,) = kubernetes()["Deployment", "board"]["spec"]["template"]["spec"]["containers"]
+    return container
+
+
 def worker_container():
     (container,) = kubernetes()["Deployment", "worker"]["spec"]["template"]["spec"]["containers"]
     return container
@@ -67,9 +72,10 @@ def test_the_kubernetes_objects_follow_the_schema_of_their_kind():
 
 @pytest.mark.system
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
-def test_the_unit_verifies(tmp_path):
-    text = (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8")
-    unit = tmp_path / "babyagi-worker@.service"
+@pytest.mark.parametrize("name", ["babyagi-worker@.service", "babyagi-serve.service"])
+def test_the_unit_verifies(name, tmp_path):
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    unit = tmp_path / name
     unit.write_text(text.replace("/opt/babyagi/bin/babyagi", sys.executable), encoding="utf-8")
 
     verified = run(
@@ -82,14 +88,15 @@ def test_the_unit_verifies(tmp_path):
 def test_every_setting_that_is_named_exists():
     worker = compose()["services"]["worker"]["environment"]
     objects = {entry["name"] for entry in worker_container()["env"]}
-    unit = set(
-        re.findall(
-            r"\b(BABYAGI_[A-Z_]+)=",
-            (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8"),
-        )
-    )
+    board = set(compose()["services"]["board"]["environment"])
+    board |= {entry["name"] for entry in board_container()["env"]}
+    unit = {
+        name
+        for path in DEPLOY.glob("*.service")
+        for name in re.findall(r"\b(BABYAGI_[A-Z_]+)=", path.read_text(encoding="utf-8"))
+    }
 
-    assert (set(worker) | objects | unit) - OF_OTHERS <= known_settings()
+    assert (set(worker) | objects | board | unit) - OF_OTHERS <= known_settings()
 
 
 def test_no_file_holds_a_password_or_a_key():
@@ -133,9 +140,23 @@ def test_nothing_ends_a_worker_for_good_while_its_task_store_is_away():
     assert "livenessProbe" not in worker_container()
 
 
+def test_a_board_is_killed_by_no_outage_and_has_no_token_in_a_file():
+    container, service = board_container(), compose()["services"]["board"]
+    tokens = [one for one in container["env"] if one["name"] == "BABYAGI_SERVE_TOKEN"]
+
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    assert all("valueFrom" in one for one in tokens) and tokens
+    assert service["environment"]["BABYAGI_SERVE_TOKEN"].startswith("${BABYAGI_SERVE_TOKEN:?")
+    assert service["ports"] == ["127.0.0.1:8642:8642"]
+    assert service["read_only"] and service["cap_drop"] == ["ALL"]
+
+
 def test_both_ways_use_the_same_servers():
     images = {
-        service["image"] for name, service in compose()["services"].items() if name != "worker"
+        service["image"]
+        for name, service in compose()["services"].items()
+        if name not in ("worker", "board")
     }
     sets = [
         kubernetes()["StatefulSet", name]["spec"]["template"]["spec"]

@@ -10,12 +10,13 @@ from babyagi.errors import (
     LimitReachedError,
     ModelUnavailableError,
     ObjectiveStoppedError,
+    OverdueError,
     ParkedError,
     SettingsError,
     StoreUnavailableError,
     ToolError,
 )
-from babyagi.inbox import Decision, decide, write_decision
+from babyagi.inbox import ONCE, Decision, decide, write_decision, write_request
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal, TextPiece
 from babyagi.llm.kept import read_prompt
@@ -42,13 +43,14 @@ class Desk:
     def __init__(self, world, model, claim):
         self.world, self.model, self.claim, self.gate = world, model, claim, Gate()
 
-    def open_journal(self, prefix="1/", claim=None):
+    def open_journal(self, prefix="1/", claim=None, **fields):
         backends = Backends(
             store=self.world.store,
             models={Role.EXECUTION: self.model},
             embedder=HashEmbedder(),
             gate=self.gate,
             sleep=self.world.sleep,
+            **fields,
         )
         return Journal(backends, fence=(claim or self.claim).fence, prefix=prefix)
 
@@ -613,6 +615,38 @@ async def test_a_call_that_is_not_the_one_that_was_approved_is_not_made():
     assert again == other  # what the model was told once, it is told again
 
 
+async def test_a_call_that_may_have_been_made_is_asked_about_whatever_its_server_says_now():
+    async def offered():
+        raise ToolError("the server is gone")
+
+    given: list[object] = []
+    desk = await open_desk()
+    tool = paying(given, offered=offered, asks_approval=False)
+    store, fence = desk.world.store, desk.claim.fence
+    request = write_request("pay", {"amount": 1})
+    await store.intend_once(fence, key="1/execute/1/tool/1", request=request)
+
+    with pytest.raises(ParkedError):
+        await desk.open_journal().call_tool("execute/1/tool/1", tool, {"amount": 1})
+
+    (step,) = await store.inbox()
+    assert (step.kind, step.key, given) == (ONCE, "1/execute/1/tool/1", [])
+
+
+async def test_a_call_whose_server_is_gone_is_an_error_that_is_told_again():
+    async def offered():
+        raise ToolError("the server is gone")
+
+    given: list[object] = []
+    tool, desk = paying(given, offered=offered), await open_desk()
+
+    said = await desk.open_journal().call_tool("execute/1/tool/1", tool, {"amount": 1})
+    again = await desk.open_journal().call_tool("execute/1/tool/1", paying(given), {"amount": 1})
+
+    assert (said.is_error, said.passage.text, given) == (True, "the server is gone", [])
+    assert again == said
+
+
 @pytest.mark.parametrize(("seen", "n_made"), [("as it was", 1), ("", 1), ("as it once was", 0)])
 async def test_a_call_that_would_change_something_else_than_the_person_saw_is_not_made(
     seen, n_made
@@ -643,3 +677,32 @@ async def test_a_call_whose_effect_cannot_be_seen_any_more_is_not_made():
 
     assert (await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {})).is_error
     assert given == []
+
+
+# How long an answer may be
+
+
+async def test_no_answer_is_longer_than_what_is_allowed_whatever_the_call_asks_for():
+    desk = await open_desk()
+    journal = desk.open_journal(max_output_tokens=160)
+
+    assert await journal.bound_output("create", 2000) == 160
+    assert await journal.bound_output("create", 100) == 100
+    assert await desk.open_journal().bound_output("create", 2000) == 2000
+
+
+async def test_a_late_call_is_asked_for_half_the_answer_and_others_of_the_try_are_not():
+    def late(prompt, role):
+        raise OverdueError("no answer in 120 s")
+
+    desk = await open_desk(late)
+    for n_late, bound in [(0, 2000), (1, 1000), (2, 500), (3, 250)]:
+        journal = desk.open_journal()
+        assert await journal.bound_output("execute/1/model", 2000) == bound, n_late
+        assert await journal.bound_output("execute/2/model", 2000) == 2000
+        with pytest.raises(OverdueError):
+            await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    # what an earlier try was late with, the next one does not ask for
+    assert await desk.open_journal("2/").bound_output("execute/1/model", 8000) == 8000 >> 4
+    assert await desk.open_journal("2/").bound_output("execute/1/model", 100) == 64

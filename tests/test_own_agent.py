@@ -129,6 +129,19 @@ async def test_who_goes_on_without_the_file_is_told_what_to_give():
     assert raised.value.fix == "give it again: --agent FILE#shopper"
 
 
+async def test_an_objective_that_began_without_an_agent_goes_on_without_one_and_that_is_told():
+    told: list[str] = []
+    words = {"objective": "What does tea cost?", "initial_task": "Look the price of tea up"}
+    words["llm_model"] = "rehearsal"
+    async with open_app(load_here(words)) as app:
+        objective, _ = await app.start_objective()
+    async with open_app(load_here({**words, "agent": "agents.yaml"}), tell=told.append) as app:
+        ended = (await app.run(objective.id)).objective
+
+    assert ended.stop_reason is not None and ended.spec.agent == ""
+    assert [line for line in told if "without an agent of a file; shopper is not used" in line]
+
+
 def test_what_the_agent_remembers_is_shown_to_later_tasks_kept_once_and_goes_with_its_objective(
     tmp_path, home
 ):

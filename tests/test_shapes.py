@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
 import pydantic
 import pytest
 
-from babyagi.shapes import ShapeError, shape_of, to_plain, to_strict
+from babyagi.shapes import ShapeError, fit_schema, shape_of, to_plain, to_strict
 
 
 class Point(NamedTuple):
@@ -155,3 +155,65 @@ def test_values_of_python_are_written_as_json():
         "bill": {"lines": [{"item": "tea", "n": 1, "tags": []}], "day": "2026-11-22"},
         "p": {"inner": {"title": "a"}, "more": []},
     }
+
+
+# A schema that fits a bound
+
+
+WIDE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "parts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"quote": {"type": "string"}, "task": {"type": "integer"}},
+                "required": ["quote", "task"],
+            },
+        },
+        "kind": {"anyOf": [{"enum": ["a", "b"]}, {"type": "string", "maxLength": 300}]},
+        "is_met": {"type": "boolean"},
+    },
+    "required": ["parts", "kind", "is_met"],
+}
+
+
+def longest(schema):
+    """The longest value of the schema, as JSON without a blank."""
+    if "anyOf" in schema:
+        return max(map(longest, schema["anyOf"]), key=len)
+    match schema.get("type"):
+        case "object":
+            fields = [f'"{name}":{longest(one)}' for name, one in schema["properties"].items()]
+            return "{" + ",".join(fields) + "}"
+        case "array":
+            return "[" + ",".join([longest(schema["items"])] * schema["maxItems"]) + "]"
+        case "string":
+            return '"' + "x" * schema["maxLength"] + '"'
+        case "integer":
+            return "100000"
+        case "boolean":
+            return "false"
+    return json.dumps(schema["enum"][0])
+
+
+@pytest.mark.parametrize("max_tokens", [120, 200, 500, 2000, 10_000])
+def test_a_schema_is_made_to_fit_a_bound_with_every_text_and_list_bounded(max_tokens):
+    fitted = fit_schema(WIDE, max_tokens=max_tokens)
+
+    assert len(longest(fitted)) <= 2 * max_tokens
+    assert fitted["properties"]["parts"]["maxItems"] >= 1
+    assert "maxLength" not in json.dumps(WIDE["properties"]["parts"])  # the given one is as it was
+
+
+def test_where_there_is_room_the_bounds_of_a_schema_stay():
+    kind = fit_schema(WIDE, max_tokens=1_000_000)["properties"]["kind"]["anyOf"]
+
+    assert kind == WIDE["properties"]["kind"]["anyOf"]
+
+
+def test_one_item_and_a_few_words_are_left_however_little_room_there_is():
+    fitted = fit_schema(WIDE, max_tokens=1)
+
+    assert fitted["properties"]["parts"]["maxItems"] == 1
+    assert fitted["properties"]["parts"]["items"]["properties"]["quote"]["maxLength"] == 24

@@ -7,7 +7,7 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -665,15 +665,16 @@ def look_up(
     """
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
+    computed = _find_computed(results)
     parts: list[CheckedPart] = []
     missing = list(reply.missing)
     for part in reply.parts:
-        task_id = _find(part.quote, folded, first=part.task_id)
+        task_id = _find(part.quote, folded, first=part.task_id, computed=computed)
         if (
             task_id is None
             or (
                 _only_names(part.quote, objective_text)
-                and not _is_computed(part.quote, result_by_id[task_id])
+                and not (task_id in computed and _fold(part.quote) == folded[task_id])
             )
             or not is_evidence(part.quote, result_by_id[task_id], objective_text=objective_text)
         ):
@@ -693,10 +694,11 @@ def still_shown(
     something."""
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
+    computed = _find_computed(results)
     return tuple(
         part
         for part in parts
-        if _find(part.quote, folded, first=part.task_id) == part.task_id
+        if _find(part.quote, folded, first=part.task_id, computed=computed) == part.task_id
         and is_evidence(part.quote, result_by_id[part.task_id], objective_text=objective_text)
     )
 
@@ -708,20 +710,24 @@ def _only_names(quote: str, objective_text: str) -> bool:
     return len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
 
 
-def _is_computed(quote: str, result: Result) -> bool:
-    """Whether the quote is a number and all that a result says which was only computed: then it may
-    be one of those in the objective."""
-    return (
-        any(origin in _ONLY_COMPUTES for origin in result.origins)
+def _find_computed(results: Sequence[Result]) -> frozenset[int]:
+    """The tasks whose results were computed from a model's own numbers alone: there a number is an
+    answer, also one digit, and where it is all that is said also one of the objective's."""
+    return frozenset(
+        result.task_id
+        for result in results
+        if _ONLY_COMPUTES & set(result.origins)
         and not is_from_outside(result)
-        and any(sign.isdecimal() for sign in quote)
-        and _fold(quote) == _fold(result.text)
+        and any(sign.isdecimal() for sign in result.text)
     )
 
 
-def _find(quote: str, folded: Mapping[int, str], *, first: int | None) -> int | None:
+def _find(
+    quote: str, folded: Mapping[int, str], *, first: int | None, computed: Collection[int]
+) -> int | None:
     """The result in which the quote stands, its pieces in their order where something is left out
-    of it. One that is very short stands only in a result that says nothing else."""
+    of it. One that is very short stands only in a result that says nothing else, or in one that was
+    computed."""
     pieces = [
         folded_piece
         for piece in re.split(r"…|\.{3}|\[\.*\]", quote)
@@ -730,7 +736,11 @@ def _find(quote: str, folded: Mapping[int, str], *, first: int | None) -> int | 
     if not pieces:
         return None
     if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
-        folded = {task_id: text for task_id, text in folded.items() if text == pieces[0]}
+        folded = {
+            task_id: text
+            for task_id, text in folded.items()
+            if text == pieces[0] or (task_id in computed and pieces[0].isdecimal())
+        }
     pattern = re.compile(".*?".join(map(_as_words, pieces[:MAX_PIECES])), re.DOTALL)
     if first is not None and first in folded and pattern.search(folded[first]):
         return first

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from babyagi.json_shapes import Json
     from babyagi.memory.log import Fact, Known, MemoryLog, Turn
+    from babyagi.tasks import Usage
 
 
 def complete_memories(
@@ -81,6 +82,8 @@ def memory_show(name: str, as_json: bool) -> None:
     for turn in known.turns:
         _tell(f"{turn.n}. {turn.at.astimezone():%Y-%m-%d %H:%M}", turn.question, turn.asked_from)
         _tell("   answer", turn.answer, turn.made_from)
+    if known.used.calls:
+        echo(_say_used(known.used), Style.DIM)
     if known.fault:
         echo(f"The last update did not come to its end: {known.fault}", Style.YELLOW)
     if known.n_damaged:
@@ -106,6 +109,16 @@ def describe(known: Known) -> str:
         last = known.turns[-1]
         said += f", the last on {last.at.astimezone():%Y-%m-%d %H:%M}: {last.question}"
     return fit(said, max(40, terminal_width() - 30))
+
+
+def _say_used(used: Usage) -> str:
+    """What the notes took; no cost where none is known."""
+    cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
+    calls = f"{used.calls} {'call' if used.calls == 1 else 'calls'}"
+    return (
+        f"The notes took {calls}, {used.prompt_tokens:,} tokens in and "
+        f"{used.completion_tokens:,} out{cost}."
+    )
 
 
 def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
@@ -154,6 +167,8 @@ def _counts(known: Known) -> Json:
 
 
 def _shape(known: Known) -> Json:
+    from babyagi.json_shapes import usage_shape
+
     return {
         "summary": {
             "text": known.summary.text,
@@ -162,6 +177,7 @@ def _shape(known: Known) -> Json:
         },
         "facts": [_fact_shape(fact) for fact in known.facts],
         "said": [_turn_shape(turn) for turn in known.turns],
+        "used": usage_shape(known.used),
         "fault": known.fault,
         "damaged_lines": known.n_damaged,
     }

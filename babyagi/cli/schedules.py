@@ -253,15 +253,17 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
 
 def render_schedule(one: Schedule) -> list[Line]:
     """All that there is to say of a schedule but its ticks."""
+    from babyagi.cli.render import render_duration
+
     spec = one.spec
     limit = f"${spec.daily_limit_usd:g} a day" if spec.daily_limit_usd else "none a day"
-    jitter = f", up to {spec.jitter_s:g} s later" if spec.jitter_s else ""
+    jitter = f", up to {render_duration(spec.jitter_s)} later" if spec.jitter_s else ""
     return [
         Line(f"Schedule {one.id}: {fit(spec.objective.text, 400)}", Style.BOLD),
         Line(f"  {one.status}: {spec.rule.words}{jitter}"),
         Line(f"  {_next(one)}"),
         Line(
-            f"  late by at most {spec.grace_s:g} s; of later ones {spec.catch_up}; "
+            f"  late by at most {render_duration(spec.grace_s)}; of later ones {spec.catch_up}; "
             f"while one is at work: {spec.overlap}"
         ),
         Line(f"  limit: {limit}, ${spec.objective.limits.max_cost_usd:g} a tick"),

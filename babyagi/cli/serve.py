@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +11,7 @@ from babyagi.cli.text import echo, print_json, warn
 from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
+    from babyagi.settings.fields import Settings
     from babyagi.settings.load import Loaded
 
 LEVELS = ("read", "steer", "admin")
@@ -30,11 +28,14 @@ ASK_TIMEOUT_S = 5.0
 )
 @json_option
 def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
-    """Work as `worker` does, and answer HTTP: a board, an API, events.
+    """Work as `worker` does, and answer HTTP.
 
-    It listens on this machine alone, unless BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the
+    There is a board, an API and events. It listens on this machine alone, unless
+    BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the
     calls in flight end. With --json every event is one line.
     """
+    import asyncio
+
     from babyagi.backends import require_result_store
     from babyagi.cli.preflight import require_embedder
     from babyagi.cli.session import load
@@ -51,6 +52,8 @@ def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
 
 
 async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
+    from functools import partial
+
     from babyagi.app import open_app
     from babyagi.cli.run import say_beginning, show_lines, tell, tell_notices
     from babyagi.serve.server import serve as serve_app
@@ -68,6 +71,8 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
 
 def require_serve() -> None:
     """Raises SettingsError where the extra is missing."""
+    from importlib.util import find_spec
+
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise SettingsError(
@@ -101,11 +106,12 @@ def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) 
 
     The address works once, within two minutes. With --token a program's key is printed.
     """
+    import asyncio
+
     from babyagi.cli.session import NOTHING, load
-    from babyagi.settings.fields import Settings
 
     require_serve()
-    settings: Settings = load(needs=NOTHING).settings
+    settings = load(needs=NOTHING).settings
     if token_level is not None:
         token = _find_token(settings, token_level)
         print_json({"v": 1, "token": token}) if as_json else echo(token)
@@ -119,7 +125,7 @@ def open_(token_level: str | None, level: str, is_printed: bool, as_json: bool) 
         echo("The board is open in your browser.")
 
 
-def _find_token(settings: Any, level: str) -> str:
+def _find_token(settings: Settings, level: str) -> str:
     from babyagi.serve.door import Keys, Level
     from babyagi.serve.server import find_token
 
@@ -127,7 +133,7 @@ def _find_token(settings: Any, level: str) -> str:
     return keys.token(Level[level.upper()])
 
 
-async def _make_address(settings: Any, level: str) -> str:
+async def _make_address(settings: Settings, level: str) -> str:
     """Ask the server for a one-time code. Raises `SettingsError` where it does not answer."""
     import httpx2
 

@@ -17,7 +17,7 @@ from babyagi.redaction import redact
 from babyagi.tasks import Event
 
 MAX_MESSAGE_CHARS = 2000
-_FIELDS = ("event", "objective_id", "task_id")
+_FIELDS = ("event", "schedule_id", "objective_id", "task_id")
 
 
 class RecordFormatter(logging.Formatter):

@@ -32,7 +32,7 @@ from babyagi.errors import (
     OverdueError,
     ToolsUnsupportedError,
 )
-from babyagi.heavy_imports import import_openai
+from babyagi.heavy_imports import import_openai, is_openai_imported
 from babyagi.llm.errors import (
     Form,
     ModelAddress,
@@ -243,7 +243,7 @@ class Endpoint:
         """
         address, caller = self._address(model), asyncio.current_task()
         ask = partial(self._post_once, path, request, address, gather)
-        if self._client is None:  # in a thread, because it takes a while
+        if self._client is None and not is_openai_imported():  # in a thread: it takes a while
             await asyncio.to_thread(import_openai)
 
         async def send() -> T:

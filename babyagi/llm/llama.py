@@ -147,10 +147,6 @@ class Engine:
         self._server: _Server | None = None
         self._unloading: asyncio.TimerHandle | None = None
 
-    @property
-    def is_loaded(self) -> bool:
-        return self._server is not None
-
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
         """Wait until nobody else asks, load the model if it is not, and unload it when nobody asks
@@ -269,15 +265,22 @@ class _Server:
         self._key = os.urandom(16).hex()
         given = xllamacpp.CommonParams()
         given.model.path = str(path)
-        given.api_keys = [self._key]
-        given.ui = given.endpoint_slots = given.fit_params = False
-        given.verbosity = -1
-        given.n_ctx, given.n_parallel = context_tokens, 1
-        given.n_batch = given.n_ubatch = BATCH_TOKENS
         given.cpuparams.n_threads = given.cpuparams_batch.n_threads = n_threads
-        given.cache_ram_mib = 0  # else it keeps gigabytes of what was asked before
-        given.embedding = True
-        given.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        for name, value in {
+            "api_keys": [self._key],
+            "ui": False,
+            "endpoint_slots": False,
+            "fit_params": False,  # the context is as long as was said
+            "verbosity": -1,
+            "n_ctx": context_tokens,
+            "n_parallel": 1,
+            "n_batch": BATCH_TOKENS,
+            "n_ubatch": BATCH_TOKENS,
+            "cache_ram_mib": 0,  # else it keeps gigabytes of what was asked before
+            "embedding": True,
+            "pooling_type": xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
+        }.items():
+            setattr(given, name, value)
         try:
             self._engine = xllamacpp.Server(given)
         except RuntimeError as error:

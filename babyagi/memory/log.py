@@ -17,7 +17,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from babyagi import private
 from babyagi.errors import SettingsError, StoreUnusableError
 from babyagi.home import MEMORIES
 from babyagi.llm.port import Completion
-from babyagi.tasks import find_sources
+from babyagi.tasks import Usage, find_sources
 from babyagi.text import clean
 
 SUFFIX = ".jsonl"
@@ -89,7 +89,8 @@ class Known:
         id: another one after the memory was forgotten; empty where nothing was ever kept.
         facts: in the order in which they were found, of turns up to `facts_upto`.
         completions: what a model said for it and is not part of it yet, by path.
-        fault: why the last update did not come to its end. n_damaged: lines that cannot be read.
+        used: what all replies for it took. fault: why the last update did not come to its end.
+        n_damaged: lines that cannot be read.
     """
 
     id: str = ""
@@ -98,6 +99,7 @@ class Known:
     facts: tuple[Fact, ...] = ()
     facts_upto: int = 0
     completions: Mapping[str, Completion] = field(default_factory=dict)
+    used: Usage = field(default_factory=Usage)
     fault: str = ""
     n_damaged: int = 0
 
@@ -334,20 +336,27 @@ def _take(known: Known, record: Record) -> Known:
             return replace(known, turns=(*known.turns, _read_turn(record)))
         case "completion":
             completion = Completion.from_json(record["output"])
-            return replace(
-                known, completions={**known.completions, str(record["path"]): completion}
-            )
+            completions = {**known.completions, str(record["path"]): completion}
+            return replace(known, completions=completions, used=known.used + completion.usage)
+        case "used":
+            return replace(known, used=Usage(**record["usage"]))
+        case "fault":
+            return replace(known, fault=str(record["why"]))
+    return replace(_take_made(known, record), completions={}, fault="")
+
+
+def _take_made(known: Known, record: Record) -> Known:
+    """What is known with something that was made of the turns."""
+    match record["kind"]:
         case "summary":
             summary = Summary(
                 text=str(record["text"]), upto=int(record["upto"]), origins=_texts(record)
             )
-            return replace(known, summary=summary, completions={}, fault="")
+            return replace(known, summary=summary)
         case "facts":
             facts = tuple(map(_read_fact, record["facts"]))
             upto = int(record["upto"])
-            return replace(
-                known, facts=(*known.facts, *facts), facts_upto=upto, completions={}, fault=""
-            )
+            return replace(known, facts=(*known.facts, *facts), facts_upto=upto)
         case "condensed":
             fact = _read_fact(record["fact"])
             others = [
@@ -355,9 +364,7 @@ def _take(known: Known, record: Record) -> Known:
                 for one in known.facts
                 if fold_name(one.entity) != fold_name(fact.entity) or one.turn > fact.turn
             ]
-            return replace(known, facts=(*others, fact), completions={}, fault="")
-        case "fault":
-            return replace(known, fault=str(record["why"]))
+            return replace(known, facts=(*others, fact))
     raise ValueError("no record of this version")
 
 
@@ -418,6 +425,7 @@ def _shorten(known: Known) -> Iterator[Record]:
         yield {"kind": "facts", "facts": facts, "upto": known.facts_upto}
     for path, completion in known.completions.items():
         yield {"kind": "completion", "path": path, "output": completion.to_json()}
+    yield {"kind": "used", "usage": asdict(known.used)}
 
 
 def _write(record: Record) -> bytes:

@@ -235,7 +235,8 @@ def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
         for sentence in split_sentences(turn.question)
         if not sentence.endswith(ASKING)
     }
-    if set(turn.asked_from) == {"person"} and _fold_sentence(text) in stated:
+    said = _fold_sentence(text)
+    if set(turn.asked_from) == {"person"} and said and said in stated:
         return ("person",)
     return join_origins((f"model:{model}",), _origins_of(turn))
 

@@ -143,11 +143,11 @@ class _Asker:
         most = await self._calls.bound_output(self._path, 2 * wanted)
         self._has_more_room = most < 2 * wanted
         if self._has_more_room:
-            self._fit_schema()
+            self._fit_schema(bound)
 
-    def _fit_schema(self) -> None:
+    def _fit_schema(self, max_tokens: int) -> None:
         if self.prompt.schema is not None:
-            fitting = fit_schema(self.prompt.schema, max_tokens=self.prompt.max_output_tokens)
+            fitting = fit_schema(self.prompt.schema, max_tokens=max_tokens)
             self.prompt = replace(self.prompt, schema=fitting)
 
     def feed_back(self, completion: Completion, fault: str) -> None:
@@ -158,7 +158,7 @@ class _Asker:
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
         if fault == BE_SHORTER:
-            self._fit_schema()
+            self._fit_schema(self.prompt.max_output_tokens // 2)
         said = Message(
             speaker=Speaker.ASSISTANT,
             text=completion.text[:MAX_FED_BACK_CHARS],

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 MAX_OBJECTIVES = 200
 MAX_CARDS = 50  # of a column
 MAX_FIELDS = 30
+MAX_AGE_S = 10.0  # of the place from which on a page hears of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
@@ -112,7 +113,7 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
 
 
 async def _objectives(desk: Desk, request: Request) -> Response:
-    place = await desk.feed.now()  # before the look: what comes after it is sent
+    place = await desk.feed.now(max_age_s=MAX_AGE_S)  # before the look: what comes after it is sent
     found = await desk.store.objectives(limit=MAX_OBJECTIVES)
     rows = [(one, await desk.store.counts(one.id)) for one in reversed(found)]
     return _render(desk, request, "objectives.html", rows=rows, after=str(place), events="/events")
@@ -190,7 +191,7 @@ async def _report(desk: Desk, request: Request) -> Response:
 
 
 async def _inbox(desk: Desk, request: Request) -> Response:
-    place = await desk.feed.now()
+    place = await desk.feed.now(max_age_s=MAX_AGE_S)
     steps = await desk.store.inbox()
     asked = [
         await verbs.gather_request(desk.store, step, desk.settings, among=steps) for step in steps

@@ -11,14 +11,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.notify import event_fields
 from babyagi.tasks import Event
-from babyagi.taskstore.port import EventHorizon, TaskStore
+from babyagi.taskstore.port import TaskStore
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +27,7 @@ BATCH = 200  # events that a listener is sent before it must have taken them
 HEARTBEAT_S = 15.0
 CHANGE_WAIT_S = 5.0
 OUTAGE_PAUSE_S = 1.0
-N_LOOKS = 20  # for a place from which on all objectives are followed
-LOOK_PAUSE_S = 0.02
-MAX_UNSETTLED = 1_000  # events that may be overtaken by earlier ones that are committed later
+SETTLE_AFTER = 100  # events of all that may be overtaken by one that is committed later
 _PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 
@@ -97,8 +95,7 @@ class Feed:
         # what was read since the last change, by where it was read from
         self._memo: dict[tuple[int | None, Place], Batch] = {}
         self._reading = asyncio.Lock()
-        self._settled = 0
-        self._pending: list[EventHorizon] = []
+        self._settled, self._settled_at_s = 0, float("-inf")
         self.is_stopped = False
 
     @property
@@ -137,7 +134,7 @@ class Feed:
             if not self._n_listeners:
                 self._wanted.clear()
 
-    async def listen(self, objective_id: int | None, place: Place) -> AsyncIterator[bytes]:
+    async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
         """What is sent to a listener of one objective, or of all: frames of events, and a comment
         where nothing happens, until the feed stops or the objective is gone."""
         with self._listening():
@@ -176,47 +173,33 @@ class Feed:
             frames = [_frame(event, str(event.id)) for event in found]
             end = Place(base=found[-1].id) if found else place
             return Batch(frames=b"".join(frames), place=end, is_full=len(found) == BATCH)
-        settled = await self._settle()
-        limit = BATCH + (MAX_UNSETTLED if place.last_by_objective else 0)
-        found = await self._store.events_of_all(after_id=place.base, limit=limit)
-        frames = []
+        settled = self._settled  # before the read: what came up to there is in it
+        found = await self._store.events_of_all(after_id=place.base, limit=BATCH)
+        if len(found) >= SETTLE_AFTER and settled <= place.base:
+            settled = await self._settle()
+            found = await self._store.events_of_all(after_id=place.base, limit=BATCH)
+        is_full, frames = len(found) == BATCH, []
         for event in found:
             if not place.has(event):
                 place = place.after(event)
                 frames.append(_frame(event, str(place)))
-        is_full = len(found) == limit
-        up_to = min(settled, found[-1].id) if is_full else settled
-        # a batch of which all is known already must not be read again for ever
-        is_stuck = is_full and not frames and up_to <= place.base
-        place = place.settled(found[-1].id if is_stuck else up_to)
+        place = place.settled(min(settled, found[-1].id) if is_full else settled)
         return Batch(frames=b"".join(frames), place=place, is_full=is_full)
 
     async def _settle(self) -> int:
-        """The id up to which nothing is still to come."""
-        horizon = await self._store.event_horizon()
-        for one in self._pending:
-            if horizon.ended >= one.begun:
-                self._settled = max(self._settled, one.newest_id)
-        self._pending = [one for one in self._pending if horizon.ended < one.begun]
-        if horizon.ended >= horizon.begun:
-            self._settled = max(self._settled, horizon.newest_id)
-        elif len(self._pending) < MAX_UNSETTLED:
-            self._pending.append(horizon)
+        """See up to where nothing is still to come. Whoever writes waits for a moment, so it is
+        seldom done."""
+        settled = await self._store.settled_event_id()
+        self._settled = max(self._settled, settled)
+        self._settled_at_s = asyncio.get_running_loop().time()
         return self._settled
 
-    async def now(self) -> Place:
-        """The place of whoever has everything that is committed."""
-        newest = (await self._store.event_horizon()).newest_id
-        base = await self._settle()
-        for _ in range(N_LOOKS):
-            if base >= newest:
-                break
-            await asyncio.sleep(LOOK_PAUSE_S)
-            base = await self._settle()
-        place = Place(base=max(base, newest - MAX_UNSETTLED))
-        for event in await self._store.events_of_all(after_id=place.base, limit=MAX_UNSETTLED):
-            place = place.after(event)
-        return place
+    async def now(self, *, max_age_s: float = 0.0) -> Place:
+        """The place of whoever has everything that was committed so many seconds ago."""
+        age_s = asyncio.get_running_loop().time() - self._settled_at_s
+        if not age_s < max_age_s:
+            await self._settle()
+        return Place(base=self._settled)
 
 
 async def _heard(changed: asyncio.Event) -> bool:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
 
 LATEST = "latest"
+SEE_LISTS = "babyagi objectives and babyagi tasks show the numbers"
 MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
@@ -93,7 +94,9 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
 
 def parse_id(text: str, what: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS):
-        raise NotFoundError(f"there is no such {what}", why="it is named by its number")
+        raise NotFoundError(
+            f"there is no such {what}", why="it is named by its number", fix=SEE_LISTS
+        )
     return int(text)
 
 
@@ -431,7 +434,9 @@ async def show_duty(call: Call) -> Answer:
     query: ShowQuery = call.query
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
-        raise NotFoundError("there is no such duty", why="plan, order, check and report are there")
+        raise NotFoundError(
+            "there is no such duty", why="there are plan, order, check and report", fix=SEE_LISTS
+        )
     shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)
     return _show(call, shown, only=query.step)
 

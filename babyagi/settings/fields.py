@@ -363,7 +363,8 @@ class ObjectiveFields:
         default=None,
         metadata=declare(
             "LLAMA_MODEL_PATH",
-            f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process.",
+            f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process, "
+            "with the extra `llama`.",
             parse=parse_path,
             metavar="FILE",
             section="A model in this process",

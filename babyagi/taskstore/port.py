@@ -343,20 +343,6 @@ class Standing:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventHorizon:
-    """How far the events of all objectives are known, at one instant.
-
-    Events of one objective are committed in the order of their ids; those of several need not be.
-    What was given an id up to `newest_id` is committed or gone for good as soon as the `ended` of a
-    later look is at least the `begun` of this one.
-    """
-
-    newest_id: int
-    begun: int
-    ended: int
-
-
 class ScheduleStore(Protocol):
     """Schedules, and what became of each of their ticks."""
 
@@ -931,10 +917,14 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> list[Event]: ...
 
     async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
-        """The events of all objectives after an id, by id; see `EventHorizon`."""
+        """The events of all objectives after an id, by id. Those of one objective are committed in
+        the order of their ids; those of several need not be."""
         ...
 
-    async def event_horizon(self) -> EventHorizon: ...
+    async def settled_event_id(self) -> int:
+        """The id of the newest event of all; none with a lower one is still to come. It waits until
+        nobody writes."""
+        ...
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int

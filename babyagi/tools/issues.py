@@ -1,8 +1,9 @@
 """The issues of a repository on GitHub: looking through them, and the address of a new one that is
 already filled in.
 
-Sources, read in November 2026: https://docs.github.com/en/rest/search/search#search-issues-and-pull-requests,
-https://docs.github.com/en/issues/tracking-your-work-with-issues/using-issues/creating-an-issue#creating-an-issue-from-a-url-query.
+Described at https://docs.github.com/en/rest/search/search, and under "about automation for issues
+and pull requests with query parameters" in GitHub's manual (read in November 2026): an address that
+is too long is answered with 414. Some tokens may search only for issues or only for pull requests.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ _PLACES = re.compile(
     r"|is\s*:\s*(?:public|private|internal)\b)",
     re.IGNORECASE,
 )
+_KIND = re.compile(r"\bis:(?:issue|pr|pull-request)\b", re.IGNORECASE)
 _OPERATORS = re.compile(r"\b(?:OR|AND|NOT)\b|[()]")
 _REPOSITORY_SCHEMA = {
     "type": "string",
@@ -86,7 +88,7 @@ def build_search_issues(
     top_k: int = TOP_K,
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that looks for words in the issues and pull requests of a repository.
+    """Return a tool that looks for words in the issues of a repository.
 
     Raises:
         SettingsError: the address is not https, and not on this machine.
@@ -122,8 +124,8 @@ def build_search_issues(
     return Tool(
         name=name,
         description=description
-        or f"Search the issues and pull requests of {github.repository or 'a repository'} on "
-        "GitHub. Gives titles, addresses, states and the beginnings of the texts.",
+        or f"Search the issues of {github.repository or 'a repository'} on GitHub, with is:pr its "
+        "pull requests. Gives titles, addresses, states and the beginnings of the texts.",
         parameters=_with_repository(
             github, "query", query={"type": "string", "description": "A few words, no sentence."}
         ),
@@ -144,7 +146,8 @@ def scope_query(query: str, repository: str, *, is_given: bool) -> str:
     words = " ".join(words.replace('"', " ").split())[:MAX_QUERY_CHARS].strip()
     if not words:
         raise ToolError("there is nothing to search for: write a few words")
-    return f"{words} repo:{repository}{'' if is_given else ' is:public'}"
+    kind = "" if _KIND.search(words) else " is:issue"
+    return f"{words} repo:{repository}{kind}{'' if is_given else ' is:public'}"
 
 
 def build_issue_link(

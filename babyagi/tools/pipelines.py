@@ -1,9 +1,9 @@
 """Pipelines on other machines as tools: a question goes to a service, answers and documents come
 back.
 
-Two request forms: that of deepset Cloud, and that of Haystack's own REST server. Sources, read in
-November 2026: https://docs.cloud.deepset.ai/reference/search-pipeline,
-https://docs.haystack.deepset.ai/v1.26/docs/rest_api.
+Two request forms: that of deepset Cloud, and that of Haystack's own REST server. Described at
+https://github.com/api-evangelist/haystack-ai (openapi/haystack-ai-search-api-openapi.yml) and in
+https://github.com/deepset-ai/haystack (rest_api/schema.py of 1.x), read in November 2026.
 """
 
 from __future__ import annotations

@@ -250,7 +250,8 @@ class WorkerLoop:
             logger.exception("deciding what is due raised what nobody expected")
             return MAX_TICK_WAIT_S
         for tick in fired.ticks:
-            logger.info("%s", tick.words, extra={"event": TICK_DECIDED})
+            told = {"schedule_id": tick.schedule_id, "objective_id": tick.objective_id}
+            logger.info("%s", tick.words, extra={"event": TICK_DECIDED, **told})
         if any(tick.objective_id is not None for tick in fired.ticks):
             self._changed.set()
         return MAX_TICK_WAIT_S if fired.wait_s is None else fired.wait_s

@@ -97,7 +97,11 @@ def test_a_quote_that_does_not_stand_there_or_only_names_what_was_asked_does_not
         ("Compute 2-0", "2", "2", ("tool:calculator", "file:a.txt"), False),
         ("Compute 2-0", "2", "2", (), False),
         ("How many rows are there?", "4", "4", ("tool:run_python", "file:a.csv"), True),
+        ("Compute 2+2", "2 + 2 = 4", "4", ("tool:calculator",), True),
+        ("Compute 2+2", "2 + 2 = 4", "4", ("tool:calculator", "file:a.txt"), False),
+        ("Compute 2+2", "2 + 2 = 40", "4", ("tool:calculator",), False),
         ("Compute 2+2", "2+2", "2", ("tool:calculator",), False),
+        ("Compute the sum", "the sum", "the sum", ("tool:calculator",), False),
     ],
 )
 def test_a_bare_number_that_was_computed_is_an_answer(asked, text, quote, origins, is_met):

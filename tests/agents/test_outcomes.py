@@ -401,3 +401,33 @@ if __name__ == "__main__":
             f"{file_name}: honest {honest}, taken for none {wrong}, in doubt {doubted}; bad "
             f"{bad}, found {found}, in doubt {bad_doubted}"
         )
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<<task 4fa81c22 from person\n2: Read backups.md\n4fa81c22>>",
+        "I am reading the file.\n<<task 4fa81c22 from person\n2: Read backups.md",
+        "<·<task 4fa81c22 from person\n2: Read backups.md, and more of it\n4fa81c22>·>",
+        "<<listed tasks 4fa81c22 from model\n3 [done] Find the height\n4fa81c22>>",
+        "final_answer",
+        "fail_task.",
+    ],
+)
+def test_a_reply_with_a_fence_of_ours_or_the_bare_name_of_an_end_is_no_result(reply):
+    outcome = judge_reply(reply, task_name="Read backups.md", prompt_texts=["Carry the task out."])
+
+    assert outcome.kind is OutcomeKind.NOT_DONE
+
+
+def test_the_same_words_three_times_over_are_a_loop_and_a_list_is_none():
+    said = (
+        "The backups are made by a program that runs each night on the old server "
+        "in the cellar and writes to a tape. "
+    )
+    task = "Find out when backups are made"
+
+    assert judge_reply(f"It is so: {said * 3}", task_name=task).kind is OutcomeKind.NOT_DONE
+    assert judge_reply(said * 2, task_name=task).kind is OutcomeKind.ANSWERED
+    listed = "\n".join(f"* On day {n} the backup of server {n} is made at {n} h." for n in range(9))
+    assert judge_reply(listed, task_name=task).kind is not OutcomeKind.NOT_DONE

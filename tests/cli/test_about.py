@@ -9,7 +9,11 @@ import pytest
 from babyagi.cli import about
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
+from babyagi.home import remember_abilities
+from babyagi.llm.learning import write_abilities
+from babyagi.llm.port import Abilities
 from tests.cli.homes import fill_home
+from tests.llm.smollm import MODEL, needs_model
 
 KEY = "sk-never-to-be-seen"
 
@@ -300,3 +304,49 @@ def test_a_task_store_whose_password_would_be_taken_for_its_host_is_refused(
 
     assert run_guarded(["config"]) == 2
     assert "as %2F %3F %23 %40" in capsys.readouterr().err
+
+
+def test_the_doctor_says_what_a_model_in_this_process_lacks_and_a_run_is_not_begun(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("LLM_MODEL", "llama")
+    monkeypatch.setenv("LLAMA_MODEL_PATH", str(tmp_path / "none.gguf"))
+
+    assert run_guarded(["doctor"]) == 6
+    said = capsys.readouterr().out
+    assert "is no model that can be loaded (No such file" in said
+    assert "LLAMA_MODEL_PATH=FILE.gguf" in said
+
+    assert run_guarded(["run", "Find it out", "-l"]) == 2
+    assert "LLAMA_MODEL_PATH=" in capsys.readouterr().err
+    assert run_guarded(["status"]) == 8
+
+
+@needs_model
+def test_the_doctor_says_what_memory_a_model_in_this_process_takes(monkeypatch, capsys):
+    monkeypatch.setenv("LLM_MODEL", "llama")
+    monkeypatch.setenv("LLAMA_MODEL_PATH", str(MODEL))
+    monkeypatch.setenv("LLAMA_CTX_MAX", "2048")
+
+    assert run_guarded(["doctor"]) == 0
+
+    assert "GB of memory with a context of 2,048 tokens" in capsys.readouterr().out
+
+
+def test_the_doctor_says_what_was_found_out_about_a_server_and_how_it_is_spoken_to(
+    tmp_path, monkeypatch, capsys
+):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/v1"
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        monkeypatch.setenv("LLM_MODEL", "small")
+        assert run_guarded(["doctor"]) == 0
+        assert "not asked yet what it can do" in capsys.readouterr().out
+
+        found = Abilities(takes_tools=False, holds_schema=True, context_tokens=2048)
+        remember_abilities(tmp_path / "home", f"small at {url}", write_abilities(found))
+        assert run_guarded(["doctor"]) == 0
+
+    said = capsys.readouterr().out
+    assert "it takes no tools, holds to a schema, reads 2,048 tokens of a prompt" in said
+    assert "tools are called as JSON that is held to a schema" in said

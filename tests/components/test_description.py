@@ -353,7 +353,7 @@ async def test_a_search_of_issues_and_a_link_are_tools_by_themselves(tmp_path, r
     run = await agent.run_async("?")
 
     assert "It hangs" in run.output
-    assert server.asked[0].params["q"] == "hangs repo:o/n"
+    assert server.asked[0].params["q"] == "hangs repo:o/n is:issue"
     assert server.asked[0].headers["authorization"] == "Bearer of-GITHUB_TOKEN"
     made = await link.run({"title": "t", "body": "b"})
     assert made.text == "https://github.com/o/n/issues/new?title=t&body=b&labels=docs"

@@ -31,7 +31,7 @@ from babyagi.errors import ParkedError, ToolError
 from babyagi.inbox import read_request, take_words
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.react.executor import Executor, ask_agent
 from babyagi.react.protocols.base import fill
@@ -71,7 +71,7 @@ class Model:
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation()
 
-    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(self, prompt: Prompt, *, role: Role, on_text: OnText | None = None) -> Completion:
         read = "\n".join(message.text for message in prompt.messages[1:])
         if self.order and self.order in read and not self.has_obeyed:
             self.has_obeyed = True
@@ -345,7 +345,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"skipped: agentdojo cannot be installed here ({error})", file=sys.stderr)
             return 0
-        line = [str(python), "-W", "ignore", "-m", "tests.faults.agentdojo", "--inside"]
+        line = [str(python), "-u", "-W", "ignore", "-m", "tests.faults.agentdojo", "--inside"]
         env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
         return subprocess.run(line, cwd=ROOT, env=env, check=False).returncode
 

@@ -66,10 +66,12 @@ def find_others(folder: Path, port: int) -> list[Other]:
     node, modules = shutil.which("node") or "node", folder / "npm/node_modules"
     everything, files = (str(modules / name / "dist/index.js") for name in NPM)
     shown = str(folder / "shown")
-    add = {"tool": "add", "arguments": {"a": 2, "b": 3}, "answer": "5"}
+    sides = {"a": 2, "b": 3}
+    local = McpServer(name="old", command=python, args=(program,))
+    far = McpServer(name="old-http", url=f"http://127.0.0.1:{port}/mcp")
     return [
-        Other(server=McpServer(name="old", command=python, args=(program,)), **add),  # type: ignore[arg-type]  # as written
-        Other(server=McpServer(name="old-http", url=f"http://127.0.0.1:{port}/mcp"), **add),  # type: ignore[arg-type]  # as written
+        Other(server=local, tool="add", arguments=sides, answer="5"),
+        Other(server=far, tool="add", arguments=sides, answer="5"),
         Other(
             server=McpServer(name="everything", command=node, args=(everything, "stdio")),
             tool="echo",

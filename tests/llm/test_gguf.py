@@ -93,8 +93,10 @@ def test_a_file_that_is_none_is_refused_in_words(tmp_path, content):
 
 @needs_model
 def test_a_real_file_is_read():
+    assert MODEL is not None
     found = read_model_file(MODEL)
 
+    assert found.takes_tools is False
     assert found.context_tokens == 8192
     assert found.n_dimensions == 576
     assert found.bytes_per_token == 2 * 30 * 3 * 64 * 2

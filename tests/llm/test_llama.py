@@ -48,14 +48,13 @@ def ask_for(text, **fields):
     ],
 )
 def test_a_file_that_is_no_model_is_refused_with_what_to_type(tmp_path, name, content, word):
-    path = tmp_path / name if name else None
     if content == "folder":
-        path.mkdir()
+        (tmp_path / name).mkdir()
     elif content:
-        path.write_bytes(content)
+        (tmp_path / name).write_bytes(content)
 
     with pytest.raises(SettingsError) as caught:
-        require_model_file(path)
+        require_model_file(tmp_path / name if name else None)
 
     assert word in f"{caught.value.what} {caught.value.why}"
     assert caught.value.fix.startswith("LLAMA_MODEL_PATH=FILE.gguf")
@@ -92,31 +91,29 @@ def test_free_memory_is_the_smaller_of_the_machines_and_the_containers(monkeypat
 
 @pytest.fixture
 async def engine():
-    said = []
-    made = Engine(MODEL, bounds=BOUNDS, say=said.append)
-    made.said = said
+    made = Engine(MODEL, bounds=BOUNDS)
     yield made
     await made.close()
 
 
 @needs_model
-async def test_nothing_is_loaded_before_the_first_call_and_its_memory_is_said_then(engine):
+async def test_nothing_is_loaded_before_the_first_call_and_its_memory_is_said_then():
+    said = list[str]()
+    engine = Engine(MODEL, bounds=BOUNDS, say=said.append)
     model = LlamaModel(engine, temperature=0)
-    assert not engine.is_loaded and engine.said == []
+    assert engine._server is None and said == []
 
     completion = await model.complete(ask_for("Say hello."), role=Role.EXECUTION)
 
     assert completion.text and completion.model == "llama"
     assert completion.usage.calls == 1 and completion.usage.cost_usd == 0
     assert completion.usage.unconfirmed_tokens == 0
-    assert (
-        len(engine.said) == 1 and "MB of memory, with a context of 1,024 tokens" in engine.said[0]
-    )
+    assert len(said) == 1 and "MB of memory, with a context of 1,024 tokens" in said[0]
 
 
 @needs_model
 async def test_the_text_comes_in_pieces_that_make_the_answer(engine):
-    pieces = []
+    pieces = list[str]()
 
     completion = await LlamaModel(engine, temperature=0).complete(
         ask_for("Count from one to ten."), role=Role.EXECUTION, on_text=pieces.append
@@ -129,7 +126,7 @@ async def test_the_text_comes_in_pieces_that_make_the_answer(engine):
 
 @needs_model
 async def test_a_cancelled_call_stops_and_the_next_one_is_answered(engine):
-    model, pieces, begun = LlamaModel(engine), [], asyncio.Event()
+    model, pieces, begun = LlamaModel(engine), list[str](), asyncio.Event()
 
     def hear(text):
         pieces.append(text)
@@ -165,7 +162,7 @@ async def test_a_call_that_takes_too_long_is_overdue_and_stops(engine):
 
 @needs_model
 async def test_a_prompt_that_does_not_fit_is_refused_before_any_work(engine):
-    model, pieces = LlamaModel(engine), []
+    model, pieces = LlamaModel(engine), list[str]()
 
     with pytest.raises(ContextTooLongError) as caught:
         await model.complete(ask_for("word " * 1500), role=Role.EXECUTION, on_text=pieces.append)
@@ -224,7 +221,7 @@ async def test_an_idle_engine_is_unloaded_and_loaded_again_when_it_is_asked():
         await model.complete(ask_for("Say hello.", max_output_tokens=2), role=Role.EXECUTION)
         await asyncio.sleep(0)  # the timer's turn
         await asyncio.sleep(0)
-        assert not engine.is_loaded
+        assert engine._server is None
 
         assert (await model.complete(ask_for("Say hello."), role=Role.EXECUTION)).text
     finally:
@@ -240,11 +237,12 @@ async def test_what_does_not_fit_the_free_memory_is_not_loaded(monkeypatch):
         await LlamaModel(engine).complete(ask_for("Say hello."), role=Role.EXECUTION)
 
     assert "and 10 MB are free" in caught.value.what and "LLAMA_CTX_MAX" in caught.value.fix
-    assert not engine.is_loaded
+    assert engine._server is None
     await engine.close()
 
 
 @needs_model
+@pytest.mark.system  # a minute of two processors
 class TestLlamaEmbedder(LocalEmbedderContract):
     @pytest.fixture
     async def embedder(self, engine):

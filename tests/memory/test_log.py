@@ -133,6 +133,26 @@ async def test_a_long_memory_is_shortened_and_says_the_same(tmp_path, open_log, 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+async def test_what_the_replies_took_is_summed_and_survives_the_shortening(open_log, monkeypatch):
+    log = open_log()
+    await add(log, 1)
+    usage = Usage(calls=1, prompt_tokens=10, completion_tokens=2, cost_usd=0.5)
+    completion = Completion(text="x", model="m", usage=usage)
+    to = (await log.read()).id
+    for n in (1, 2):
+        record = {"kind": "completion", "path": f"p{n}", "output": completion.to_json()}
+        await log.add(record, to=to)
+        summary = {"kind": "summary", "text": "s", "upto": 1, "origins": []}
+        await log.add(summary, to=to)
+    before = await log.read()
+
+    monkeypatch.setattr("babyagi.memory.log.MAX_BYTES", 1)
+    await add(log, 2)
+
+    assert before.used == usage + usage
+    assert (await log.read()).used == before.used
+
+
 async def test_what_is_said_is_bounded(open_log):
     log = open_log()
     await log.add_turn("q" * 20_000, "\x1b[31m" + "a" * 20_000, key="a")

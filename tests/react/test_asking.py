@@ -1,6 +1,7 @@
 import pytest
 
 from babyagi.errors import ContextTooLongError, MalformedReplyError
+from babyagi.llm.port import Abilities
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence, shrink
 from babyagi.react.asking import BE_SHORTER, NOT_EMPTY, ask, read_text
 from babyagi.tasks import Passage, Role
@@ -146,3 +147,62 @@ async def test_a_question_that_was_answered_is_replayed_and_not_asked_again():
 
     assert (await ask_(desk, make_prompt())).value == first.value
     assert len(desk.model.calls) == 3
+
+
+# How long an answer may be, and what schema it is held to
+
+LISTS = {
+    "type": "object",
+    "properties": {"names": {"type": "array", "items": {"type": "string"}, "maxItems": 30}},
+    "required": ["names"],
+}
+
+
+def wanting(tokens=2000, **fields):
+    message = Message(speaker=Speaker.USER, text="List them.", origins=("person",))
+    return Prompt(messages=(message,), max_output_tokens=tokens, schema=LISTS, **fields)
+
+
+async def test_below_the_setting_no_call_asks_for_more_and_schemas_shrink_to_fit():
+    desk = await open_desk(
+        answering(completion("half", finish_reason="length"), completion('{"names": []}'))
+    )
+    journal = desk.open_journal(max_output_tokens=160)
+
+    await ask(journal, "create", wanting(), role=Role.EXECUTION, read=read_text)
+
+    asked = [prompt for _, prompt in desk.model.calls]
+    assert [prompt.max_output_tokens for prompt in asked] == [160, 160]
+    bounds = [prompt.schema["properties"]["names"] for prompt in asked]
+    assert all("maxLength" in one["items"] for one in bounds)
+    assert 30 > bounds[0]["maxItems"] > bounds[1]["maxItems"]
+    assert asked[1].messages[-1].text == BE_SHORTER
+
+
+async def test_with_room_a_schema_is_sent_as_it_is_and_a_cut_answer_gets_twice_the_room():
+    desk = await open_desk(
+        answering(completion("half", finish_reason="length"), completion('{"names": []}'))
+    )
+
+    await ask(desk.open_journal(), "create", wanting(), role=Role.EXECUTION, read=read_text)
+
+    asked = [prompt for _, prompt in desk.model.calls]
+    assert [prompt.max_output_tokens for prompt in asked] == [2000, 4000]
+    assert [prompt.schema for prompt in asked] == [LISTS, LISTS]
+
+
+@pytest.mark.parametrize(("holds", "is_sent"), [(True, True), (False, False), (None, False)])
+async def test_a_late_schema_is_sent_at_once_to_a_model_that_is_known_to_hold_to_it(holds, is_sent):
+    desk = await open_desk(lambda prompt, role: '{"names": []}')
+    desk.model.abilities = Abilities(holds_schema=holds)
+    desk.model.learn = lambda found: None
+
+    await ask(
+        desk.open_journal(),
+        "create",
+        wanting(is_schema_late=True),
+        role=Role.EXECUTION,
+        read=read_text,
+    )
+
+    assert (desk.model.calls[0][1].schema is not None) is is_sent

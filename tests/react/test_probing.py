@@ -166,7 +166,7 @@ class Place:
             known=read_abilities(self.kept),
             remember=lambda found: setattr(self, "kept", write_abilities(found)),
         )
-        desk, made = await open_desk(), []
+        desk, made = await open_desk(), list[object]()
         desk.model = model
         executor = Executor(
             tools=[look(made)],
@@ -237,7 +237,7 @@ async def test_a_server_that_drops_tools_later_is_noticed_by_what_it_counts():
             known=read_abilities(place.kept),
             remember=lambda found: setattr(place, "kept", write_abilities(found)),
         )
-        desk, made = await open_desk(), []
+        desk, made = await open_desk(), list[object]()
         desk.model = model
         model._density = 0.24  # as it counted while it took them
         executor = Executor(
@@ -254,7 +254,7 @@ async def test_a_server_that_drops_tools_later_is_noticed_by_what_it_counts():
 
 async def test_a_prompt_that_the_server_cuts_is_noticed_and_the_next_is_not_sent():
     async with Server("cuts at 2,048") as server:
-        kept = []
+        kept = list[Abilities]()
         endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
         model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
 

@@ -5,6 +5,7 @@ import pytest
 
 from babyagi.inbox import QUESTION, write_request
 from babyagi.serve.door import Level
+from babyagi.tasks import Proposal
 from support.served import Served
 from support.workers import join
 from tests.cli import homes, samples
@@ -34,7 +35,13 @@ class Browser:
 
 
 def word_of(page):
-    return re.search(r'name="word" value="(\w+)"', page.text)[1]
+    return find(r'name="word" value="(\w+)"', page)
+
+
+def find(pattern, page):
+    found = re.search(pattern, page.text)
+    assert found is not None
+    return found[1]
 
 
 async def fill(served, text=EVIL):
@@ -45,9 +52,7 @@ async def fill(served, text=EVIL):
     await join(store, homes.WORKER, objective.id)
     claim = await store.claim_task(objective.id, homes.WORKER.id)
     await store.record_result(claim, text=text, origins=["model"])
-    await store.add_tasks(
-        objective.id, [homes.Proposal(name=text), homes.Proposal(name=f"{text} too")]
-    )
+    await store.add_tasks(objective.id, [Proposal(name=text), Proposal(name=f"{text} too")])
     claim = await store.claim_task(objective.id, homes.WORKER.id)
     request = write_request("ask_person", {"question": text})
     await store.park_task(claim.fence, key="1/execute/1/tool/1", kind=QUESTION, request=request)
@@ -107,14 +112,14 @@ async def test_forms_do_what_the_operations_do(served):
     assert wrong.status == 422
     objective = await served.desk.store.objective(1)
     assert (objective.status.value, objective.spec.limits.max_tasks) == ("paused", 7)
-    assert [task.name for task in await served.desk.store.tasks(1)][0] == "Sing"
+    assert (await served.desk.store.tasks(1))[0].name == "Sing"
 
 
 async def test_an_answer_is_given_in_the_inbox(served):
     await fill(served, text="Which currency?")
     browser = Browser(served)
     page = await browser.look("/inbox")
-    path = re.search(r'action="(/do/inbox/\d+/answer)"', page.text)[1]
+    path = find(r'action="(/do/inbox/\d+/answer)"', page)
 
     answered = await browser.send(path, word_of(page), text="Euros", back="/inbox")
 
@@ -164,7 +169,7 @@ async def test_what_a_page_loads_is_there_for_everybody(name, served):
 async def test_a_long_list_is_shown_in_part_with_how_much_more_there_is(served):
     store = served.desk.store
     objective, _ = await store.create_objective(samples.spec("Know it"), uid="u")
-    await store.add_tasks(objective.id, [homes.Proposal(name=f"Task {n}x") for n in range(80)])
+    await store.add_tasks(objective.id, [Proposal(name=f"Task {n}x") for n in range(80)])
 
     page = await Browser(served).look("/objectives/1")
 

@@ -5,7 +5,7 @@ import pytest
 
 from babyagi.serve.feed import BATCH, Feed, Place, parse_place
 from babyagi.tasks import Event
-from babyagi.taskstore.port import EventHorizon
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.served import Served, serving
 from support.workers import join
 from tests.cli import homes, samples
@@ -42,43 +42,62 @@ def test_a_place_knows_what_it_has_also_where_a_later_one_came_first():
     assert str(place.settled(4)) == str(place)
 
 
-class Overtaken:
+class Overtaken(MemoryTaskStore):
     """A task store in which an event is committed after one with a later id."""
 
     def __init__(self):
-        self.events = [event(1), event(3, objective_id=2)]
-        self.horizon = EventHorizon(newest_id=3, begun=11, ended=10)
+        super().__init__(lambda: samples.START)
+        self.happened = [event(1), event(3, objective_id=2)]
+        self.settled = 0
 
     async def events_of_all(self, *, after_id, limit):
-        found = sorted(self.events, key=lambda one: one.id)
+        found = sorted(self.happened, key=lambda one: one.id)
         return [one for one in found if one.id > after_id][:limit]
 
-    async def event_horizon(self):
-        return self.horizon
+    async def settled_event_id(self):
+        return self.settled
 
     async def wait_for_change(self, *, timeout_s):
         await asyncio.sleep(timeout_s)
 
 
+async def read_once(feed, place):
+    """The first events that a listener gets who comes from that place."""
+    frames = feed.listen(None, parse_place(place))
+    await anext(frames)
+    try:
+        return await anext(frames)
+    finally:
+        await frames.aclose()
+
+
 async def test_an_event_that_was_overtaken_is_sent_as_well_and_once():
     store = Overtaken()
-    feed = Feed(store)
-    frames = feed.listen(None, Place())
-    await anext(frames)
 
-    first = await anext(frames)
-    store.events.append(event(2))
-    store.horizon = EventHorizon(newest_id=3, begun=12, ended=12)
-    feed.stop()
-    second = feed.listen(None, parse_place(ids_of(first)[-1]))
-    feed.is_stopped = False
-    await anext(second)
-    late = await anext(second)
-    await frames.aclose()
-    await second.aclose()
+    first = await read_once(Feed(store), "0")
+    store.happened.append(event(2))
+    late = await read_once(Feed(store), ids_of(first)[-1])
 
     assert [json.loads(one)["id"] for one in data_of(first) + data_of(late)] == [1, 3, 2]
     assert ids_of(late) == ["0.1-2.2-3"]
+
+
+async def test_a_place_forgets_what_nothing_can_overtake_any_more():
+    store = Overtaken()
+    store.happened += [event(n) for n in range(4, 150)]
+    store.settled = 149
+
+    frames = await read_once(Feed(store), "0")
+    store.happened.append(event(150))
+    more = await read_once(Feed(store), ids_of(frames)[-1])
+
+    assert [json.loads(one)["id"] for one in data_of(more)] == [150]
+    feed = Feed(store)
+    await feed.now()
+    assert ids_of(await read_once(feed, ids_of(more)[-1].replace("1-150", "1-149"))) == [
+        "0.1-150.2-3"
+    ]
+    assert str(await feed.now(max_age_s=60)) == "149"
 
 
 def ids_of(frames):

@@ -289,6 +289,7 @@ def test_what_is_approved_is_what_was_seen(home, tmp_path):
             objective, _ = await store.create_objective(samples.spec(), uid="u")
             await join(store, homes.WORKER, objective.id)
             claim = await store.claim_task(objective.id, homes.WORKER.id)
+            assert claim is not None
             request = write_request(
                 "write_file", {"path": "a.md", "text": "new\n", "replace": True}
             )

@@ -77,9 +77,11 @@ def test_another_address_needs_a_token(tmp_path):
 
 
 def test_a_port_that_is_taken_is_said():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        with pytest.raises(SettingsError) as caught:
-            listen_at("127.0.0.1", taken.getsockname()[1])
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(SettingsError) as caught,
+    ):
+        listen_at("127.0.0.1", taken.getsockname()[1])
     assert "--port 0" in caught.value.fix
 
 

@@ -35,7 +35,7 @@ def test_no_error_of_ours_is_a_fault_of_the_server(kind):
 def test_an_error_says_what_it_says_on_the_command_line_and_shows_no_key():
     error = SettingsError("no SECRET-KEY-123", why="so it is", fix="babyagi doctor", guide="serve")
 
-    problem = json.loads(write_error(error, ["SECRET-KEY-123"]).body)
+    problem = json.loads(bytes(write_error(error, ["SECRET-KEY-123"]).body))
 
     assert problem == {
         "type": "urn:babyagi:settings",
@@ -48,7 +48,7 @@ def test_an_error_says_what_it_says_on_the_command_line_and_shows_no_key():
 
 
 def test_an_error_without_a_remedy_gets_that_of_its_kind():
-    problem = json.loads(write_error(NotFoundError("there is no task 9"), []).body)
+    problem = json.loads(bytes(write_error(NotFoundError("there is no task 9"), []).body))
 
     assert problem["try"] == "babyagi objectives"
 

@@ -99,7 +99,7 @@ async def test_a_file_looks_everywhere_and_ends_with_a_link(
         (pipeline, "pause node"),
         (pipeline, "pause between retries"),
         (engine, "haystack pause node retries"),
-        ("github", f"pause retries repo:{REPOSITORY}"),
+        ("github", f"pause retries repo:{REPOSITORY} is:issue"),
     ]
     assert [secrets_of(asked) for asked in services.asked] == [
         {"of-deepset"} if pipeline == "deepset" else set(),
@@ -149,7 +149,7 @@ async def test_the_same_tools_in_a_run_end_with_a_report_that_has_the_link(
     assert [(service_of(asked), question_of(asked)) for asked in services.asked] == [
         (pipeline, "pause node"),
         (engine, "haystack pause node retries"),
-        ("github", f"pause retries repo:{REPOSITORY}"),
+        ("github", f"pause retries repo:{REPOSITORY} is:issue"),
     ]
     assert link() in ended.out
     assert not any(key in ended.said for key in KEYS.values())

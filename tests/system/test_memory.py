@@ -144,12 +144,17 @@ async def test_a_conversation_can_be_looked_at_and_forgotten(tmp_path, env):
     async with LocalServer(model) as server:
         await babyagi(*line("Is Rex clever?"), env=env(server))
         shown = await babyagi("memory", "show", "tea", env=env(server))
+        as_json = await babyagi("memory", "show", "tea", "--json", env=env(server))
         listed = await babyagi("memory", "--json", env=env(server))
         forgotten = await babyagi("memory", "forget", "tea", env=env(server))
         gone = await babyagi("memory", "show", "tea", env=env(server))
 
     assert "Rex (turn 1): Rex knows many tricks." in shown.out
     assert "from model:some-model, person" in shown.out and "Is Rex clever?" in shown.out
+    assert "The notes took 2 calls, " in shown.out
+    found = json.loads(as_json.out)
+    assert (found["used"]["calls"], found["facts"][0]["turn"], found["fault"]) == (2, 1, "")
+    assert found["said"][0]["asked_from"] == ["person"]
     assert [(one["name"], one["turns"]) for one in json.loads(listed.out)] == [("tea", 1)]
     assert forgotten.out == "tea is forgotten: 1 turn.\n"
     assert gone.code == 8 and gone.err.startswith("babyagi: there is no conversation tea")

@@ -55,7 +55,7 @@ async def test_github_is_asked_in_its_own_form_within_one_repository():
 
     (asked,) = server.asked
     assert (asked.method, asked.path) == ("GET", "/search/issues")
-    assert dict(asked.params) == {"q": "retriever empty repo:owner/name", "per_page": "3"}
+    assert dict(asked.params) == {"q": "retriever empty repo:owner/name is:issue", "per_page": "3"}
     assert asked.headers["authorization"] == f"Bearer {KEY}"
     assert asked.headers["accept"] == "application/vnd.github+json"
     lines = found.passage.text.split("\n")
@@ -76,7 +76,7 @@ async def test_without_a_token_none_is_sent_and_the_model_names_a_public_reposit
         refused = await call(tool, query="x", repository="a/b repo:secret/one")
 
     assert found.passage.text == NO_ISSUES
-    assert server.asked[0].params["q"] == "x repo:deepset-ai/haystack is:public"
+    assert server.asked[0].params["q"] == "x repo:deepset-ai/haystack is:issue is:public"
     assert "authorization" not in server.asked[0].headers
     assert refused.is_error and len(server.asked) == 1
 
@@ -94,7 +94,8 @@ async def test_without_a_token_none_is_sent_and_the_model_names_a_public_reposit
     ],
 )
 def test_a_model_chooses_words_and_not_where_is_searched(query, words):
-    assert scope_query(query, "o/n", is_given=True) == f"{words} repo:o/n"
+    assert scope_query(query, "o/n", is_given=True) == f"{words} repo:o/n is:issue"
+    assert scope_query("a is:pr", "o/n", is_given=True) == "a is:pr repo:o/n"
     with pytest.raises(ToolError, match="few words"):
         scope_query("repo:other/secret OR", "o/n", is_given=True)
 

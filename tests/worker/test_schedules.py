@@ -3,7 +3,7 @@ import logging
 from datetime import timedelta
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.schedules import Overlap, Rule, ScheduleSpec, TickOutcome
+from babyagi.schedules import TICK_DECIDED, Overlap, Rule, ScheduleSpec, TickOutcome
 from babyagi.worker.process import MAX_TICK_WAIT_S
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, virtually
@@ -130,4 +130,8 @@ def test_what_became_of_a_tick_is_a_record_of_the_log(caplog):
 
     with caplog.at_level(logging.INFO, logger="babyagi.worker.process"):
         work()
-    assert "schedule 1: the tick of 2026-01-01 00:01 UTC fired as objective 1" in caplog.text
+    (record,) = [one for one in caplog.records if getattr(one, "event", "") == TICK_DECIDED]
+    assert record.getMessage() == (
+        "schedule 1: the tick of 2026-01-01 00:01 UTC fired as objective 1"
+    )
+    assert (vars(record)["schedule_id"], vars(record)["objective_id"]) == (1, 1)

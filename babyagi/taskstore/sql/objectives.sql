@@ -117,6 +117,10 @@ SELECT 1 FROM worker AS w
 -- Events after an id, oldest first.
 SELECT * FROM event WHERE objective_id = :objective_id AND id > :after_id ORDER BY id LIMIT :limit;
 
+-- newest_event --
+-- The newest id of an event.
+SELECT coalesce(max(id), 0) AS id FROM event;
+
 -- events_of_all --
 -- Events of all objectives after an id, oldest first.
 SELECT * FROM event WHERE id > :after_id ORDER BY id LIMIT :limit;

@@ -48,15 +48,6 @@ DISCARD PLANS;
 -- Whether the server is still there.
 SELECT 1;
 
--- newest_event --
--- The newest id that was given to an event, whoever has committed it or will.
-SELECT last_value AS id FROM event_id_seq;
-
--- transactions --
--- The number that the next transaction gets, and the one before which all have ended.
-SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT) AS begun,
-       CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT) AS BIGINT) AS ended;
-
 -- insert_events --
 -- Append events, in their order; none whose objective is gone.
 INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)

@@ -47,8 +47,7 @@ SELECT * FROM tick WHERE schedule_id = :schedule_id AND outcome = 'queued' ORDER
 -- What ticks began in some time: how it stands, and what it has cost.
 SELECT o.id, o.spec, o.status, o.report IS NOT NULL AS has_report, o.cost_microusd
   FROM tick AS t JOIN objective AS o ON o.id = t.objective_id
- WHERE t.schedule_id = :schedule_id AND t.decided_at_us >= :from_us AND t.decided_at_us < :until_us AND t.objective_id IS NOT NULL
- ORDER BY t.due_us;
+ WHERE t.schedule_id = :schedule_id AND t.decided_at_us >= :from_us AND t.decided_at_us < :until_us AND t.objective_id IS NOT NULL;
 
 -- ticks --
 -- The newest ticks, newest first.

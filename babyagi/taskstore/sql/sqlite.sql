@@ -4,14 +4,6 @@
 -- The names of all tables.
 SELECT name FROM sqlite_schema WHERE type = 'table';
 
--- newest_event --
--- The newest id that was given to an event.
-SELECT coalesce(max(id), 0) AS id FROM event;
-
--- transactions --
--- The number that the next transaction gets, and the one before which all have ended. Who gives ids has the only lock, so they have.
-SELECT 0 AS begun, 0 AS ended;
-
 -- insert_events --
 -- Append events, in their order; none whose objective is gone.
 INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)

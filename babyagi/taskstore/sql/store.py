@@ -42,7 +42,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import EventHorizon, Lease, Plannable, Standing, Verification, Window
+from babyagi.taskstore.port import Lease, Plannable, Standing, Verification, Window
 from babyagi.taskstore.sql import planning, rows, transitions
 from babyagi.taskstore.sql.access import SqlAccess, Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
@@ -984,11 +984,9 @@ class SqlTaskStore(
             n_rows=limit,
         )
 
-    async def event_horizon(self) -> EventHorizon:
-        # two reads: whoever got an id before the first had begun before the second
-        newest_id = await self._read(lambda tx: int(tx.all("newest_event")[0]["id"]))
-        return await self._read(
-            lambda tx: EventHorizon(newest_id=newest_id, **dict(tx.all("transactions")[0]))
+    async def settled_event_id(self) -> int:
+        return await self._write_all(
+            lambda tx: int(tx.all("newest_event")[0]["id"]), is_lasting=False
         )
 
     async def events_of(
