@@ -181,9 +181,7 @@ def _draw_box(box: _Box, link: Callable[[int], str]) -> Html:
     at = f'x="{box.left:.0f}" y="{box.top:.0f}" width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"'
     text_at = f'x="{box.left + 10:.0f}" y="{box.top + 20:.0f}"'
     if box.task is None:
-        return Html(
-            f'<g class="fold"><rect {at}/><text {text_at}>{box.n_folded:,} more</text></g>'
-        )
+        return Html(f'<g class="fold"><rect {at}/><text {text_at}>{box.n_folded:,} more</text></g>')
     task = box.task
     name = one_line(task.name)
     label = f"{SIGNS[task.status]} {task.id} {name}"

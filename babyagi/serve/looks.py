@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -16,9 +16,6 @@ from markupsafe import Markup, escape
 from babyagi.pages.graph import SIGNS
 from babyagi.tasks import Objective, StopReason, TaskStatus
 from babyagi.text import UNSEEN, harmless
-
-if TYPE_CHECKING:
-    from babyagi.why import Reason
 
 _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WAITING: "asks you"}
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
@@ -106,7 +103,10 @@ def _mark(line: str) -> Iterator[Markup]:
     last = 0
     for match in UNSEEN.finditer(line):
         yield escape(line[last : match.start()])
-        yield Markup("<mark>U+{}</mark>").format(f"{ord(match.group()):04X}")
+        char = match.group()
+        yield (
+            Markup(char) if char == "\t" else Markup("<mark>U+{}</mark>").format(f"{ord(char):04X}")
+        )
         last = match.end()
     yield escape(line[last:])
 
@@ -121,7 +121,3 @@ def name_state(objective: Objective) -> tuple[str, str, str]:
     if reason in _GOOD_ENDS:
         return "done", "✓", word
     return ("dead", "✕", word) if reason in _BAD_ENDS else ("waiting", "!", word)
-
-
-def needs_answer(reasons: Iterable[Reason]) -> bool:
-    return any(reason.why.value in ("answer", "decision") for reason in reasons)

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from babyagi import json_shapes, verbs
-from babyagi.app import App
+from babyagi.app import App, Timing
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import describe_index, utc_now
 from babyagi.errors import NotFoundError, SettingsError
@@ -31,6 +31,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
+    from babyagi.schedules import Schedule
     from babyagi.settings.fields import Settings
 
 LATEST = "latest"
@@ -39,6 +40,7 @@ MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
 MAX_TEXT_CHARS = 100_000
+MAX_DAILY_USD = 1e9
 OBJECT, LIST, TEXT = "object", "array", ""  # what an operation gives
 
 
@@ -121,8 +123,8 @@ class LimitFields:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission(LimitFields):
-    """A new objective. What is not given is as in the settings of the server."""
+class ObjectiveFields(LimitFields):
+    """What an objective is. What is not given is as in the settings of the server."""
 
     objective: str
     first_task: str = ""
@@ -130,7 +132,29 @@ class Submission(LimitFields):
     model: str = ""
     memory: Literal["objective", "shared"] | None = None
     planning: Literal["separate", "combined"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission(ObjectiveFields):
+    """A new objective."""
+
     new: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSchedule(ObjectiveFields):
+    """A schedule: the objective that each tick begins, one of `cron`, `every` and `at`, and what
+    becomes of a tick. Durations are such as 90s, 2h or 1d."""
+
+    cron: str = ""
+    every: str = ""
+    at: str = ""
+    tz: str = "UTC"
+    grace: str = "1h"
+    overlap: Literal["skip", "queue", "allow"] = "skip"
+    catch_up: Literal["one", "all", "none"] = "one"
+    jitter: str = "0s"
+    daily_limit_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +259,18 @@ class ObjectiveQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulesQuery:
+    """`all`: also those that were removed."""
+
+    all: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TicksQuery:
+    n: int = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EventsQuery:
     after: str = ""
 
@@ -296,7 +332,7 @@ async def _find_uid(store: TaskStore, uid: str) -> Objective | None:
     return next((one for one in await store.objectives() if one.uid == uid), None)
 
 
-def settings_of(settings: Settings, body: Submission) -> Settings:
+def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
     """The settings with what was sent, read as those of the command line are.
 
     Raises:
@@ -600,6 +636,67 @@ async def _decide(
     return Answer(value=json_shapes.decided_shape(step, decision))
 
 
+# -- schedules
+# --------------------------------------------------------------------------------------------------
+
+
+async def list_schedules(call: Call) -> Answer:
+    query: SchedulesQuery = call.query
+    found = await call.store.schedules(with_removed=query.all)
+    return Answer(value=[json_shapes.schedule_shape(one) for one in found])
+
+
+async def add_schedule(call: Call) -> Answer:
+    body: NewSchedule = call.body
+    settings = settings_of(call.desk.settings, body)
+    settings.require_objective()
+    if body.daily_limit_usd is not None:
+        _within(body.daily_limit_usd, "daily_limit_usd", 0, MAX_DAILY_USD)
+    timing = Timing(
+        cron=body.cron or None,
+        every=body.every or None,
+        at=body.at or None,
+        tz=body.tz,
+        grace=body.grace,
+        overlap=body.overlap,
+        catch_up=body.catch_up,
+        jitter=body.jitter,
+        daily_limit=body.daily_limit_usd,
+    )
+    found = await call.desk.app.beside(settings).add_schedule(timing)
+    return _schedule(found, status=201)
+
+
+async def show_schedule(call: Call) -> Answer:
+    query: TicksQuery = call.query
+    n, found = int(_within(query.n, "n", 1, MAX_LISTED)), await call.store.schedule(_number(call))
+    ticks = await call.store.ticks(found.id, limit=n)
+    shape = json_shapes.schedule_shape(found)
+    ticked = [json_shapes.tick_shape(one) for one in ticks]
+    return Answer(value={"v": json_shapes.VERSION, "schedule": shape, "ticks": ticked})
+
+
+async def pause_schedule(call: Call) -> Answer:
+    return _schedule(await call.store.pause_schedule(_number(call)))
+
+
+async def resume_schedule(call: Call) -> Answer:
+    return _schedule(await call.store.resume_schedule(_number(call)))
+
+
+async def remove_schedule(call: Call) -> Answer:
+    return _schedule(await call.store.remove_schedule(_number(call)))
+
+
+def _number(call: Call) -> int:
+    return parse_id(call.path["schedule"], "schedule")
+
+
+def _schedule(found: Schedule, *, status: int = 200) -> Answer:
+    shape = json_shapes.schedule_shape(found)
+    return Answer(value={"v": json_shapes.VERSION, "schedule": shape}, status=status)
+
+
 # -- the store, its workers and its index
 # --------------------------------------------------------------------------------------------------
 
@@ -705,6 +802,7 @@ def _change(path: str, run: Run, says: str, *commands: str, **more: Any) -> Oper
 
 _ONE = "/objectives/{objective}"
 _TASK = f"{_ONE}/tasks/{{task}}"
+_SCHEDULE = "/schedules/{schedule}"
 
 OPERATIONS: tuple[Operation, ...] = (
     _look(
@@ -838,6 +936,37 @@ OPERATIONS: tuple[Operation, ...] = (
     _change("/inbox/{number}/answer", answer, "Answer it.", "answer", body=Words),
     _change("/inbox/{number}/approve", approve, "Allow the call.", "approve", body=Seen),
     _change("/inbox/{number}/reject", reject, "Refuse it.", "reject", body=Why),
+    _look(
+        "/schedules",
+        list_schedules,
+        "List schedules, and when each fires next.",
+        "schedule list",
+        query=SchedulesQuery,
+        gives=LIST,
+    ),
+    _change(
+        "/schedules",
+        add_schedule,
+        "Begin an objective again and again.",
+        "schedule add",
+        body=NewSchedule,
+        status=201,
+    ),
+    _look(
+        _SCHEDULE,
+        show_schedule,
+        "Show a schedule, and what became of its ticks.",
+        "schedule show",
+        query=TicksQuery,
+    ),
+    _change(f"{_SCHEDULE}/pause", pause_schedule, "Skip what is due from now.", "schedule pause"),
+    _change(f"{_SCHEDULE}/resume", resume_schedule, "Let it go on.", "schedule resume"),
+    _change(
+        f"{_SCHEDULE}/remove",
+        remove_schedule,
+        "Remove it; what it began goes on.",
+        "schedule remove",
+    ),
     _look("/workers", workers, "Show who is at work.", "workers", gives=LIST),
     _look(
         "/index",

@@ -71,7 +71,9 @@ class Model:
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation()
 
-    async def complete(self, prompt: Prompt, *, role: Role, on_text: OnText | None = None) -> Completion:
+    async def complete(
+        self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
+    ) -> Completion:
         read = "\n".join(message.text for message in prompt.messages[1:])
         if self.order and self.order in read and not self.has_obeyed:
             self.has_obeyed = True
