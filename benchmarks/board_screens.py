@@ -95,7 +95,7 @@ OTHERS = (
 class Clock:
     """Time that goes on only when it is told to."""
 
-    at: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(minutes=26))
+    at: datetime = field(default_factory=lambda: datetime.now(UTC) - timedelta(days=4))
 
     def __call__(self) -> datetime:
         return self.at
@@ -119,7 +119,6 @@ def _spec(text: str, first: str) -> ObjectiveSpec:
 
 @asynccontextmanager
 async def _open(home: Path, clock: Clock) -> AsyncIterator[TaskStore]:
-    home.mkdir(parents=True, exist_ok=True)
     offload = ThreadOffload(name="taskstore", n_threads=1)
     store = await open_sqlite(home / "tasks.db", clock=clock, offload=offload)
     try:
@@ -141,7 +140,8 @@ async def fill(home: Path) -> None:
             other, _ = await store.create_objective(_spec(text, "Begin"), uid=f"o{n}")
             if n == 1:
                 await store.pause_objective(other.id)
-            clock.wait(90)
+            clock.wait(86_400 + 3600 * n)
+        clock.at = datetime.now(UTC) - timedelta(minutes=5, seconds=20)
         objective, _ = await store.create_objective(_spec(OBJECTIVE, FOUND[0][0]), uid="main")
         await _work(store, clock, objective.id)
         now = datetime.now(UTC)
@@ -328,6 +328,7 @@ async def take(folder: Path) -> None:
         home, files = Path(place) / "home", Path(place) / "files"
         files.mkdir()
         (files / "needs.md").write_text(NEEDS, encoding="utf-8")
+        home.mkdir()
         await fill(home)
         async with serving(home, BABYAGI_FILES=str(files)) as address, browsing() as browser:
             context = await browser.new_context()
@@ -355,6 +356,7 @@ async def take(folder: Path) -> None:
 async def measure(n_tasks: int) -> None:
     with tempfile.TemporaryDirectory() as place:
         home = Path(place) / "home"
+        home.mkdir()
         await fill_much(home, n_tasks)
         async with serving(home) as address, browsing() as browser:
             page = await browser.new_page()

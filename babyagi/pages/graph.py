@@ -18,8 +18,8 @@ from babyagi.text import one_line, shorten
 MAX_DRAWN = 240
 MAX_CHILDREN = 12  # of one task, the fold of the others included
 MAX_DEPTH = 40
-BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 216, 30, 264, 40, 8
-MAX_LABEL_CHARS = 27
+BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
+MAX_LABEL_CHARS = 32
 SIGNS: Mapping[TaskStatus, str] = {
     TaskStatus.QUEUED: "○",
     TaskStatus.RUNNING: "●",
@@ -165,16 +165,31 @@ def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:
         for task_id in box.task.after:
             first = by_id.get(task_id)
             if first is not None and task_id != box.task.parent_id:
-                yield _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
+                yield _draw_wait(first, box)
 
 
-def _curve(kind: str, x1: float, y1: float, x2: float, y2: float) -> Html:
+def _draw_wait(first: _Box, box: _Box) -> Html:
+    """From the one that comes first, which may stand on either side."""
+    if first.left < box.left:
+        return _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
+    if first.left == box.left:
+        return _curve("waits", first.left, first.top, box.left, box.top, side=-1)
+    return _curve("waits", first.left, first.top + 6, box.left + BOX_WIDTH, box.top + 6, side=-1)
+
+
+def _curve(kind: str, x1: float, y1: float, x2: float, y2: float, *, side: int = 1) -> Html:
+    """A line that leaves its beginning to the right, or to the left (`side` -1)."""
     y1, y2 = y1 + BOX_HEIGHT / 2, y2 + BOX_HEIGHT / 2
-    bend = max(24.0, abs(x2 - x1) / 2)
+    bend = side * max(20.0, abs(x2 - x1) / 2)
+    back = bend if x1 != x2 else -bend
     return Html(
         f'<path class="{kind}" fill="none" d="M{x1:.0f} {y1:.0f}C{x1 + bend:.0f} {y1:.0f} '
-        f'{x2 - bend:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"/>'
+        f'{x2 - back:.0f} {y2:.0f} {x2:.0f} {y2:.0f}"/>'
     )
+
+
+def _cut(label: str) -> str:
+    return label if len(label) <= MAX_LABEL_CHARS else f"{label[: MAX_LABEL_CHARS - 1].rstrip()}…"
 
 
 def _draw_box(box: _Box, link: Callable[[int], str]) -> Html:
@@ -189,5 +204,5 @@ def _draw_box(box: _Box, link: Callable[[int], str]) -> Html:
     return Html(
         f'<a data-drawer class="{task.status.value}" href="{escape(link(task.id))}">'
         f"<title>{title}</title><rect {at}/>"
-        f"<text {text_at}>{escape(shorten(label, MAX_LABEL_CHARS))}</text></a>"
+        f"<text {text_at}>{escape(_cut(label))}</text></a>"
     )
