@@ -6,6 +6,7 @@ does. What models wrote is text on every page, and Markdown only in the report.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -238,7 +239,12 @@ async def _objective(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     stand = await verbs.find_stand(desk.store, objective)
     columns = [
-        (title, states, await _cards(desk, objective, states), sum(map(stand.counts.get, states)))
+        (
+            title,
+            states,
+            await _cards(desk, objective, states),
+            sum(stand.counts[one] for one in states),
+        )
         for title, states in COLUMNS
     ]
     return await _render_tab(desk, request, "", stand=stand, after=after, columns=columns)
@@ -300,14 +306,16 @@ async def _timeline(desk: Desk, request: Request) -> Response:
     bars = find_bars(found, now=utc_now())
     drawn = {bar.task_id for bar in bars if bar.task_id is not None}
     names = {one.id: one.name for one in await desk.store.tasks(objective.id) if one.id in drawn}
-    drawing = render_timeline(bars, known_tasks=names, link=_link(objective))
+    drawing = await asyncio.to_thread(
+        render_timeline, bars, known_tasks=names, link=_link(objective)
+    )
     return await _render_tab(desk, request, "/timeline", after=after, drawing=Markup(drawing))
 
 
 async def _graph(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     tasks = await desk.store.tasks(objective.id)
-    drawing = Markup(render_graph(tasks, link=_link(objective)))
+    drawing = Markup(await asyncio.to_thread(render_graph, tasks, link=_link(objective)))
     return await _render_tab(desk, request, "/graph", after=after, drawing=drawing)
 
 
@@ -319,7 +327,7 @@ async def _report(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     markdown = await load_report(desk.store, objective)
     page = await gather_page(desk.store, objective, markdown, now=utc_now())
-    report = Markup(render_report_body(page))  # made harmless by that room
+    report = Markup(await asyncio.to_thread(render_report_body, page))  # made harmless there
     return await _render_tab(desk, request, "/report", after=after, report=report)
 
 
@@ -461,7 +469,8 @@ def _say(status: int, title: str, detail: str, fix: str = "") -> Response:
 
 async def _render(desk: Desk, request: Request, template: str, **values: Any) -> Response:
     access: Access = request.scope[ACCESS]
-    return _render_page(
+    return await asyncio.to_thread(
+        _render_page,
         template,
         status=200,
         title="babyagi",

@@ -12,7 +12,7 @@ from babyagi.serve.wire import PROBLEM
 from babyagi.shapes import shape_of
 
 BASE = "/api/v1"
-_KINDS = {"task": "integer", "number": "integer"}
+_KINDS = {"schedule": "integer", "task": "integer", "number": "integer"}
 _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status"],
@@ -101,7 +101,7 @@ def _response(operation: Operation) -> dict[str, Any]:
     if operation.run is None:
         return {"description": "A stream.", "content": {"text/event-stream": {}}}
     if operation.gives == TEXT:
-        kinds = ("application/json", "text/markdown", "text/html")
+        kinds = ("application/json", "text/markdown", "text/html", "text/plain")
         return {"description": "Done.", "content": {kind: {} for kind in kinds}}
     schema: dict[str, Any] = {"type": operation.gives}
     if operation.gives == LIST:

@@ -20,6 +20,7 @@ from babyagi.artifacts import find_artifacts
 from babyagi.backends import describe_index, utc_now
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import Decision
+from babyagi.metrics import read_metrics
 from babyagi.reporting import load_artifacts, load_page, load_report, load_sources
 from babyagi.results import load_index_status
 from babyagi.serve.door import Keys, Level
@@ -742,6 +743,11 @@ async def verify(call: Call) -> Answer:
     return Answer(value=json_shapes.verification_shape(await store.verify(id_)))
 
 
+async def metrics(call: Call) -> Answer:
+    text = await read_metrics(call.store)
+    return Answer(text=text.encode(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
 async def new_code(call: Call) -> Answer:
     body: NewCode = call.body
     return Answer(value={"code": call.desk.keys.new_code(Level[body.level.upper()])}, status=201)
@@ -967,6 +973,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Remove it; what it began goes on.",
         "schedule remove",
     ),
+    _look("/metrics", metrics, "Measure the store, for Prometheus.", "metrics", gives=TEXT),
     _look("/workers", workers, "Show who is at work.", "workers", gives=LIST),
     _look(
         "/index",
@@ -1005,6 +1012,14 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 WITHOUT_ROUTE: Mapping[str, str] = {
+    "memory": "belongs to the agents of programs on that machine",
+    "memory list": "reads a file of that machine",
+    "memory show": "reads a file of that machine",
+    "memory forget": "changes a file of that machine",
+    "service": "belongs to that machine",
+    "service install": "changes that machine",
+    "service remove": "changes that machine",
+    "service status": "looks at that machine",
     "demo": "a person's first look, on a folder of their machine",
     "run": "works in the terminal that it is typed in; `submit` and the events are the same here",
     "ask": "asks an agent of a file of that machine, and keeps nothing",

@@ -17,6 +17,7 @@ def make(id_, parent_id=None, **more):
 
 def place(drawing, task_id):
     found = re.search(rf'href="/tasks/{task_id}">.*?<rect x="(\d+)" y="(\d+)"', drawing)
+    assert found is not None
     return int(found[1]), int(found[2])
 
 

@@ -2,6 +2,7 @@
 "use strict";
 
 const PAUSE_MS = 250;
+const PAUSE_SHARE = 3; // of the time that the last look took: a slow page is asked for less often
 const AGAIN_MS = 2000;
 const AGES_MS = 20000;
 const TROUBLE_MS = 8000;
@@ -15,6 +16,7 @@ let lastId = body.dataset.after || "";
 let timer = 0;
 let isAsking = false;
 let isStale = false;
+let tookMs = 0;
 let dragged = null;
 
 // -- saying
@@ -112,6 +114,7 @@ async function refresh() {
   isAsking = true;
   isStale = false;
   const before = summary();
+  const begun = performance.now();
   try {
     const fresh = await ask(location.href);
     renew(document, fresh);
@@ -122,6 +125,7 @@ async function refresh() {
   } catch {
     say("the server does not answer", "off");
   }
+  tookMs = performance.now() - begun;
   isAsking = false;
   if (isStale) plan(4 * PAUSE_MS);
 }
@@ -134,7 +138,7 @@ function summary() {
 }
 
 function plan(pause = PAUSE_MS) {
-  if (!timer) timer = setTimeout(refresh, pause);
+  if (!timer) timer = setTimeout(refresh, Math.max(pause, PAUSE_SHARE * tookMs));
 }
 
 function listen() {
@@ -190,7 +194,7 @@ function shut() {
 
 document.addEventListener("click", (event) => {
   if (event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const link = event.target.closest("a[data-drawer]");
+  const link = event.target.closest("a[data-drawer], .timeline a[href^='/objectives/']");
   if (link) {
     event.preventDefault();
     openDrawer(link.getAttribute("href"));
