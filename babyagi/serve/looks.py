@@ -35,15 +35,17 @@ def open_templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    env.filters |= {
-        "moment": say_moment,
-        "number": lambda n: f"{n:,}",
-        "commands": mark_commands,
-        "sentence": say_sentence,
-        "sign": lambda status: SIGNS[status],
-        "status": lambda status: _WORDS.get(status, status.value),
-        "unseen": mark_unseen,
-    }
+    env.filters.update(
+        {
+            "moment": say_moment,
+            "number": lambda n: f"{n:,}",
+            "commands": mark_commands,
+            "sentence": say_sentence,
+            "sign": lambda status: SIGNS[status],
+            "status": lambda status: _WORDS.get(status, status.value),
+            "unseen": mark_unseen,
+        }
+    )
     return env
 
 
