@@ -4,6 +4,7 @@ contains the model's text when there is one."""
 from __future__ import annotations
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from babyagi import events
 from babyagi.agents.report import Aside, Written, render_report
@@ -13,6 +14,9 @@ from babyagi.index.indexer import find_trouble
 from babyagi.sources import Sources, trace_sources
 from babyagi.tasks import Duty, Event, Objective, ObjectiveStatus, StopReason, Worker
 from babyagi.taskstore.port import TaskStore
+
+if TYPE_CHECKING:
+    from babyagi.pages.report import ReportPage
 
 BOUNDS_THAT_BIT = (events.TASK_PROPOSAL_DROPPED, events.CONTEXT_CUT, events.PLAN_FAILED)
 MAX_BOUNDS_SAID = 20
@@ -89,11 +93,20 @@ async def write_without_model(
 
 async def load_page(store: TaskStore, objective: Objective, markdown: str, *, now: datetime) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
-    from babyagi.pages.report import Pictured, ReportPage, render_report_page
+    from babyagi.pages.report import render_report_page
+
+    return render_report_page(await gather_page(store, objective, markdown, now=now))
+
+
+async def gather_page(
+    store: TaskStore, objective: Objective, markdown: str, *, now: datetime
+) -> ReportPage:
+    """Return what stands on the page of the objective."""
+    from babyagi.pages.report import Pictured, ReportPage
     from babyagi.pages.timeline import KINDS, find_bars
 
     found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
-    page = ReportPage(
+    return ReportPage(
         objective=objective,
         markdown=markdown,
         tasks=await store.tasks(objective.id),
@@ -105,7 +118,6 @@ async def load_page(store: TaskStore, objective: Objective, markdown: str, *, no
             for one in await load_artifacts(store, objective)
         ],
     )
-    return render_report_page(page)
 
 
 def _say_bound(event: Event) -> str:

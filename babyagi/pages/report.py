@@ -57,20 +57,28 @@ class ReportPage:
 def render_report_page(page: ReportPage) -> str:
     """Return the page as one HTML file without scripts that loads nothing."""
     style = Html(load("page.css"))
-    shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
     title = shorten(" ".join(page.objective.spec.text.split()), 120)
     return fill(
         load("report.html"),
         style=style,
         style_hash=Html(f"sha256-{_digest(style)}"),
         title=f"Report: {title}",
+        body=render_report_body(page),
+        footer=_render_footer(page),
+    )
+
+
+def render_report_body(page: ReportPage) -> Html:
+    """Return what the page says, without its head and style, for a page of another."""
+    shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
+    return fill(
+        load("report_body.html"),
         report=render_html(page.markdown),
         files=render_files(page.pictured),
         totals=join(list(_render_totals(page.objective, page.tasks))),
         tree=join(list(_render_tree(page.objective, shown, page.results)), "\n"),
         tree_note=_render_left_out(len(page.tasks) - len(shown), page.objective),
         timeline=_render_timeline(page, shown),
-        footer=_render_footer(page),
     )
 
 

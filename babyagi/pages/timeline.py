@@ -3,7 +3,7 @@ events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -233,12 +233,22 @@ def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
 # --------------------------------------------------------------------------------------------------
 
 
-def render_timeline(bars: Sequence[Bar], *, known_tasks: Mapping[int, str]) -> Html:
+def _link_within(task_id: int) -> str:
+    return f"#task-{task_id}"
+
+
+def render_timeline(
+    bars: Sequence[Bar],
+    *,
+    known_tasks: Mapping[int, str],
+    link: Callable[[int], str] = _link_within,
+) -> Html:
     """Return the drawing; empty if there are no bars. The longest bars are drawn, and a line says
     how many are left out.
 
     Args:
         known_tasks: the names of the tasks on the page, by id; bars link to them.
+        link: the address of a task.
     """
     if not bars:
         return Html("")
@@ -256,7 +266,7 @@ def render_timeline(bars: Sequence[Bar], *, known_tasks: Mapping[int, str]) -> H
     for number, (name, lane) in enumerate(shown):
         top = LANE_HEIGHT * number
         parts.append(_draw_label(name, top))
-        parts += [_draw_bar(bar, top, scale, known_tasks) for bar in lane]
+        parts += [_draw_bar(bar, top, scale, (known_tasks, link)) for bar in lane]
     parts.append(Html("</svg>"))
     left_out = len(bars) - sum(len(lane) for _, lane in shown)
     if left_out > 0:
@@ -269,7 +279,10 @@ def _draw_label(name: str, top: float) -> Html:
     return Html(f'<text class="lane" fill="{QUIET}" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
 
 
-def _draw_bar(bar: Bar, top: float, scale: Scale, known_tasks: Mapping[int, str]) -> Html:
+def _draw_bar(
+    bar: Bar, top: float, scale: Scale, known: tuple[Mapping[int, str], Callable[[int], str]]
+) -> Html:
+    known_tasks, link = known
     left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
     inset = 4.0 if bar.is_call and bar.task_id is not None else 0.0
     kind = "call" if bar.is_call else _class_of(bar.outcome)
@@ -283,7 +296,7 @@ def _draw_bar(bar: Bar, top: float, scale: Scale, known_tasks: Mapping[int, str]
         f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT - 2 * inset:.0f}" rx="2">'
         f"<title>{title}</title></rect>"
     )
-    return Html(f'<a href="#task-{bar.task_id}">{rect}</a>') if name else rect
+    return Html(f'<a href="{escape(link(bar.task_id or 0))}">{rect}</a>') if name else rect
 
 
 def _class_of(outcome: str) -> str:

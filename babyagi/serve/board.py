@@ -6,24 +6,29 @@ does. What models wrote is text on every page, and Markdown only in the report.
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from babyagi import json_shapes, verbs
+from babyagi.backends import utc_now
 from babyagi.errors import BabyagiError, find_fix
+from babyagi.pages.graph import render_graph
 from babyagi.pages.markdown import render_html
+from babyagi.pages.report import render_report_body
+from babyagi.pages.timeline import KINDS as TIMELINE_KINDS
+from babyagi.pages.timeline import find_bars, render_timeline
 from babyagi.redaction import redact
-from babyagi.reporting import load_report
+from babyagi.reporting import MAX_EVENTS_DRAWN, gather_page, load_report
 from babyagi.serve.door import (
     ACCESS,
     LOCKED,
@@ -35,7 +40,17 @@ from babyagi.serve.door import (
     Refusal,
     cookie_name,
 )
-from babyagi.serve.operations import OPERATIONS, Call, Desk, Operation, parse_id, pick_objective
+from babyagi.serve.looks import name_state, open_templates
+from babyagi.serve.operations import (
+    OPERATIONS,
+    Call,
+    Desk,
+    ObjectivesQuery,
+    Operation,
+    TasksQuery,
+    parse_id,
+    pick_objective,
+)
 from babyagi.serve.wire import (
     BadRequestError,
     parse_parameters,
@@ -45,15 +60,17 @@ from babyagi.serve.wire import (
     write_problem,
 )
 from babyagi.tasks import Objective, TaskStatus
-from babyagi.text import harmless
 from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
     from babyagi.tasks import Task
+    from babyagi.why import Reason
 
-MAX_OBJECTIVES = 200
+MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # of a column
-MAX_FIELDS = 30
+MAX_FIELDS = 40
+MAX_DRAWN_CHARS = 200_000  # of a result as Markdown; a longer one stands as it was written
+N_TICKS_SHOWN = 50
 MAX_AGE_S = 10.0  # of the place from which on a page hears of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
@@ -61,11 +78,23 @@ KINDS = {
     "mark.svg": "image/svg+xml",
 }
 COLUMNS = (
-    ("to do", (TaskStatus.QUEUED,)),
-    ("at work", (TaskStatus.RUNNING, TaskStatus.RECORDED)),
-    ("asks you", (TaskStatus.WAITING,)),
-    ("done", (TaskStatus.DONE,)),
-    ("given up", (TaskStatus.DEAD, TaskStatus.CANCELLED)),
+    ("To do", (TaskStatus.QUEUED,)),
+    ("At work", (TaskStatus.RUNNING, TaskStatus.RECORDED)),
+    ("Asks you", (TaskStatus.WAITING,)),
+    ("Done", (TaskStatus.DONE,)),
+    ("Given up", (TaskStatus.DEAD, TaskStatus.CANCELLED)),
+)
+TABS = (
+    ("", "Board"),
+    ("/tasks", "List"),
+    ("/timeline", "Timeline"),
+    ("/graph", "Graph"),
+    ("/report", "Report"),
+)
+RULES = (
+    ("every", "Every", "30m, 2h or 1d"),
+    ("cron", "Cron", "0 9 * * 1-5"),
+    ("at", "Once, at", "2026-12-01T09:00"),
 )
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 Page = Callable[[Desk, Request], Awaitable[Response]]
@@ -75,7 +104,12 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
     pages: tuple[tuple[str, Page], ...] = (
         ("/", _objectives),
         ("/inbox", _inbox),
+        ("/schedules", _schedules),
+        ("/schedules/{schedule}", _schedule),
         ("/objectives/{objective}", _objective),
+        ("/objectives/{objective}/tasks", _list),
+        ("/objectives/{objective}/timeline", _timeline),
+        ("/objectives/{objective}/graph", _graph),
         ("/objectives/{objective}/report", _report),
         ("/objectives/{objective}/tasks/{task}", _task),
     )
@@ -108,43 +142,119 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
     return endpoint
 
 
-# -- pages
+# -- all objectives
 # --------------------------------------------------------------------------------------------------
 
 
 async def _objectives(desk: Desk, request: Request) -> Response:
-    place = await desk.feed.now(max_age_s=MAX_AGE_S)  # before the look: what comes after it is sent
-    found = await desk.store.objectives(limit=MAX_OBJECTIVES)
-    rows = [(one, await desk.store.counts(one.id)) for one in reversed(found)]
-    return _render(desk, request, "objectives.html", rows=rows, after=str(place), events="/events")
+    place = await _place(desk)
+    query = parse_parameters(_said(request), ObjectivesQuery)
+    found = await verbs.find_objectives(
+        desk.store,
+        query.words.split(),
+        is_ended=query.state == "ended",
+        is_active=query.state == "active",
+    )
+    left = [one for one in reversed(found) if not query.after or one.id < query.after]
+    shown = left[:MAX_ROWS]
+    rows = [await _row(desk, one) for one in shown]
+    more = {"words": query.words, "state": query.state or "", "after": shown[-1].id} if rows else {}
+    return await _render(
+        desk,
+        request,
+        "objectives.html",
+        **place,
+        rows=rows,
+        n_found=len(found),
+        query=query,
+        more=urlencode(more) if len(left) > len(shown) else "",
+        limits=desk.settings.limits,
+    )
+
+
+async def _row(desk: Desk, objective: Objective) -> dict[str, Any]:
+    counts = await desk.store.counts(objective.id)
+    return {
+        "objective": objective,
+        "state": name_state(objective),
+        "reason": await verbs.why_objective(desk.store, objective),
+        "n_done": counts[TaskStatus.DONE],
+        "n_tasks": sum(counts.values()),
+        "n_asking": counts[TaskStatus.WAITING],
+    }
+
+
+async def _inbox(desk: Desk, request: Request) -> Response:
+    place = await _place(desk)
+    steps = await desk.store.inbox()
+    asked = [
+        await verbs.gather_request(desk.store, step, desk.settings, among=steps)
+        for step in steps[:MAX_ROWS]
+    ]
+    shapes = [
+        {**json_shapes.request_shape(one), "created_at": one.step.created_at} for one in asked
+    ]
+    return await _render(
+        desk, request, "inbox.html", **place, asked=shapes, n_more=len(steps) - len(shapes)
+    )
+
+
+async def _schedules(desk: Desk, request: Request) -> Response:
+    place = await _place(desk)
+    found = await desk.store.schedules()
+    return await _render(
+        desk, request, "schedules.html", **place, schedules=found[::-1], rules=RULES
+    )
+
+
+async def _schedule(desk: Desk, request: Request) -> Response:
+    place = await _place(desk)
+    id_ = parse_id(request.path_params["schedule"], "schedule")
+    return await _render(
+        desk,
+        request,
+        "schedule.html",
+        **place,
+        one=await desk.store.schedule(id_),
+        ticks=await desk.store.ticks(id_, limit=N_TICKS_SHOWN),
+    )
+
+
+async def _place(desk: Desk) -> dict[str, str]:
+    """From where on a page hears of all objectives; before the look, as what comes after it is
+    sent."""
+    return {"events": "/events", "after": str(await desk.feed.now(max_age_s=MAX_AGE_S))}
+
+
+def _said(request: Request) -> list[tuple[str, str]]:
+    """The parameters of the address; a field of a form that was left empty is none."""
+    return [(name, text) for name, text in request.query_params.multi_items() if text]
+
+
+# -- one objective
+# --------------------------------------------------------------------------------------------------
 
 
 async def _objective(desk: Desk, request: Request) -> Response:
-    objective = await _pick(desk, request)
-    after = await desk.store.last_event_id(objective.id)
+    objective, after = await _begin(desk, request)
     stand = await verbs.find_stand(desk.store, objective)
     columns = [
-        (title, await _cards(desk, objective, states), sum(stand.counts[one] for one in states))
+        (
+            title,
+            states,
+            await _cards(desk, objective, states),
+            sum(stand.counts[one] for one in states),
+        )
         for title, states in COLUMNS
     ]
-    return _render(
-        desk,
-        request,
-        "objective.html",
-        stand=stand,
-        objective=stand.objective,
-        columns=columns,
-        n_serving=len(verbs.serving(stand.workers, objective.id)),
-        after=after,
-        events=f"/objectives/{objective.id}/events",
-    )
+    return await _render_tab(desk, request, "", stand=stand, after=after, columns=columns)
 
 
 async def _cards(
     desk: Desk, objective: Objective, states: tuple[TaskStatus, ...]
-) -> list[tuple[Task, str]]:
+) -> list[tuple[Task, Reason]]:
     """The first tasks of a column, those that were finished last where they are finished; each with
-    the word for why it does not run."""
+    why it does not run."""
     store, found = desk.store, list[Any]()
     if TaskStatus.DONE in states:
         last = await store.last_finished(objective.id, limit=MAX_CARDS)
@@ -152,56 +262,131 @@ async def _cards(
     else:
         for state in states:
             found += await store.tasks_page(objective.id, status=state, limit=MAX_CARDS)
-    shown = found[:MAX_CARDS]
-    reasons = await explain_tasks(store, await find_facts(store, objective.id), shown)
-    return [(task, reason.word) for task, reason in zip(shown, reasons, strict=True)]
+    return await _with_reasons(desk, objective, found[:MAX_CARDS])
+
+
+async def _with_reasons(
+    desk: Desk, objective: Objective, tasks: Sequence[Task]
+) -> list[tuple[Task, Reason]]:
+    facts = await find_facts(desk.store, objective.id)
+    reasons = await explain_tasks(desk.store, facts, tasks)
+    return list(zip(tasks, reasons, strict=True))
+
+
+async def _list(desk: Desk, request: Request) -> Response:
+    objective, after = await _begin(desk, request)
+    query = parse_parameters(_said(request), TasksQuery)
+    last = await desk.store.task(objective.id, query.after) if query.after else None
+    wanted, found = query.status or tuple(TaskStatus), list[Any]()
+    async for page in verbs.walk_tasks(
+        desk.store, objective.id, wanted, after=last, limit=MAX_ROWS + 1
+    ):
+        found += page
+        if len(found) > MAX_ROWS:
+            break
+    shown = found[:MAX_ROWS]
+    more = [("status", one.value) for one in query.status]
+    more += [("after", str(shown[-1].id))] if len(found) > len(shown) else []
+    return await _render_tab(
+        desk,
+        request,
+        "/tasks",
+        after=after,
+        tasks=await _with_reasons(desk, objective, shown),
+        wanted=query.status,
+        statuses=tuple(TaskStatus),
+        is_first=last is None,
+        more=urlencode(more) if len(found) > len(shown) else "",
+    )
+
+
+async def _timeline(desk: Desk, request: Request) -> Response:
+    objective, after = await _begin(desk, request)
+    found = await desk.store.events_of(objective.id, kinds=TIMELINE_KINDS, limit=MAX_EVENTS_DRAWN)
+    bars = find_bars(found, now=utc_now())
+    drawn = {bar.task_id for bar in bars if bar.task_id is not None}
+    names = {one.id: one.name for one in await desk.store.tasks(objective.id) if one.id in drawn}
+    drawing = await asyncio.to_thread(
+        render_timeline, bars, known_tasks=names, link=_link(objective)
+    )
+    return await _render_tab(desk, request, "/timeline", after=after, drawing=Markup(drawing))
+
+
+async def _graph(desk: Desk, request: Request) -> Response:
+    objective, after = await _begin(desk, request)
+    tasks = await desk.store.tasks(objective.id)
+    drawing = Markup(await asyncio.to_thread(render_graph, tasks, link=_link(objective)))
+    return await _render_tab(desk, request, "/graph", after=after, drawing=drawing)
+
+
+def _link(objective: Objective) -> Callable[[int], str]:
+    return lambda task_id: f"/objectives/{objective.id}/tasks/{task_id}"
+
+
+async def _report(desk: Desk, request: Request) -> Response:
+    objective, after = await _begin(desk, request)
+    markdown = await load_report(desk.store, objective)
+    page = await gather_page(desk.store, objective, markdown, now=utc_now())
+    report = Markup(await asyncio.to_thread(render_report_body, page))  # made harmless there
+    return await _render_tab(desk, request, "/report", after=after, report=report)
 
 
 async def _task(desk: Desk, request: Request) -> Response:
-    objective = await _pick(desk, request)
+    objective, after = await _begin(desk, request)
     task_id = parse_id(request.path_params["task"], "task")
     shown = await verbs.fetch_task(desk.store, objective, task_id)
-    return _render(
+    return await _render(
         desk,
         request,
         "task.html",
         objective=objective,
         shown=shown,
         task=shown.task,
+        result=_render_result(shown),
         given=json_shapes.given_results(shown.steps),
         exchanges=list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
-        after=await desk.store.last_event_id(objective.id),
-        events=f"/objectives/{objective.id}/events",
-    )
-
-
-async def _report(desk: Desk, request: Request) -> Response:
-    objective = await _pick(desk, request)
-    after = await desk.store.last_event_id(objective.id)
-    markdown = await load_report(desk.store, objective)
-    return _render(
-        desk,
-        request,
-        "report.html",
-        objective=objective,
-        report=Markup(render_html(markdown)),  # made harmless by that room
         after=after,
         events=f"/objectives/{objective.id}/events",
     )
 
 
-async def _inbox(desk: Desk, request: Request) -> Response:
-    place = await desk.feed.now(max_age_s=MAX_AGE_S)
-    steps = await desk.store.inbox()
-    asked = [
-        await verbs.gather_request(desk.store, step, desk.settings, among=steps) for step in steps
-    ]
-    shapes = [json_shapes.request_shape(one) for one in asked]
-    return _render(desk, request, "inbox.html", asked=shapes, after=str(place), events="/events")
+def _render_result(shown: verbs.Shown) -> str:
+    text = shown.result.text if shown.result is not None else ""
+    if len(text) > MAX_DRAWN_CHARS:
+        return Markup("<pre>{}</pre>").format(text)
+    return Markup(render_html(text))  # made harmless by that room
+
+
+async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
+    """The objective, and from where on a page hears of it: before the look."""
+    objective = await _pick(desk, request)
+    return objective, await desk.store.last_event_id(objective.id)
 
 
 async def _pick(desk: Desk, request: Request) -> Objective:
     return await pick_objective(desk.store, request.path_params["objective"])
+
+
+async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
+    """A page of an objective, with how it stands above."""
+    stand = values.pop("stand", None) or await verbs.find_stand(
+        desk.store, await _pick(desk, request)
+    )
+    objective = stand.objective
+    known = {
+        "events": f"/objectives/{objective.id}/events",
+        "stand": stand,
+        "objective": objective,
+        "state": name_state(objective),
+        "n_done": stand.counts[TaskStatus.DONE],
+        "n_tasks": sum(stand.counts.values()),
+        "n_asking": stand.counts[TaskStatus.WAITING],
+        "n_serving": len(verbs.serving(stand.workers, objective.id)),
+        "tabs": TABS,
+        "tab": tab,
+    }
+    template = f"{tab.strip('/') or 'objective'}.html"
+    return await _render(desk, request, template, **known, **values)
 
 
 # -- what a form does
@@ -282,12 +467,15 @@ def _say(status: int, title: str, detail: str, fix: str = "") -> Response:
     return _render_page("message.html", status=status, title=title, detail=detail, fix=fix)
 
 
-def _render(desk: Desk, request: Request, template: str, **values: Any) -> Response:
+async def _render(desk: Desk, request: Request, template: str, **values: Any) -> Response:
     access: Access = request.scope[ACCESS]
-    return _render_page(
+    return await asyncio.to_thread(
+        _render_page,
         template,
         status=200,
         title="babyagi",
+        now=utc_now(),
+        n_open=len(await desk.store.inbox()),
         word=desk.keys.form_word(access.session) if access.session else "",
         can_steer=bool(access.session) and access.level >= Level.STEER,
         path=request.url.path,
@@ -296,30 +484,10 @@ def _render(desk: Desk, request: Request, template: str, **values: Any) -> Respo
 
 
 def _render_page(template: str, *, status: int, **values: Any) -> Response:
-    page = _open_templates().get_template(template).render(**values)
+    page = open_templates().get_template(template).render(**values)
     return Response(
         page.encode("utf-8", "replace"),
         status_code=status,
         media_type="text/html; charset=utf-8",
         headers={"cache-control": "no-store"},
     )
-
-
-def _open_templates() -> Environment:
-    env = Environment(
-        loader=PackageLoader("babyagi.serve"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_make_harmless,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    env.filters["moment"] = lambda at: at.strftime("%Y-%m-%d %H:%M:%S UTC") if at else ""
-    return env
-
-
-def _make_harmless(value: Any) -> Any:
-    """A text without what acts or hides; what is markup of ours stays as it is."""
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return "\n".join(harmless(line) for line in value.split("\n"))

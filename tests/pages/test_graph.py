@@ -1,0 +1,68 @@
+"""What came of what, drawn."""
+
+import re
+
+from babyagi.pages.graph import MAX_DRAWN, render_graph
+from babyagi.tasks import TaskStatus
+from tests.cli import samples
+
+
+def link(task_id):
+    return f"/tasks/{task_id}"
+
+
+def make(id_, parent_id=None, **more):
+    return samples.task(**{"id": id_, "parent_id": parent_id, "after": (), **more})
+
+
+def place(drawing, task_id):
+    found = re.search(rf'href="/tasks/{task_id}">.*?<rect x="(\d+)" y="(\d+)"', drawing)
+    assert found is not None
+    return int(found[1]), int(found[2])
+
+
+def test_a_task_stands_right_of_the_one_that_it_was_planned_from():
+    drawing = render_graph([make(1), make(2, 1), make(3, 1), make(4, 2)], link=link)
+
+    xs = [place(drawing, one)[0] for one in (1, 2, 3, 4)]
+    assert xs[0] < xs[1] == xs[2] < xs[3]
+    assert place(drawing, 2)[1] != place(drawing, 3)[1]
+    assert drawing.count('class="came"') == 3
+
+
+def test_a_dashed_line_leads_from_what_a_task_waits_for():
+    drawing = render_graph([make(1), make(2, 1, after=(1, 3)), make(3, 1)], link=link)
+
+    assert drawing.count('class="waits"') == 1
+
+
+def test_ten_thousand_tasks_are_folded_and_none_is_forgotten():
+    tasks = [make(1), *(make(n, (n + 8) // 10) for n in range(2, 10_001))]
+
+    drawing = render_graph(tasks, link=link)
+
+    n_folded = sum(int(one.replace(",", "")) for one in re.findall(r">([\d,]+) more<", drawing))
+    n_drawn = drawing.count("<a data-drawer")
+    assert n_drawn + n_folded == 10_000
+    assert n_drawn <= MAX_DRAWN
+    assert len(drawing) < 200_000
+
+
+def test_a_long_line_and_parents_that_make_no_sense_are_drawn():
+    line = [make(1), *(make(n, n - 1) for n in range(2, 3_000))]
+    odd = [make(1, 2), make(2, 1), make(3, 3), make(4, 999)]
+
+    assert "more<" in render_graph(line, link=link)
+    assert render_graph(odd, link=link).count("<a data-drawer") == 4
+    assert render_graph([], link=link) == ""
+
+
+def test_a_name_is_text_and_a_status_is_said_by_a_sign_and_a_word():
+    task = make(1, name="<script>&\u202e" + "long " * 50, status=TaskStatus.DEAD)
+
+    drawing = render_graph([task], link=link)
+
+    assert "<script>" not in drawing
+    assert "\u202e" not in drawing
+    assert "✕ 1 " in drawing
+    assert "Task 1, dead" in drawing
