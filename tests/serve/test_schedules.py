@@ -11,7 +11,7 @@ async def test_a_schedule_is_added_shown_paused_resumed_and_removed(served):
     listed = await served.ask("GET", "/api/v1/schedules")
     removed = await served.ask("POST", "/api/v1/schedules/1/remove", {})
     left = await served.ask("GET", "/api/v1/schedules")
-    whole = await served.ask("GET", "/api/v1/schedules?all=true")
+    whole = await served.ask("GET", "/api/v1/schedules?with_removed=true")
 
     assert added.status == 201
     assert added.json()["schedule"]["when"] == "every 7200 s"
