@@ -23,7 +23,7 @@ import errno
 import os
 import sys
 
-TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+TYPE_CHECKING = False  # not from `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -64,7 +64,7 @@ Instruction = tuple[int, int, int, int]
 
 
 class CannotConfineError(Exception):
-    """This machine cannot hold the code; its text says why."""
+    """This machine cannot confine the code; the text says why."""
 
 
 def main(
@@ -75,10 +75,11 @@ def main(
     memory_bytes: int,
     code_bytes: int = -1,
 ) -> None:
-    """Be the process, to its end.
+    """Run the process to its end.
 
     Args:
-        code_bytes: how much of the input is the code; files come after it. -1: all, and no files.
+        code_bytes: how many bytes of the input are the code; files follow. -1: all of it, and no
+            files.
     """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
@@ -104,17 +105,16 @@ def main(
         else:
             write_bytes(desk.pack(outcome))
         os._exit(0)
-    finally:  # the interpreter's own ending would need calls that there are no more
+    finally:  # the interpreter's normal exit needs system calls that are forbidden now
         os._exit(1)
 
 
-# -- becoming unable
+# -- confinement
 # --------------------------------------------------------------------------------------------------
 
 
 def find_prctl() -> Any:
-    """The C library's `prctl`, which takes plain numbers here and gives 0 when it did what was
-    asked."""
+    """Return the C library's `prctl`, called with plain numbers; it returns 0 on success."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES or sys.maxsize < 2**32:
         raise CannotConfineError(
@@ -128,8 +128,8 @@ def find_prctl() -> Any:
 
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends, however it ends; one
-    that is gone already is noticed."""
+    """Let the kernel kill this process when the thread that started it ends. A parent that is gone
+    already is noticed."""
     if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
         raise CannotConfineError("the kernel does not end a process with its parent")
     if os.getppid() != parent_pid:
@@ -172,7 +172,7 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
 
 
 def install_filter(prctl: Any) -> None:
-    """Take away every system call that computing does not need, for good: no filter can be removed,
+    """Forbid, for good, every system call that computing does not need: a filter cannot be removed,
     and no call adds rights."""
     import ctypes
 
@@ -233,7 +233,7 @@ def build_filter(machine: str) -> Sequence[Instruction]:
 
 
 def require_filter() -> None:
-    """Prove that the filter holds, by three calls that nothing else refuses with EPERM."""
+    """Prove that the filter holds, with three calls that nothing else refuses with EPERM."""
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()
