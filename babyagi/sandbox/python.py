@@ -88,10 +88,10 @@ async def run_python(
     """Run Python code in a process that can do nothing but compute, and return what it gives as
     text.
 
-    That is the variable that `result` names if the code assigned it, else what it printed, else the value
-    of its last line. Each run is a fresh process and knows nothing of others; `MAX_AT_ONCE` run at
-    once, and `timeout_s` counts from when the code begins. The text is cleaned, and has at most
-    `max_output_chars`. Whatever ends the call, the process is gone when it returns.
+    That is the variable that `result` names if the code assigned it, else what it printed, else the
+    value of its last line. Each run is a fresh process and knows nothing of others; `MAX_AT_ONCE`
+    run at once, and `timeout_s` counts from when the code begins. The text is cleaned, and has at
+    most `max_output_chars`. Whatever ends the call, the process is gone when it returns.
 
     Raises:
         ToolError: one line for the model: the code raised, gave nothing, took too long, or wanted
