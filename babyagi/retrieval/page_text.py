@@ -177,7 +177,7 @@ class _PlainReader(HTMLParser):
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
     def parse_html_declaration(self, i: int) -> int:
-        """What is no declaration, such as `<![foo`, is passed over as browsers do."""
+        """Skip an invalid declaration, such as `<![foo`, as browsers do."""
         try:
             return super().parse_html_declaration(i)
         except AssertionError:

@@ -1,20 +1,18 @@
-"""The process that code from a model runs in: it makes itself unable to do anything but compute,
-proves it, and only then runs the code.
+"""The process that runs a model's code: it makes itself unable to do anything but compute, proves
+that, and only then runs the code.
 
-It is started isolated, with nothing of this project but `program.py` beside it, and no third-party
-module. The code comes on standard input as UTF-8, and after it the files that it may read, as
-`desk.py` has them; on standard output go `CONFIRMED`, or `REFUSED` and why, and then the outcome,
-`ANSWER` or `FAULT` and a text, and the files that the code left. After the filter is installed
-nothing in this process can be trusted, this file's own functions included: whatever the code
-changes here, it changes only what the process says last, and that is for the code to say anyway.
+It is started isolated, with nothing of this project but the modules beside it, and no third-party
+module. Standard input carries the code as UTF-8, and after it the files that the code may read, in
+the format of `desk.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then the
+outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
+installed, nothing in this process can be trusted, not even the functions of this file. Whatever the
+code changes here, it changes only what the process says last, and that is the code's to say anyway.
 
-The wall is the kernel's filter (seccomp). What `program.py` takes away or puts in the place of
-something is manners: it makes ordinary code run and the message to the model a plain one, and holds
-nobody.
+The protection is the kernel's filter (seccomp). What `program.py` removes or replaces protects
+nothing: it only lets ordinary code run and keeps the messages to the model plain.
 
 Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h`
-(x86_64) and `asm-generic/unistd.h`
-(aarch64).
+(x86_64) and `asm-generic/unistd.h` (aarch64).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Running an ordinary program where nothing but computing is possible: its modules, what it prints,
-its value, and time without waiting.
+"""Runs an ordinary program in a process that can only compute: its modules, what it prints, its
+value, and time without waiting.
 
 It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare`
-before the wall, `run` behind it. Nothing here holds anybody; it lets a program that only computes
-run as it is written, and gives one that wants more a line that says what to do.
+runs before the filter is installed, `run` behind it. Nothing here protects anything. It lets a
+program that only computes run as it is written, and gives any other program a line that says what
+to do.
 
-No time is spent on waiting: a sleep, and an event loop in which every task waits, move the clocks
-of `time` on instead. Threads and
-executors run what they are given at once, one after the other. Not covered: the clock of
-`datetime`, which no sleep moves, and threads that wait for each other.
+No time is spent on waiting: a sleep, or an event loop in which every task waits, moves the clocks
+of `time` forward instead. Threads and executors run their work at once, one after the other. Not
+covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
 """
 
 from __future__ import annotations

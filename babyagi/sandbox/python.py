@@ -1,13 +1,14 @@
-"""Running Python code that nobody trusts: a process of its own that can only compute, bounded from
-outside in time and output.
+"""Run Python code that nobody trusts in a process of its own that can only compute, with its time
+and output bounded from outside.
 
 Covered: files, network, other processes, signals, devices, and everything else that needs a system
-call but memory, the clock,
-randomness and the one pipe for the outcome; memory, processor time, wall time and size of the
-answer; how many run at once; a parent that dies. Files are handed in and out as bytes. Not covered:
-bugs of the kernel or the processor in what is left, and what computing itself can do: `MAX_AT_ONCE`
-programs of one user can each use one core until their time is up, and hold `MEMORY_BYTES`
-meanwhile. The answer is text from outside, like every other: it may say anything.
+call except memory, the clock, randomness and the one pipe for the outcome; memory, processor time,
+wall time and size of the answer; how many programs run at once; a parent that dies. Files are
+handed in and out as bytes.
+
+Not covered: bugs of the kernel or the processor in what is left, and what computing itself can do.
+`MAX_AT_ONCE` programs of one user can each use one core until their time is up, and hold
+`MEMORY_BYTES` meanwhile. The answer is text from outside like any other: it may say anything.
 """
 
 from __future__ import annotations
