@@ -41,9 +41,9 @@ class HitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One result of a search: what the engine shows of it, each field perhaps empty.
+    """One result of a search: what the engine shows of it; each field may be empty.
 
-    `score` is its share of the relevance of all results, by its place: they add up to 1.
+    `score` is its share of the relevance of all results, by its place; the scores add up to 1.
     """
 
     title: str
@@ -55,7 +55,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """How one engine is asked, and where in its answer the results stand.
+    """How one engine is asked, and where its answer has the results.
 
     `make` takes the base address, the query, the number of results and the key.
     """
@@ -73,8 +73,8 @@ class Engine:
 
 
 def _get(path: str, query_name: str, count_name: str = "", **fixed: str) -> Any:
-    """The request of an engine that takes everything in the address; `key` among `fixed` names the
-    parameter of the key."""
+    """Make the request of an engine that takes everything in the address; `key` among `fixed` names
+    the parameter of the key."""
     key_name = fixed.pop("key", "")
 
     def make(base_url: str, query: str, n_results: int, key: str) -> Request:
@@ -118,7 +118,7 @@ def _ask_marginalia(base_url: str, query: str, n_results: int, key: str) -> Requ
 
 
 def _hits(found: Any, title: str, url: str, snippet: str) -> Iterator[Hit]:
-    """The entries of a list whose fields have these names; those that say nothing are left out."""
+    """Return the entries of a list whose fields have these names; empty ones are left out."""
     for entry in _entries(found):
         hit = Hit(
             title=_field(entry, title),
@@ -134,7 +134,7 @@ def _entries(found: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _answer(box: Any, *texts: str) -> Iterator[Hit]:
-    """The engine's own short answer, if it gives one."""
+    """Return the engine's own short answer, if it gives one."""
     if isinstance(box, dict):
         text = next((found for name in texts if (found := _field(box, name))), "")
         if text:
@@ -185,7 +185,7 @@ def _read_marginalia(found: Mapping[str, Any]) -> Iterator[Hit]:
     yield from _hits(found.get("results"), "title", "url", "description")
 
 
-# each of them takes a time that grows with the length of the page alone, whatever stands in it
+# the time of each grows only with the length of the page, whatever it contains
 _LINK = re.compile(r"<a\s[^<>]*>")
 _PART = re.compile(r'\sclass="result__(a|snippet)"')
 _HREF = re.compile(r'\shref="([^"]{1,2500})"')
@@ -193,8 +193,8 @@ MAX_LINK_CHARS = 3000
 
 
 def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
-    """Of each link of a result whether it is its title (`a`) or `snippet`, its address, its
-    text."""
+    """Yield for each link of a result whether it is its title (`a`) or `snippet`, its address, and
+    its text."""
     for link in _LINK.finditer(page):
         part, href = _PART.search(link[0]), _HREF.search(link[0])
         end = page.find("</a>", link.end(), link.end() + MAX_LINK_CHARS) if part and href else -1
@@ -228,7 +228,7 @@ _TAG = re.compile(r"<[^<>]{0,300}>")
 
 
 def _field(entry: Mapping[str, Any], name: str) -> str:
-    """A field as one line of text without markup; empty when it is none."""
+    """Return a field as one line of text without markup; '' when it is not text."""
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
@@ -237,7 +237,9 @@ def _field(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _web_address(value: Any) -> str:
-    """An http or https address, bare of what engines wrap around it; empty when it is none."""
+    """Return an http or https address without what engines wrap around it; '' when it is not
+    one.
+    """
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
         return ""
     try:
@@ -331,7 +333,7 @@ class Answering:
 
 
 class Searcher:
-    """Asks the first engine that answers; one that failed rests for `REST_S`."""
+    """Asks the first engine that answers; an engine that failed rests for `REST_S`."""
 
     def __init__(
         self,
@@ -383,7 +385,7 @@ class Searcher:
 
 
 def scope(query: str, domains: Sequence[str]) -> str:
-    """The query, limited to the domains.
+    """Return the query, limited to the domains.
 
     Raises:
         ToolError: it is empty.
@@ -397,7 +399,9 @@ def scope(query: str, domains: Sequence[str]) -> str:
 
 
 def with_scores(hits: Sequence[Hit]) -> list[Hit]:
-    """The results with scores that fall with their place; a short answer counts five times."""
+    """Return the results with scores that fall with their place; a short answer counts five
+    times.
+    """
     weights = [
         (len(hits) - at) * (ANSWER_BOX_WEIGHT if hit.kind is HitKind.ANSWER else 1)
         for at, hit in enumerate(hits)

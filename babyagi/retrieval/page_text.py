@@ -22,8 +22,8 @@ MAX_HTML_CHARS = 3_000_000
 MAX_PDF_PAGES = 200
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
-MAX_WHOLE_CHARS = 6000  # a page of that length is given with its menus
-MIN_MAIN_PART = 0.2  # of the plain text; a main text below that has lost what was asked for
+MAX_WHOLE_CHARS = 6000  # a longer page is given with its menus
+MIN_MAIN_PART = 0.2  # of the plain text; a main text below that share has lost what was asked for
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
@@ -31,7 +31,7 @@ _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """What can be read of a page: its title, perhaps empty, and its text as Markdown."""
+    """The readable content of a page: its title, perhaps empty, and its text as Markdown."""
 
     title: str
     text: str
@@ -45,7 +45,7 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
     """Return the text of a page.
 
     Raises:
-        UnreadableError: it is nothing that has text, or is broken.
+        UnreadableError: it has no text, or is broken.
     """
     media_type, _, parameters = content_type.partition(";")
     match _kind_of(media_type.strip().casefold(), body):
@@ -76,8 +76,8 @@ def _kind_of(media_type: str, body: bytes) -> str:
 
 
 def _decode(body: bytes, parameters: str) -> str:
-    """The characters, by byte order mark, what the server said, what the page says, and at last
-    UTF-8 where it fits, else Windows' Latin."""
+    """Return the characters, by byte order mark, the server's header, the page's own declaration,
+    and finally UTF-8 if it fits, else Windows-1252."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -100,13 +100,13 @@ def _decode(body: bytes, parameters: str) -> str:
 
 
 def _is_wrongly_read(text: str) -> bool:
-    """Whether the bytes were not what they were read as: no character beyond ASCII came out, only
-    marks of bytes that mean none. One at the end may have been cut off."""
+    """Return whether the bytes were read in the wrong encoding: no character beyond ASCII was
+    decoded, only replacement characters. One at the end may have been cut off."""
     return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
 
 
 def _text_encoding(name: str) -> str:
-    """Python's name of an encoding of text; empty when it is none."""
+    """Return Python's name of a text encoding; '' when it is none."""
     try:
         found = codecs.lookup(name)
         b"a".decode(found.name, "replace")  # refuses what makes no text
@@ -114,7 +114,7 @@ def _text_encoding(name: str) -> str:
         return ""
     if found.name.replace("-", "_") in _NOT_FOR_TEXT:
         return ""
-    # what pages call by these names is Windows' Latin, which has more characters
+    # pages use these names for Windows-1252, which has more characters
     return "cp1252" if found.name in ("iso8859-1", "ascii") else found.name
 
 
@@ -132,7 +132,7 @@ def _read_html(html: str, url: str) -> PageText:
 
 
 def _find_main_text(html: str, url: str) -> str:
-    """The main text by trafilatura; empty where that is not installed or finds none."""
+    """Return the main text by trafilatura; '' when that is not installed or finds none."""
     try:
         import trafilatura
     except ImportError:
@@ -147,7 +147,7 @@ def _find_main_text(html: str, url: str) -> str:
             include_comments=False,
             favor_recall=True,
         )
-    except Exception:  # at a broken page it raises what it likes; the plain reader has read it
+    except Exception:  # it may raise anything at a broken page; the plain reader has read it
         return ""
     return found or ""
 
@@ -160,7 +160,7 @@ _BLOCKS = frozenset(
 
 
 class _PlainReader(HTMLParser):
-    """Every visible text of a page as Markdown: headings, items, rows, links."""
+    """Reads every visible text of a page as Markdown: headings, items, rows, links."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -177,7 +177,7 @@ class _PlainReader(HTMLParser):
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
     def parse_html_declaration(self, i: int) -> int:
-        """What is no declaration, such as `<![foo`, is passed over as browsers do."""
+        """Skip an invalid declaration, such as `<![foo`, as browsers do."""
         try:
             return super().parse_html_declaration(i)
         except AssertionError:
@@ -254,7 +254,7 @@ def _read_pdf(body: bytes) -> PageText:
             n_chars += len(pages[-1])
             if n_chars > MAX_CHARS:
                 break
-    except Exception as error:  # the reader raises what it likes at a broken file
+    except Exception as error:  # the reader may raise anything at a broken file
         raise UnreadableError(f"it is a PDF that cannot be read ({type(error).__name__})") from None
     return PageText(title=title[:300], text="\n\n".join(pages)[:MAX_CHARS])
 

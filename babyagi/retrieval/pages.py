@@ -1,5 +1,5 @@
-"""Pages of the web as text: fetched through the door, read in a process apart, kept for a day; and
-the parts of them that bear on a question."""
+"""Pages of the web as text: fetched through `net/`, read in a separate process, kept for a day; and
+their parts that bear on a question."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ Read = Callable[[Page], Awaitable[Mapping[str, str]]]
 
 
 class Pages:
-    """Opens pages, and reads them by `read`, in a process apart unless another one is handed in.
+    """Opens pages, and reads them with `read`, by default in a separate process.
 
     What was fetched is kept in `folder` for a day, if there is one, so that no two tasks and no
-    repetition of a try fetch the same page. What takes longer the longer a page is, and what waits
-    for the disk, runs by `offload`.
+    repetition of a try fetch the same page. Work that grows with the page, or waits for the disk,
+    runs in `offload`.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Pages:
         try:
             document = Document.from_json(_path(self._folder, url).read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None  # none, or a broken one
+            return None  # there is none, or it is broken
         age = self._clock() - document.fetched_at
         return document if timedelta() <= age < KEPT_FOR else None
 
@@ -136,7 +136,7 @@ class Pages:
                 path.unlink(missing_ok=True)
             write_file(_path(self._folder, url), document.to_json())
         except OSError:
-            pass  # a full disk costs a second fetch, no more
+            pass  # on a full disk the page is only fetched a second time
 
 
 def _path(folder: Path, url: str) -> Path:
@@ -144,8 +144,7 @@ def _path(folder: Path, url: str) -> Path:
 
 
 async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
-    """Return what `page_text` says of the page, from a process that has no more than its time and
-    memory.
+    """Return what `page_text` reads from the page, in a process with bounded time and memory.
 
     Raises:
         ToolError: it took too long, too much memory, or broke.
@@ -185,8 +184,8 @@ TOP_P = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPart:
-    """A part of a page, or the search's own snippet where the page could not be opened (`document`
-    is None then, and `fault` says why)."""
+    """A part of a page, or the search's own snippet when the page could not be opened (`document`
+    is then None, and `fault` says why)."""
 
     hit: Hit
     text: str
@@ -243,7 +242,9 @@ def _split(hit: Hit, document: Document) -> list[WebPart]:
 
 
 def _choose(question: str, parts: Sequence[WebPart], max_parts: int) -> list[WebPart]:
-    """The best parts, the best first; where nothing bears on the question, the first."""
+    """Return the best parts, the best first; when nothing bears on the question, the first
+    parts.
+    """
     ranked = rank(question, [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts])
     best = top_p(ranked, TOP_P)[:max_parts] or [
         Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), max_parts))
@@ -252,5 +253,5 @@ def _choose(question: str, parts: Sequence[WebPart], max_parts: int) -> list[Web
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:
-    """The results that have an address, each address once."""
+    """Return the results that have an address, each address once."""
     return list({hit.url: hit for hit in reversed(hits) if hit.url}.values())[::-1]

@@ -19,7 +19,7 @@ _MIN_STEM = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a document: the headings that it stands under, and its text. `index` counts the
+    """A part of a document: the headings above it, and its text. `index` is its number among the
     parts of the document."""
 
     index: int
@@ -29,8 +29,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The place of a text among those that were ranked, its score, and its share of all scores,
-    which add up to 1."""
+    """The place of a text among the ranked ones, its score, and its share of all scores; the shares
+    add up to 1."""
 
     index: int
     score: float
@@ -38,16 +38,16 @@ class Scored:
 
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a text at its paragraphs into parts of about `max_chars`, each under its headings, of
-    which it has the beginnings; a heading with nothing below it is a part of its own.
+    """Split a text at its paragraphs into parts of about `max_chars`. Each part has the beginnings
+    of the headings above it; a heading with nothing below it is a part of its own.
 
-    The work grows with the length of the text and no faster, whatever is in it.
+    The work grows linearly with the length of the text, whatever it contains.
     """
     parts: list[Part] = []
     headings: dict[int, str] = {}
     held: list[str] = []
     n_held = 0  # characters
-    bare = 0  # the level of a heading below which nothing has come yet
+    bare = 0  # the level of a heading that has no text yet
 
     def end_part(next_level: int = 0) -> None:
         path = [headings[level][:MAX_HEADING_CHARS] for level in sorted(headings)]
@@ -79,7 +79,7 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
 
 
 def _read_heading(paragraph: str) -> tuple[int, str] | None:
-    """The level and the name of a heading; None for what is none."""
+    """Return the level and the name of a heading; None for another line."""
     name = paragraph.lstrip("#")
     level = len(paragraph) - len(name)
     if not 1 <= level <= MAX_LEVEL or not name[:1].isspace() or "\n" in paragraph:
@@ -88,7 +88,7 @@ def _read_heading(paragraph: str) -> tuple[int, str] | None:
 
 
 def _pieces(paragraph: str, max_chars: int) -> list[str]:
-    """A paragraph that is too long is cut at its lines, then at blanks."""
+    """Cut a paragraph that is too long at its lines, then at blanks."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
         at = max(paragraph.rfind("\n", 0, max_chars), paragraph.rfind(". ", 0, max_chars) + 1)
@@ -133,7 +133,7 @@ def _frequency(n: int, relative_length: float) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """The words, folded, without the endings of plurals and verb forms."""
+    """Return the words, case-folded, without the endings of plurals and verb forms."""
     return [_stem(word) for word in _WORD.findall(text.casefold())]
 
 
@@ -145,8 +145,8 @@ def _stem(word: str) -> str:
 
 
 def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
-    """Return the smallest number of the best whose shares together reach `p`; all for 1, one at
-    least."""
+    """Return the smallest number of the best whose shares together reach `p`, at least one; all for
+    1."""
     kept: list[Scored] = []
     reached = 0.0
     for one in ranked:

@@ -1,1 +1,1 @@
-"""Running Python code that nobody trusts, in a process that can do nothing but compute."""
+"""Run Python code that nobody trusts, in a process that can only compute."""

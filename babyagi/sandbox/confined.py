@@ -1,20 +1,18 @@
-"""The process that code from a model runs in: it makes itself unable to do anything but compute,
-proves it, and only then runs the code.
+"""The process that runs a model's code: it makes itself unable to do anything but compute, proves
+that, and only then runs the code.
 
-It is started isolated, with nothing of this project but `program.py` beside it, and no third-party
-module. The code comes on standard input as UTF-8, and after it the files that it may read, as
-`desk.py` has them; on standard output go `CONFIRMED`, or `REFUSED` and why, and then the outcome,
-`ANSWER` or `FAULT` and a text, and the files that the code left. After the filter is installed
-nothing in this process can be trusted, this file's own functions included: whatever the code
-changes here, it changes only what the process says last, and that is for the code to say anyway.
+It is started isolated, with nothing of this project but the modules beside it, and no third-party
+module. Standard input carries the code as UTF-8, and after it the files that the code may read, in
+the format of `desk.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then the
+outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
+installed, nothing in this process can be trusted, not even the functions of this file. Whatever the
+code changes here, it changes only what the process says last, and that is the code's to say anyway.
 
-The wall is the kernel's filter (seccomp). What `program.py` takes away or puts in the place of
-something is manners: it makes ordinary code run and the message to the model a plain one, and holds
-nobody.
+The protection is the kernel's filter (seccomp). What `program.py` removes or replaces protects
+nothing: it only lets ordinary code run and keeps the messages to the model plain.
 
 Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h`
-(x86_64) and `asm-generic/unistd.h`
-(aarch64).
+(x86_64) and `asm-generic/unistd.h` (aarch64).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import errno
 import os
 import sys
 
-TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+TYPE_CHECKING = False  # not from `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -64,7 +62,7 @@ Instruction = tuple[int, int, int, int]
 
 
 class CannotConfineError(Exception):
-    """This machine cannot hold the code; its text says why."""
+    """This machine cannot confine the code; the text says why."""
 
 
 def main(
@@ -75,10 +73,11 @@ def main(
     memory_bytes: int,
     code_bytes: int = -1,
 ) -> None:
-    """Be the process, to its end.
+    """Run the process to its end.
 
     Args:
-        code_bytes: how much of the input is the code; files come after it. -1: all, and no files.
+        code_bytes: how many bytes of the input are the code; files follow. -1: all of it, and no
+            files.
     """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
@@ -104,17 +103,16 @@ def main(
         else:
             write_bytes(desk.pack(outcome))
         os._exit(0)
-    finally:  # the interpreter's own ending would need calls that there are no more
+    finally:  # the interpreter's normal exit needs system calls that are forbidden now
         os._exit(1)
 
 
-# -- becoming unable
+# -- confinement
 # --------------------------------------------------------------------------------------------------
 
 
 def find_prctl() -> Any:
-    """The C library's `prctl`, which takes plain numbers here and gives 0 when it did what was
-    asked."""
+    """Return the C library's `prctl`, called with plain numbers; it returns 0 on success."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES or sys.maxsize < 2**32:
         raise CannotConfineError(
@@ -128,8 +126,8 @@ def find_prctl() -> Any:
 
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends, however it ends; one
-    that is gone already is noticed."""
+    """Let the kernel kill this process when the thread that started it ends. A parent that is gone
+    already is noticed."""
     if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
         raise CannotConfineError("the kernel does not end a process with its parent")
     if os.getppid() != parent_pid:
@@ -172,7 +170,7 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
 
 
 def install_filter(prctl: Any) -> None:
-    """Take away every system call that computing does not need, for good: no filter can be removed,
+    """Forbid, for good, every system call that computing does not need: a filter cannot be removed,
     and no call adds rights."""
     import ctypes
 
@@ -233,7 +231,7 @@ def build_filter(machine: str) -> Sequence[Instruction]:
 
 
 def require_filter() -> None:
-    """Prove that the filter holds, by three calls that nothing else refuses with EPERM."""
+    """Prove that the filter holds, with three calls that nothing else refuses with EPERM."""
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()

@@ -1,10 +1,10 @@
-"""The files that a program finds where no file can be opened: some that it may read, and a folder
-of its own, both in memory.
+"""The files of a program that cannot open any file: some that it may read, and a folder of its own,
+both in memory.
 
 It stands beside `confined.py` in the same process, which imports it by its bare name.
-`Desk.install` puts what works on these files in the place of `open`, `os.stat` and their like; like
-everything behind the wall it holds nobody. What the program leaves is handed out as bytes, and
-whoever takes them checks each name and each size.
+`Desk.install` replaces `open`, `os.stat` and similar functions by ones that work on these files;
+like everything behind the filter, this protects nothing. What the program leaves is returned as
+bytes, and the receiver checks each name and each size.
 
 Not covered: links, permissions, times, folders that are empty at the end.
 """
@@ -18,7 +18,7 @@ import os
 import posixpath
 import stat
 
-TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+TYPE_CHECKING = False  # not from `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
@@ -46,7 +46,7 @@ class Desk:
         self._unflushed: list[Any] = []
 
     def install(self) -> None:
-        """Put this desk in the place of the disk."""
+        """Replace the functions that work on the disk by those of this desk."""
         self._replace(builtins, open=self.open)
         self._replace(io, open=self.open)
         self._replace(
@@ -77,7 +77,7 @@ class Desk:
         return any(True for _ in self.changed()) or any(True for _ in self.removed())
 
     def changed(self) -> Iterator[tuple[str, bytes]]:
-        """The files of its own that are new or other than before."""
+        """Return its own files that are new or changed."""
         self._flush()
         for path, data in self.kept.items():
             if path not in self._before or self._before[path] != bytes(data):
@@ -87,8 +87,8 @@ class Desk:
         return (path for path in self._before if path not in self.kept)
 
     def pack(self, outcome: str) -> bytes:
-        """The outcome, how many files were removed, their names, then each changed file's name and
-        bytes, each part as `LENGTH:BYTES`."""
+        """Return the outcome, the number of removed files, their names, then each changed file's
+        name and bytes, each part as `LENGTH:BYTES`."""
         removed = [path.encode("utf-8", "replace") for path in self.removed()]
         parts = [outcome.encode("utf-8", "replace"), str(len(removed)).encode(), *removed]
         for path, data in self.changed():
@@ -100,7 +100,7 @@ class Desk:
             if not file.closed:
                 file.flush()
 
-    # -- what the program calls
+    # -- the functions that the program calls
     # ----------------------------------------------------------------------------------------------
 
     def open(
@@ -114,7 +114,7 @@ class Desk:
         *_more: Any,
         **_named: Any,
     ) -> Any:
-        """As the built-in; how it is buffered, and by whom it is opened, makes no difference."""
+        """Do the same as the built-in; buffering and opener are ignored."""
         self._flush()
         letters = set(mode)
         if len(letters & set("rwax")) != 1 or letters - set("rwaxbt+") or len(letters) < len(mode):
@@ -189,7 +189,7 @@ class Desk:
     # ----------------------------------------------------------------------------------------------
 
     def _name(self, path: Any) -> str:
-        """The path from the one folder, empty for the folder itself."""
+        """Return the path relative to the one folder, '' for the folder itself."""
         if isinstance(path, int):
             raise PermissionError(errno.EPERM, "there are no descriptors here")
         path = os.fspath(path)
@@ -236,7 +236,7 @@ class Desk:
         )
 
     def _take(self, name: str, letters: set[str]) -> bytearray:
-        """The bytes of a file that is to be written."""
+        """Return the bytes of a file that is to be written."""
         if name in self.given or name in self.listed:
             raise PermissionError(
                 errno.EACCES,
@@ -260,7 +260,7 @@ class Desk:
         return self.kept[name]
 
     def _require_folder(self, name: str) -> None:
-        """Raise where what would be the folder of this file is a file itself."""
+        """Raise when the parent of this file is a file itself."""
         parents = name.split("/")[:-1]
         files = {*self.given, *self.listed, *self.kept}
         if any("/".join(parents[:n]) in files for n in range(1, len(parents) + 1)):
@@ -285,11 +285,11 @@ class Desk:
 
 
 class MissingFileError(FileNotFoundError):
-    """There is no such file here; its text says which there are."""
+    """There is no such file; the text names those that exist."""
 
 
 class _Raw(io.RawIOBase):
-    """An open file, without a buffer, whose bytes are those that the desk has."""
+    """An open file without a buffer; its bytes are those of the desk."""
 
     def __init__(
         self,
@@ -348,7 +348,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Entry:
-    """As `os.DirEntry`."""
+    """The counterpart of `os.DirEntry`."""
 
     def __init__(self, desk: Desk, name: str, path: str) -> None:
         self.name, self.path = name, path
@@ -371,7 +371,7 @@ class _Entry:
 
 
 class _Scan:
-    """What `os.scandir` gives."""
+    """What `os.scandir` returns."""
 
     def __init__(self, entries: list[_Entry]) -> None:
         self._entries = iter(entries)

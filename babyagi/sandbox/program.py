@@ -1,14 +1,14 @@
-"""Running an ordinary program where nothing but computing is possible: its modules, what it prints,
-its value, and time without waiting.
+"""Runs an ordinary program in a process that can only compute: its modules, what it prints, its
+value, and time without waiting.
 
 It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare`
-before the wall, `run` behind it. Nothing here holds anybody; it lets a program that only computes
-run as it is written, and gives one that wants more a line that says what to do.
+runs before the filter is installed, `run` behind it. Nothing here protects anything. It lets a
+program that only computes run as it is written, and gives any other program a line that says what
+to do.
 
-No time is spent on waiting: a sleep, and an event loop in which every task waits, move the clocks
-of `time` on instead. Threads and
-executors run what they are given at once, one after the other. Not covered: the clock of
-`datetime`, which no sleep moves, and threads that wait for each other.
+No time is spent on waiting: a sleep, or an event loop in which every task waits, moves the clocks
+of `time` forward instead. Threads and executors run their work at once, one after the other. Not
+covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import os
 import sys
 import time
 
-TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+TYPE_CHECKING = False  # not from `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, ModuleType
@@ -32,7 +32,7 @@ ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
-# of a program whose last line is looked at: the tree of a megabyte takes 400 MB
+# a longer program's last line is not looked at: the syntax tree of a megabyte takes 400 MB
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
 _BYTES_PER_CHAR = 4
@@ -92,7 +92,7 @@ _CODECS = " ".join(
     "raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le "
     "utf_32 utf_7 utf_8_sig".split()
 )
-# What the code needs when one of its words is this one.
+# What the code needs if it contains one of these words.
 NEEDED_FOR = {
     "await": "asyncio",
     "decode": _CODECS,
@@ -108,29 +108,29 @@ NEEDED_FOR = {
 
 
 class NotHereError(ImportError):
-    """The code wanted what there is none of here; its text says what to do."""
+    """The code wanted something that does not exist here; the text says what to do."""
 
 
 class Clock:
-    """How far the clocks of `time` have been moved on."""
+    """How far the clocks of `time` have been moved forward."""
 
     def __init__(self) -> None:
         self.moved_s = 0.0
 
     def sleep(self, seconds: Any, /) -> None:
-        """As `time.sleep`, without waiting."""
+        """Do the same as `time.sleep`, without waiting."""
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         self.moved_s += seconds
 
     def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
-        """Return a clock that is so much ahead of this one, which counts `per_s` units a second, as
-        a number of that type."""
+        """Return a clock that is this much ahead of the given one, which counts `per_s` units a
+        second, with the same number type."""
         return lambda: read() + type(per_s)(self.moved_s * per_s)
 
 
 class Output(io.RawIOBase):
-    """What was written: its beginning, its end, and how much was lost between them."""
+    """What was written: its beginning, its end, and how much was dropped in between."""
 
     name = "<output>"
 
@@ -151,7 +151,7 @@ class Output(io.RawIOBase):
         return len(data)
 
     def open(self) -> io.TextIOWrapper:
-        """Return what a program writes text to; all of it is here at once."""
+        """Return a stream for a program's text; what is written is available at once."""
         return io.TextIOWrapper(self, "utf-8", "replace", write_through=True)
 
     def read_text(self, max_chars: int) -> str:
@@ -161,7 +161,7 @@ class Output(io.RawIOBase):
         )
 
 
-# -- before the wall
+# -- before the filter
 # --------------------------------------------------------------------------------------------------
 
 
@@ -176,8 +176,8 @@ def lay_out(packed: bytes) -> Desk:
 
 
 def prepare(code: str) -> None:
-    """Import what the code may import and names, because nothing can be opened later, and take the
-    waiting out of it."""
+    """Import what the code names and may import, because nothing can be opened later, and replace
+    all waiting."""
     clock = Clock()
     for name in ("time", "monotonic", "perf_counter"):
         replace(
@@ -188,7 +188,7 @@ def prepare(code: str) -> None:
             },
         )
     replace(time, sleep=clock.sleep)
-    # executors ask for it, which is a system call
+    # executors ask for it, which needs a system call
     replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)
     sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
     load_modules(code)
@@ -229,13 +229,13 @@ def load(lists: list[str]) -> None:
         try:
             __import__(name)
         except Exception:
-            # some are of other systems or versions, and the code's own import will say so
+            # some exist only in other systems or versions, and the code's own import reports that
             continue
 
 
 def load_zones(code: str) -> None:
-    """Read the time zones whose place the code names, alone or in `Europe/Berlin`; the library
-    keeps them as long as somebody does."""
+    """Read the time zones whose place the code names, alone or in `Europe/Berlin`. The library
+    keeps them while they are referenced."""
     import zoneinfo
 
     paths = [
@@ -258,8 +258,8 @@ def load_zones(code: str) -> None:
 
 
 def run_threads_at_once(clock: Clock) -> None:
-    """Have each thread run to its end when it is started, and each executor do its work when it is
-    given it."""
+    """Let each thread run to its end when it is started, and each executor do its work when it is
+    submitted."""
     import threading
 
     def wait(_condition: Any, timeout: float | None = None) -> bool:
@@ -284,7 +284,7 @@ def run_threads_at_once(clock: Clock) -> None:
 
 
 def start_at_once(thread: Any) -> None:
-    """As `Thread.start`, and the thread has ended when it returns."""
+    """Do the same as `Thread.start`; the thread has ended when it returns."""
     import threading
 
     if thread._started.is_set():
@@ -296,7 +296,7 @@ def start_at_once(thread: Any) -> None:
         thread.run()
     except SystemExit:
         pass
-    except NotHereError:  # else the program would go on with what the thread never did
+    except NotHereError:  # otherwise the program would go on without what the thread did not do
         raise
     except Exception as error:
         threading.excepthook(
@@ -327,8 +327,8 @@ def run_executors_at_once() -> None:
 
 
 def move_on_instead_of_waiting(clock: Clock) -> None:
-    """Give asyncio a loop that has no descriptors: where it would wait, it moves the clock on to
-    the next task's time."""
+    """Give asyncio a loop without descriptors: instead of waiting, it moves the clock to the next
+    task's time."""
     import asyncio
     import signal
 
@@ -381,7 +381,7 @@ def replace(owner: Any, **new: Any) -> None:
         setattr(owner, name, value)
 
 
-# -- behind the wall
+# -- behind the filter
 # --------------------------------------------------------------------------------------------------
 
 
@@ -457,8 +457,8 @@ def compute(
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
-    """Return the value of the last line, None where it is a statement; `await` may stand outside of
-    functions."""
+    """Return the value of the last line, None when it is a statement; `await` may be used outside
+    of functions."""
     parts: list[CodeType] = []
     tree = (
         compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -486,8 +486,8 @@ def execute(code: str, scope: dict[str, Any]) -> Any:
 
 
 def import_module(name: str, *given: Any) -> ModuleType:
-    """As `__import__`, for the modules that there are here; C code imports the inner ones that it
-    needs by this way too."""
+    """Do the same as `__import__`, for the modules that are available here. C code also imports the
+    inner modules that it needs through it."""
     first = name.partition(".")[0]
     if first in NOT_HERE or name in NOT_HERE:
         raise NotHereError(
@@ -509,7 +509,7 @@ def refuse_input(*_args: Any) -> Any:
 
 
 class NoInput:
-    """The standard input of a program that has none."""
+    """The standard input of a program that gets none."""
 
     __iter__ = __next__ = __getattr__ = refuse_input
 
@@ -525,7 +525,7 @@ def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
 
 
 def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
-    """What went wrong, in one line, with the line of the code."""
+    """Return what went wrong as one line, with the line of the code."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     line, traceback = 0, error.__traceback__
@@ -565,7 +565,8 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
 
 
 def wants_outside(error: BaseException, text: str) -> bool:
-    """Whether the wall refused the code something, as the module that it went through puts it."""
+    """Return whether the filter refused something to the code, as the module that it used reports
+    it."""
     if isinstance(error, OSError):
         return error.errno in (errno.EPERM, errno.ENOENT) or type(error).__name__ == "gaierror"
     return "unable to open database" in text or "can't start new thread" in text

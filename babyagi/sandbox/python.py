@@ -1,13 +1,14 @@
-"""Running Python code that nobody trusts: a process of its own that can only compute, bounded from
-outside in time and output.
+"""Run Python code that nobody trusts in a process of its own that can only compute, with its time
+and output bounded from outside.
 
 Covered: files, network, other processes, signals, devices, and everything else that needs a system
-call but memory, the clock,
-randomness and the one pipe for the outcome; memory, processor time, wall time and size of the
-answer; how many run at once; a parent that dies. Files are handed in and out as bytes. Not covered:
-bugs of the kernel or the processor in what is left, and what computing itself can do: `MAX_AT_ONCE`
-programs of one user can each use one core until their time is up, and hold `MEMORY_BYTES`
-meanwhile. The answer is text from outside, like every other: it may say anything.
+call except memory, the clock, randomness and the one pipe for the outcome; memory, processor time,
+wall time and size of the answer; how many programs run at once; a parent that dies. Files are
+handed in and out as bytes.
+
+Not covered: bugs of the kernel or the processor in what is left, and what computing itself can do.
+`MAX_AT_ONCE` programs of one user can each use one core until their time is up, and hold
+`MEMORY_BYTES` meanwhile. The answer is text from outside like any other: it may say anything.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB inc
 # programs of one user on this machine, so that together they hold 1 GiB at most; an ordinary one
 # takes 0.1 s
 MAX_AT_ONCE = 2
-TURN_TIMEOUT_S = 60.0  # until it is a program's turn
-# of a machine that is busy; the time of the code is counted from when it begins
+TURN_TIMEOUT_S = 60.0  # to wait for a free place
+# of a busy machine; the time of the code is counted from when it begins
 START_TIMEOUT_S = 60.0
 TIMEOUT_S = 10.0
 MAX_LINE_CHARS = 1000
@@ -47,18 +48,18 @@ _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import confined; "
     "confined.main(int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))"
 )
-# isolated, and digits are bounded by time and output
+# isolated; the number of digits is bounded by time and output instead
 _PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()
-_LOOK_S = 0.01  # between two looks for a free place
+_LOOK_S = 0.01  # pause between two looks for a free place
 _MAX_BYTES_PER_CHAR = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """What a program finds beside it, by relative paths with `/`.
+    """The files of a program, by relative paths with `/`.
 
     Attributes:
-        given: files that it may read. kept: those of its own, which it may change.
+        given: files that it may read. kept: its own files, which it may change.
         listed: sizes of files that it may read and that were not handed in.
     """
 
@@ -69,8 +70,9 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a program gave: its answer, perhaps empty, the files of its own that it changed or made,
-    and the names of those that it removed. Each path is relative, plain, and leads nowhere else."""
+    """What a program gave: its answer, perhaps empty, those of its own files that it changed or
+    made, and the names of those that it removed. Each path is relative and plain, and stays inside
+    the folder."""
 
     text: str
     written: Mapping[str, bytes]
@@ -87,10 +89,10 @@ async def run_python(
     """Run Python code in a process that can do nothing but compute, and return what it gives as
     text.
 
-    That is the variable `result` where the code assigned it, else what it printed, else the value
-    of its last line. Each run is a fresh process and knows nothing of others; `MAX_AT_ONCE` run at
-    once, and `timeout_s` counts from when the code begins. The text is cleaned, and has at most
-    `max_output_chars`. Whatever ends the call, the process is gone when it returns.
+    That is the variable that `result` names if the code assigned it, else what it printed, else the
+    value of its last line. Each run is a fresh process and knows nothing of others; `MAX_AT_ONCE`
+    run at once, and `timeout_s` counts from when the code begins. The text is cleaned, and has at
+    most `max_output_chars`. Whatever ends the call, the process is gone when it returns.
 
     Raises:
         ToolError: one line for the model: the code raised, gave nothing, took too long, or wanted
@@ -109,10 +111,10 @@ async def run_with_files(
     timeout_s: float = TIMEOUT_S,
     max_output_chars: int = 16_000,
 ) -> Ran:
-    """As `run_python`, for a program that finds files: it may also give nothing but files. A
+    """Do the same as `run_python` for a program with files; it may also give nothing but files. A
     program that fails leaves none.
 
-    Raises: as `run_python`; ToolError also where it left a file that cannot be one.
+    Raises: as `run_python`; ToolError also when a file that it left is invalid.
     """
     job = _Job(
         code=code,
@@ -137,13 +139,13 @@ class _Job:
 
     @property
     def most_bytes(self) -> int:
-        """That its outcome may have."""
+        """How many bytes its outcome may have."""
         answer = _MAX_BYTES_PER_CHAR * max(self.max_output_chars, MAX_LINE_CHARS) + 1
         return answer + (0 if self.files is None else 2 * desk.MAX_BYTES)
 
 
 async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
-    """Return what the process said, and its exit code."""
+    """Return the output of the process and its exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this is {sys.platform}")
     if len(job.code) > MAX_CODE_CHARS:
@@ -152,12 +154,13 @@ async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
         return await _run(job)
 
 
-# -- what a program left: bytes that anybody may have made up
+# -- what a program left: bytes that it may have made up
 # --------------------------------------------------------------------------------------------------
 
 
 def _unpack(said: bytes) -> Iterator[bytes]:
-    """The parts that were packed as `LENGTH:BYTES`; what is not of that form ends them."""
+    """Yield the parts that were packed as `LENGTH:BYTES`, up to the first that does not have this
+    form."""
     at = 0
     while at < len(said):
         head, colon, _ = said[at : at + 12].partition(b":")
@@ -193,7 +196,7 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
 
 
 def is_plain_path(path: str) -> bool:
-    """Whether the path is relative, short, without hidden or empty parts, and can be shown."""
+    """Return whether the path is relative, short and printable, without hidden or empty parts."""
     parts = path.split("/")
     return (
         len(path) <= MAX_PATH_CHARS
@@ -207,7 +210,7 @@ def is_plain_path(path: str) -> bool:
 
 @asynccontextmanager
 async def _turn() -> AsyncIterator[None]:
-    """Hold one of the places for a program, waiting until one is free."""
+    """Hold one of the places for a program; wait until one is free."""
     try:
         async with asyncio.timeout(TURN_TIMEOUT_S):
             while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
@@ -222,8 +225,8 @@ async def _turn() -> AsyncIterator[None]:
 
 
 def _take_place() -> socket.socket | None:
-    """One of the places, None if all are taken: a name in the kernel, which only one can hold, and
-    which is free when its holder ends."""
+    """Return one of the places, None if all are taken. A place is a name in the kernel that only
+    one process can hold, and that is free when its holder ends."""
     for n in range(MAX_AT_ONCE):
         with ExitStack() as unless_taken:
             try:
@@ -260,7 +263,9 @@ async def _run(job: _Job) -> tuple[bytes, int]:
 
 
 def _start(job: _Job) -> subprocess.Popen[bytes]:
-    """Start the process, with nothing of ours but the code and its files on its standard input."""
+    """Start the process. It gets nothing of ours but the code and its files on its standard
+    input.
+    """
     given, files = job.code.encode("utf-8", "surrogatepass"), job.files
     bounds = [job.max_output_chars, int(job.timeout_s) + 5, MEMORY_BYTES]
     asked = [str(os.getpid()), job.result, *map(str, bounds)]
@@ -282,7 +287,7 @@ def _start(job: _Job) -> subprocess.Popen[bytes]:
 
 
 async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) -> None:
-    """Return when the process has proved that it is confined, and begins with the code."""
+    """Wait until the process has proved that it is confined and begins with the code."""
     try:
         async with asyncio.timeout(START_TIMEOUT_S):
             said = await _receive(output_fd, 1)
@@ -311,7 +316,7 @@ def _unconfinable(why: str) -> SettingsError:
 
 
 async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
-    """What the process says until it ends, in at most so many bytes."""
+    """Return what the process writes until it ends, within a bound of bytes."""
     said = bytearray()
     try:
         async with asyncio.timeout(timeout_s):
@@ -325,7 +330,7 @@ async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
 
 
 async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
-    """The next bytes of a pipe, none at its end."""
+    """Return the next bytes of a pipe, none at its end."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(fd, readable.set)

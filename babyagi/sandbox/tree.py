@@ -1,15 +1,16 @@
-"""Runs a command, and ends with it everything that it started. A program of its own, between us and
-a server that nobody vouches for:
+"""Run a command, and end everything that it started together with it. A program of its own between
+us and a server that nobody vouches for:
 
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
-Lines go through in both directions; one of the command's that is no JSON object, or is longer than
-`MAX_LINE_BYTES`, is left out, so that nobody has to hold or read it. When standard input ends,
-which it does when whoever started this program is gone, however that came, the command and all its
-descendants are ended, also those that left its process group: on Linux they fall to this program,
-whose children are looked up. Its error output is dropped.
+Lines are passed in both directions. A line of the command that is not a JSON object, or is longer
+than `MAX_LINE_BYTES`, is dropped, so that nobody has to hold or read it. Standard input ends when
+the process that started this program is gone, for whatever reason. Then the command and all its
+descendants are ended, also those that left its process group: on Linux they become children of this
+program, which looks them up. The command's error output is dropped.
 
-Does not cover: a descendant when this program itself is killed by SIGKILL, but for the command.
+Does not cover: descendants of the command when this program itself is killed by SIGKILL; the
+command itself is ended.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-GRACE_S = 2.0  # for the command to end by itself when its input has ended
+GRACE_S = 2.0  # for the command to end by itself after its input has ended
 CHUNK_BYTES = 2**16
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
@@ -66,7 +67,7 @@ def _die_with_parent() -> None:
 
 
 def _pass_input(process: subprocess.Popen[bytes]) -> None:
-    """Hand on what comes; at its end, end the command and this program."""
+    """Pass the input on; at its end, end the command and this program."""
     assert process.stdin is not None
     while chunk := os.read(0, CHUNK_BYTES):
         try:
@@ -81,7 +82,7 @@ def _pass_input(process: subprocess.Popen[bytes]) -> None:
 
 
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
-    """Hand on whole lines; one that is too long is left out to its end."""
+    """Pass whole lines on; a line that is too long is dropped to its end."""
     line, is_too_long = bytearray(), False
     while chunk := output.read(CHUNK_BYTES):
         *whole, rest = chunk.split(b"\n")
@@ -98,7 +99,7 @@ def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
 
 
 def _write_message(line: bytes) -> None:
-    """Hand a line on that is a JSON object; what a server prints besides costs nobody anything."""
+    """Pass a line on if it is a JSON object; whatever else a server prints is dropped."""
     try:
         is_message = isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -124,7 +125,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _descendants(pid: int) -> list[int]:
-    """All processes below this one; none where there is no /proc."""
+    """Return all processes below this one; none on a system without /proc."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Settings: the only code that reads the environment and configuration files. One setting is
+"""Settings: the only code that reads the environment and configuration files. Each setting is
 declared in `fields.py`."""
 
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields

@@ -1,6 +1,6 @@
 """Every setting, declared once: its names, type, default and help.
 
-What must hold between two settings is checked where they are read, in `load.py`.
+Conditions between two settings are checked in `load.py`, where they are read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MODEL = "gpt-6-luna"
-LLAMA_MODEL = "llama"  # runs in this process
+LLAMA_MODEL = "llama"  # this model runs in the process
 DEFAULT_OUTPUT_TOKENS = 2000
 NO_SECRET = Secret()
 _DIALECTS = ("auto", "chat", "responses")
@@ -87,7 +87,7 @@ def _declare_price(name: str, tokens: str) -> dict[str, Declared]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields:
-    """What is to be done, by which model, and how much of it."""
+    """The objective, its models, and its limits."""
 
     objective: str = field(
         default="",
@@ -495,15 +495,17 @@ class ObjectiveFields:
             untrusted=lower_limit,
         ),
     )
-    # a person set max_cost_usd, so an unknown price is a fault; said by the loader
+    # set by the loader when a person set max_cost_usd: an unknown price is then a fault
     cost_limit_is_explicit: bool = False
-    # a person said how many tasks at once, so what is remembered does not count; as above
+    # set by the loader when a person chose the number of tasks at once: a remembered number is then
+    # ignored
     concurrency_is_explicit: bool = False
-    # a person named a model, so a worker whose objective has another one says so; as above
+    # set by the loader when a person named a model: a worker then tells when an objective has
+    # another one
     model_is_explicit: bool = False
 
     def require_objective(self) -> str:
-        """The objective's text.
+        """Return the objective's text.
 
         Raises:
             SettingsError: there is none; only a run needs one.
@@ -532,14 +534,15 @@ class ObjectiveFields:
 
     @property
     def longest_output_tokens(self) -> int:
-        """What no answer is longer than. An answer that was cut off, and a report, may take twice
-        what is asked for; who asks for less than usual gets nothing longer."""
+        """The most tokens that any answer may have. An answer that was cut off, and a report, may
+        take twice what is asked for; with a bound below the default nothing gets more than the
+        bound."""
         is_short = self.max_output_tokens < DEFAULT_OUTPUT_TOKENS
         return self.max_output_tokens * (1 if is_short else 4)
 
     @property
     def model_by_role(self) -> dict[Role, str]:
-        """The model of every role that asks one; vectors have `effective_embedding_model`."""
+        """The model of every role that asks one; embeddings use `effective_embedding_model`."""
         from babyagi.tasks import Role
 
         return {
@@ -561,7 +564,7 @@ __all__ = [
 
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
-ONNX_EMBEDDING_MODEL = "chroma-onnx"  # fetched, when a person names it
+ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded when a person names it
 MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal", LLAMA_MODEL)
 USE_LLAMA = (
     "a model of this name is asked at a server, which OPENAI_BASE_URL=http://127.0.0.1:8080/v1 "
@@ -574,8 +577,8 @@ _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ObjectiveFields):
-    """What a person can set. Each field stands in the order and with the words of the example file;
-    those of the objective come first."""
+    """What a person can set. The fields have the order and the words of the example file; those of
+    the objective come first."""
 
     concurrency: int = field(
         default=4,
@@ -1080,8 +1083,7 @@ class Settings(ObjectiveFields):
 
     @property
     def effective_result_store(self) -> str:
-        """What `auto` means here: as in the original, a store whose variables are set is the one
-        that is meant."""
+        """The result store; `auto` takes, as in the original, the store whose variables are set."""
         if self.result_store != "auto":
             return self.result_store
         if self.weaviate_url or self.weaviate_use_embedded:
@@ -1090,7 +1092,7 @@ class Settings(ObjectiveFields):
 
     @property
     def pinecone_place(self) -> tuple[str, str]:
-        """Cloud and region of an index that is made."""
+        """The cloud and the region in which a new index is made."""
         region, _, cloud = self.pinecone_environment.rpartition("-")
         if cloud not in ("aws", "gcp", "azure"):
             region, cloud = self.pinecone_environment, ""
@@ -1106,8 +1108,8 @@ class Settings(ObjectiveFields):
 
     @property
     def effective_embedding_model(self) -> str:
-        """The named one; else OpenAI's where its key surely fits; else the built-in one. Nothing is
-        sent to an endpoint nobody named."""
+        """The model that was named; otherwise OpenAI's if its key surely fits, else the built-in
+        one. Nothing is sent to an endpoint that nobody named."""
         if self.embedding_model:
             return self.embedding_model
         asks_openai = (
@@ -1119,7 +1121,7 @@ class Settings(ObjectiveFields):
 
     @property
     def known_secrets(self) -> list[str]:
-        """The keys of these settings, which stand in no log and on no screen."""
+        """The keys of these settings, which no log and no screen may show."""
         names = (one.name for one in fields(self) if one.name.endswith(("_key", "_token")))
         return [value.reveal() for value in (getattr(self, name) for name in names) if value]
 
@@ -1129,7 +1131,7 @@ class Settings(ObjectiveFields):
 
 
 def declared_fields() -> Mapping[str, Declared]:
-    """What each field of `Settings` declares, by field name, in order."""
+    """Return the declaration of each field of `Settings`, by field name, in order."""
     return {
         found.name: found.metadata["declared"]
         for found in fields(Settings)

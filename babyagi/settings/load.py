@@ -38,10 +38,10 @@ _FOLDER = "trusted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFile:
-    """A file of variables as it was at one moment.
+    """A file of variables, as it was at one instant.
 
     Attributes:
-        name: as messages call it: below the working folder where it lies there.
+        name: as messages call it; relative if it lies below the working folder.
         digest: SHA-256 of its bytes, in hexadecimal.
     """
 
@@ -52,12 +52,12 @@ class EnvFile:
 
 
 def read_env_file(path: Path, *, name: str) -> EnvFile:
-    """Read the variables of a file as python-dotenv reads them, `$` left alone.
+    """Read the variables of a file as python-dotenv does, without expanding `$`.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is too long, not UTF-8, or a line makes no sense. The line itself is not
-        shown: it may hold a key.
+        ValueError: it is too long, not UTF-8, or a line is invalid. The line itself is not shown,
+            because it may contain a key.
     """
     from dotenv.parser import parse_stream
 
@@ -81,12 +81,12 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
 
 
 def is_trusted(home: Path, file: EnvFile) -> bool:
-    """Whether a person has trusted this file with this content."""
+    """Return whether a person has trusted this file with this content."""
     return _mark(home, file).is_file()
 
 
 def trust_file(home: Path, file: EnvFile) -> None:
-    """Remember that the file is trusted as long as it stays as it is.
+    """Remember that the file is trusted until its content changes.
 
     Raises:
         StoreUnusableError: the home cannot be written.
@@ -100,7 +100,7 @@ def trust_file(home: Path, file: EnvFile) -> None:
 
 
 def distrust_file(home: Path, path: Path) -> int:
-    """Forget every content of the file that was trusted; returns how many there were."""
+    """Forget every content of the file that was trusted; return how many there were."""
     marks = [mark for mark, trusted in _marks(home) if trusted == path]
     for mark in marks:
         mark.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def distrust_file(home: Path, path: Path) -> int:
 
 
 def trusted_paths(home: Path) -> list[Path]:
-    """The files of which some content is trusted, in order."""
+    """Return the files of which some content is trusted, in order."""
     return sorted({path for _, path in _marks(home)})
 
 
@@ -144,7 +144,7 @@ _MODEL_FIELDS = (
 _OWN_HOSTS = ("api.openai.com",)  # of the providers whose address can be set
 _PREFIX = "BABYAGI_"
 # What libraries, Python and agent files look for in the environment. In a file it has no effect,
-# and who wrote it there may think it has.
+# which the person who wrote it may not expect.
 _OF_THE_ENVIRONMENT = re.compile(
     r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
     r"|SERPAPI|SERPER|DEEPSET|BRAVE|TAVILY|SEARCHAPI|SEARXNG)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
@@ -156,13 +156,13 @@ _FIX = "correct it where it is set, or take it away there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untrusted:
-    """A setting that is not taken, because it stands in a file that nobody has trusted.
+    """A setting that is not used, because it is in a file that nobody has trusted.
 
     Attributes:
-        name: of the field. variable: as the file calls it.
-        shown: its value for the eyes of whoever may trust it; keys and passwords as stars.
-        is_waiting: it would hold if the file were trusted; else a flag, the environment or a
-            trusted file says otherwise.
+        name: of the field. variable: its name in the file.
+        shown: its value for the person who may trust it; keys and passwords as stars.
+        is_waiting: whether trusting the file would make it effective; otherwise a flag, the
+            environment or a trusted file overrides it.
     """
 
     name: str
@@ -174,15 +174,15 @@ class Untrusted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """Settings, where each came from, and what a person should know about them.
+    """Settings, the source of each, and what a person should know about them.
 
     Attributes:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`,
             `extra env file X`, `.env`, `default`.
         notices: one line each on what is set and has no effect yet.
-        untrusted: what files that nobody has trusted say, and is not in `settings`.
-        trust_home: where it is kept which files are trusted: the home that the environment names by
-            its whole path, or the usual one.
+        untrusted: settings in files that nobody has trusted; they are not in `settings`.
+        trust_home: the home that records which files are trusted: the one that the environment
+            names by its absolute path, or the default one.
     """
 
     settings: Settings
@@ -196,10 +196,10 @@ class Loaded:
         return tuple(found for found in self.untrusted if found.is_waiting)
 
     def require_trust(self, names: Container[str] | None = None) -> None:
-        """Raise when a setting waits.
+        """Raise when a setting waits for trust.
 
         Args:
-            names: the fields that matter; all of them when not given.
+            names: the fields that matter; None for all of them.
 
         Raises:
             SettingsError: with the line to type.
@@ -222,7 +222,7 @@ class Loaded:
 
 
 def describe_waiting(waiting: Sequence[Untrusted]) -> str:
-    """One line that names every setting that waits, and its file."""
+    """Return one line that names every setting that waits, and its file."""
     names_by_file: dict[str, list[str]] = {}
     for found in waiting:
         names_by_file.setdefault(found.file.name, []).append(found.variable)
@@ -233,15 +233,15 @@ def describe_waiting(waiting: Sequence[Untrusted]) -> str:
 
 
 def load_here(flags: Mapping[str, object]) -> Settings:
-    """The settings of a program that has no command line: `flags` by name, then the environment and
-    folder of this process. What a person should know about them is logged."""
+    """Return the settings of a program without a command line: `flags` by name, then the
+    environment and folder of this process. Notices for a person are logged."""
     return load_for_program(flags, environ=os.environ, cwd=Path.cwd())
 
 
 def load_for_program(
     flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path
 ) -> Settings:
-    """As `load_here`, with another environment and folder."""
+    """Do the same as `load_here`, with a given environment and folder."""
     loaded = load_settings(
         flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd
     )
@@ -252,13 +252,13 @@ def load_for_program(
 
 
 def variables_here() -> Mapping[str, str]:
-    """The variables of this process; those of files are not among them."""
+    """Return the variables of this process, without those of files."""
     return MappingProxyType(dict(os.environ))
 
 
 def bare_environment() -> dict[str, str]:
-    """The variables of this process that a program of a person's may have: where programs and the
-    home are, and the language. No keys."""
+    """Return the variables of this process that a person's own program may have: the paths of
+    programs and of the home, and the language. No keys."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -272,9 +272,9 @@ def load_settings(
     """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` >
     default.
 
-    Of a file that nobody has trusted only harmless values are taken (`Declared.untrusted`), and
-    those of trusted files go before them. A file is trusted that a flag names, or the environment
-    by its whole path, and every one with a digest that a person has trusted.
+    From a file that nobody has trusted only harmless values are taken (`Declared.untrusted`), and
+    those of trusted files take precedence. A file is trusted when a flag names it, when the
+    environment names it by its absolute path, or when a person has trusted its digest.
 
     Args:
         flags: by field name; text is parsed like a variable's. None and () mean: not given. A
@@ -301,7 +301,8 @@ def load_settings(
         ),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
-    if not any(found.is_waiting for found in reading.untrusted):  # what waits may be what is missed
+    # a setting that waits may be the one that is missing
+    if not any(found.is_waiting for found in reading.untrusted):
         faults += _find_conflicts(settings, reading.given)
     if faults:
         raise _build_error(faults)
@@ -317,7 +318,7 @@ def load_settings(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
     """One place where variables are set; `said_as` follows a variable's name in messages.
-    `untrusted` is the file that nobody trusts."""
+    `untrusted` is the file, if nobody trusts it."""
 
     source: str
     said_as: str
@@ -327,7 +328,7 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """What was found for one setting, before it is parsed."""
+    """What was given for one setting, before it is parsed."""
 
     raw: object
     source: str
@@ -337,7 +338,7 @@ class _Given:
 
 
 class _Reading:
-    """One reading of all settings. It gathers faults instead of stopping at the first."""
+    """One reading of all settings. It collects faults instead of stopping at the first."""
 
     def __init__(self, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> None:
         self._declared = declared_fields()
@@ -347,10 +348,10 @@ class _Reading:
         self._flags = flags
         self._cwd = cwd
         self._layers = [_Layer(source="environment", said_as="", values=environ)]
-        # no file says which files are trusted
+        # a file cannot say which files are trusted
         self._digests = self._read_without_files("trust_env_file") or ()
         home = self._read_without_files("home")
-        # a folder may bring what a relative path names
+        # the file behind a relative path may have come with the folder
         self.trust_home: Path = home if home and home.is_absolute() else default_home()
         self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
@@ -358,7 +359,7 @@ class _Reading:
         self.faults: list[str] = []
 
     def read(self, *, reads_files: bool) -> dict[str, Any]:
-        """The values of all settings that are set and make sense, by field name."""
+        """Return the valid values of all settings that are given, by field name."""
         if reads_files:
             self._open_env_files()
         names = [name for name in self._declared if name != "extra_env_files" or not reads_files]
@@ -375,8 +376,8 @@ class _Reading:
             self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
 
     def _read_without_files(self, name: str) -> Any:
-        """The value that flags and environment give, None where they give none that can be; faults
-        are for the real reading."""
+        """Return the valid value from flags or environment, None when there is none. Faults are
+        reported by the full reading."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             with suppress(ValueError):
@@ -384,15 +385,16 @@ class _Reading:
         return None
 
     def _is_named(self, path: Path) -> bool:
-        """Whether a person named this very file: by a flag, or in the environment by its whole
-        path."""
+        """Return whether a person named this very file: by a flag, or in the environment by its
+        absolute path."""
         given = self.given["extra_env_files"]
         if given.source.startswith("environment"):
             return path in parse_paths(str(given.raw))
         return not given.variable
 
     def _is_there(self, path: Path) -> bool:
-        """False for a folder, too: virtual environments are often called .env."""
+        """Return whether the file exists. A folder does not count: virtual environments are often
+        called .env."""
         try:
             return path.is_file()
         except OSError as error:
@@ -420,8 +422,8 @@ class _Reading:
             )
 
     def _read_one(self, name: str) -> None:
-        """Keep the parsed value of the highest place that may set it; a fault is noted and counts
-        as not given."""
+        """Keep the parsed value from the highest place that may set it. An invalid value is noted
+        as a fault and not used."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             is_settled, file = name in self.given, given.untrusted
@@ -449,15 +451,15 @@ class _Reading:
                 self.given[name], self._values[name] = given, _anchor(value, self._cwd)
 
     def _is_harmless(self, name: str, declared: Declared, value: Any, file: EnvFile) -> bool:
-        """Whether the value may come from a file that nobody has trusted."""
+        """Return whether the value may come from a file that nobody has trusted."""
         if declared.key_for is not None:
             return all(self._may_get_key(address, file) for address in declared.key_for)
         default = _default_of(name)
         return value == default or declared.untrusted(value, default)
 
     def _may_get_key(self, address: str, file: EnvFile) -> bool:
-        """Whether a key of this file may go to an address: the provider's own, one of this machine,
-        or one that stands in the file."""
+        """Return whether a key of this file may be sent to an address: the provider's own, one on
+        this machine, or one in the same file."""
         if any(
             found.name == address and found.file is file and found.is_waiting
             for found in self.untrusted
@@ -467,13 +469,13 @@ class _Reading:
         return not url or is_here(url) or host_of(url) in _OWN_HOSTS
 
     def must_hold_money(self) -> bool:
-        """Whether a file that nobody has trusted names a model that costs: if it has no price, the
-        limit of money must not go for it."""
+        """Return whether a file that nobody has trusted names a model that costs money. If the
+        model's price is unknown, the limit of money must then not be dropped."""
         is_chosen = any(name in self.given and self.given[name].untrusted for name in _MODEL_FIELDS)
         return is_chosen and not is_here(self._values.get("openai_base_url", ""))
 
     def _find(self, name: str, declared: Declared) -> Iterator[_Given]:
-        """What is given for a setting, that of the highest place first."""
+        """Yield what is given for a setting, from the highest place down."""
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
             word = max(declared.flags, key=len, default=name)
@@ -499,7 +501,7 @@ class _Reading:
                     )
 
     def ineffective_variables(self) -> Iterator[str]:
-        """One line for each file that sets what only the environment can."""
+        """Return one line for each file that sets what works only in the environment."""
         known = {
             variable for declared in self._declared.values() for variable in declared.variables
         }
@@ -516,7 +518,7 @@ class _Reading:
                 )
 
     def unknown_variables(self) -> Iterator[str]:
-        """Faults for variables that begin like ours and are not."""
+        """Return faults for variables that begin like ours and do not exist."""
         known = [
             variable for declared in self._declared.values() for variable in declared.variables
         ]
@@ -550,7 +552,7 @@ def _parse(declared: Declared, raw: object) -> object:
 
 
 def _anchor(value: object, cwd: Path) -> object:
-    """Relative paths are the working folder's."""
+    """Return the value with its relative paths joined to the working folder."""
     if isinstance(value, Path):
         return cwd / value
     if isinstance(value, tuple):
@@ -560,14 +562,14 @@ def _anchor(value: object, cwd: Path) -> object:
 
 def _show(raw: object) -> str:
     text = str(raw)
-    if "@" in text:  # what is before it may be a password, whatever it looks like
+    if "@" in text:  # the text before it may be a password, whatever it looks like
         text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
     text = redact(text)
     return repr(shorten(text, 60))
 
 
 def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Faults between settings that are each right alone."""
+    """Return faults between settings that are valid each by itself."""
     yield from _find_bygone_models(settings, given)
     if settings.embedding_base_url and not settings.embedding_model:
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to ask for there"
@@ -584,7 +586,7 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
 
 
 def _find_missing_pipeline(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Faults where the tool that asks a pipeline has none to ask, or no key for it."""
+    """Return the fault that the tool that asks a pipeline has no pipeline, or no key for it."""
     if "ask_pipeline" not in settings.tools:
         return
     if not settings.pipeline:
@@ -596,7 +598,7 @@ def _find_missing_pipeline(settings: Settings, given: Mapping[str, _Given]) -> I
 
 
 def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Faults of a mode that the task store cannot serve."""
+    """Return faults of a mode that the task store does not support."""
     is_server = settings.task_store.reveal().startswith("postgres")
     if settings.cooperative_mode == "distributed" and not is_server:
         label = given["cooperative_mode"].label
@@ -612,7 +614,7 @@ def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterato
 
 
 def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Faults for what the original ran and this program does not."""
+    """Return faults for models that the original ran and this program does not."""
     if settings.gpt_4:
         yield (
             f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: "
@@ -625,7 +627,7 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
 
 
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
-    """One line for each key that everybody on the way can read: over http to another machine."""
+    """Return one line for each key that is sent unencrypted: over http to another machine."""
     asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
     asks_for_vectors = settings.effective_embedding_model not in (
         LOCAL_EMBEDDING_MODEL,
@@ -657,7 +659,7 @@ def find_keys_in_clear(settings: Settings) -> Iterator[str]:
                 f"{name} goes to {url} in clear: everybody on the way can read it; set "
                 f"{variable} to an https address"
             )
-    if is_in_clear(settings.notify.reveal()):  # the address is as good as a key
+    if is_in_clear(settings.notify.reveal()):  # the address is as secret as a key
         host = urlsplit(settings.notify.reveal()).netloc
         yield (
             f"BABYAGI_NOTIFY sends to {host} in clear: everybody on the way can read it; set "
@@ -676,13 +678,13 @@ def _build_error(faults: list[str]) -> SettingsError:
 
 
 def _default_of(name: str) -> object:
-    """The plain default; None for one that is computed."""
+    """Return the plain default; None for a computed one."""
     default = next(found.default for found in fields(Settings) if found.name == name)
     return None if default is MISSING else default
 
 
 def render_value(value: object) -> str:
-    """A value as a person would set it; secrets as stars, nothing as nothing."""
+    """Return a value as a person would type it: secrets as stars, an empty value as ''."""
     if value is None or (isinstance(value, Secret) and not value):
         return ""
     if isinstance(value, bool):
@@ -695,15 +697,15 @@ def render_value(value: object) -> str:
 
 
 def _explain(name: str, declared: Declared) -> str:
-    """Help, choices and default, as one paragraph."""
+    """Return help, choices and default as one paragraph."""
     default = declared.default_text or render_value(_default_of(name)) or "none"
     choices = f" One of {', '.join(declared.choices)}." if declared.choices else ""
     return f"{declared.help}{choices} Default: {default}."
 
 
 def render_env_example() -> str:
-    """The text of `.env.example`: every variable, none of them set, in the form that python-dotenv
-    and `docker run --env-file` share."""
+    """Return the text of `.env.example`: every variable, none of them set, in the syntax that
+    python-dotenv and `docker run --env-file` share."""
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
         "# Write values bare, to the end of the line: no quotes, and no comment behind a value.",

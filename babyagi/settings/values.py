@@ -18,17 +18,17 @@ from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
 MAX_TEXT_BYTES = 1_000_000
 MIN_TOKEN_CHARS = 20
-LEAST_LIMIT = 0.001  # less may be rounded to 0, which takes a limit away
+LEAST_LIMIT = 0.001  # a smaller number may be rounded to 0, which would remove the limit
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
 
 
 class Secret:
-    """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` gives it.
+    """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` returns it.
 
-    `hint` is as much of it as its own person may be shown before they trust it: a command whole, an
-    address without its secrets.
+    `hint` is the part that its owner may see before trusting it: a whole command, or an address
+    without its secrets.
     """
 
     __slots__ = ("_value", "hint")
@@ -62,8 +62,8 @@ def default_home() -> Path:
 
 
 def clean_text(text: str) -> str:
-    """The text without terminal escapes and control characters; line ends become newlines, tabs
-    stay."""
+    """Return the text without terminal escapes and control characters; line ends become newlines,
+    tabs are kept."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = re.sub(f"[{CONTROLS}{C1_CONTROLS}]", "", re.sub(_ESCAPE_SEQUENCES, "", text))
     return clean(text).strip()
@@ -104,8 +104,8 @@ def parse_token(text: str) -> Secret:
 
 
 def parse_notify(text: str) -> Secret:
-    """An address or a command line. It is kept like a key: whoever knows the address of a hook can
-    use it."""
+    """An address or a command line. It is handled as a secret, because anybody who knows the
+    address of a hook can use it."""
     import shlex
 
     target = parse_name(text)
@@ -121,7 +121,7 @@ def parse_notify(text: str) -> Secret:
 
 
 def parse_task_store(text: str) -> Secret:
-    """The address of a task store. It may hold a password, so it is kept like a key."""
+    """The address of a task store. It may contain a password, so it is handled as a secret."""
     from urllib.parse import urlsplit
 
     address = parse_name(text)
@@ -131,7 +131,7 @@ def parse_task_store(text: str) -> Secret:
         is_server = (
             parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
         )
-        # else a part of the password is taken for the host
+        # otherwise a part of the password is taken for the host
         is_server = is_server and "@" not in parts.path + parts.query + parts.fragment
     except ValueError:
         is_file = is_server = False
@@ -144,8 +144,8 @@ def parse_task_store(text: str) -> Secret:
 
 
 def parse_url(text: str) -> str:
-    """An http or https address, without its closing slash. A password or a key in it would be
-    shown, so it is refused."""
+    """An http or https address, without its trailing slash. An address with a password or a key is
+    refused, because addresses are shown."""
     address = parse_name(text)
     if not _is_address(address) or set("@?#") & set(address):
         raise ValueError(
@@ -170,8 +170,8 @@ def _is_address(text: str) -> bool:
 
 
 def parse_proxy(text: str) -> Secret:
-    """The address of a proxy, as other programs take it, too: it may hold a password, and may lack
-    its `http://`."""
+    """The address of a proxy in the form that other programs accept: it may contain a password, and
+    may lack its `http://`."""
     from urllib.parse import urlsplit
 
     address = complete_proxy(parse_name(text))
@@ -186,7 +186,7 @@ def parse_proxy(text: str) -> Secret:
 
 
 def parse_path(text: str) -> Path:
-    """A path, `~` expanded; the loader sets relative ones against the working folder."""
+    """A path with `~` expanded; the loader makes it relative to the working folder."""
     try:
         return Path(parse_name(text)).expanduser()
     except RuntimeError:
@@ -198,7 +198,7 @@ def parse_paths(text: str) -> tuple[Path, ...]:
 
 
 def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
-    """A parser of some of these names, separated by commas or blanks."""
+    """Return a parser for some of these names, separated by commas or blanks."""
 
     def parse(text: str) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
@@ -310,8 +310,8 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def choice(*names: str) -> Callable[[str], str]:
-    """One of the names, or as much of it as no other begins with (the original takes `-m l` for
-    local)."""
+    """Return a parser for one of the names, which may be shortened while it is unambiguous (the
+    original takes `-m l` for local)."""
 
     def parse(text: str) -> str:
         found = [name for name in names if name.startswith(text.strip().casefold())]
@@ -335,28 +335,29 @@ def only(*values: object) -> Callable[[Any, Any], bool]:
 
 
 def lower_limit(value: Any, default: Any) -> bool:
-    """Whether it is a limit that is lower than the default; 0 means none, for both."""
+    """Return whether the value is a lower limit than the default; 0 means none, for both."""
     return bool(LEAST_LIMIT <= value <= (default or value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """What a setting is called, how its text is read, and what people are told about it.
+    """The declaration of a setting: its names, how its text is read, and what people are told about
+    it.
 
     Attributes:
-        variables: the first is the name of today, the others are older ones.
+        variables: the first is the present name, the others are older ones.
         flags: as click takes them; empty when there is none.
-        choices: what it may be, for help and completion; empty when free.
-        default_text: says the default when it is computed, or when its plain form would not say
+        choices: the possible values, for help and completion; empty when free.
+        default_text: describes a default that is computed, or whose plain form would not say
             enough.
-        takes_empty: an empty value says "none" and hides those of lower precedence; everywhere else
-            it counts as not set.
+        takes_empty: an empty value means "none" and overrides places of lower precedence; otherwise
+            an empty value counts as not set.
         takes_many: the flag may be given several times; the loader takes a tuple.
-        untrusted: whether a value, beside the default, is taken from a file that nobody has
+        untrusted: whether a value other than the default is taken from a file that nobody has
             trusted: it can neither run, send, read nor spend more.
-        key_for: of a key: the settings with the addresses that it is sent to, none when that is its
-            provider's own. From such a file it is taken when they are the provider's own, on this
-            machine, or stand in the same file.
+        key_for: for a key: the settings with the addresses that it is sent to; none when that is
+            only its provider's own. From an untrusted file the key is taken when these addresses
+            are the provider's own, on this machine, or in the same file.
         section: begins a new section of the example file; empty: as the field before.
     """
 
@@ -375,7 +376,7 @@ class Declared:
 
     @property
     def is_switch(self) -> bool:
-        """True: the flag takes no value."""
+        """Whether the flag takes no value."""
         return self.parse in (parse_switch, parse_presence)
 
     @property
@@ -385,13 +386,13 @@ class Declared:
 
     @property
     def label(self) -> str:
-        """The name in messages: the variable of today, or the longest flag."""
+        """The name in messages: the present variable, or the longest flag."""
         return self.variables[0] if self.variables else max(self.flags, key=len)
 
 
 def declare(names: str, help: str, **more: Any) -> dict[str, Declared]:
-    """A field's metadata. `names` are variables and flags, separated by blanks; `more` as in
-    `Declared`. `choices` bring their parser."""
+    """Return a field's metadata. `names` are variables and flags, separated by blanks; `more` as in
+    `Declared`. `choices` bring their own parser."""
     if "choices" in more:
         more["parse"] = choice(*more["choices"])
     words = names.split()

@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What came of a tool call, for the model to read."""
+    """The outcome of a tool call, for the model to read."""
 
     passage: Passage
     is_error: bool = False
@@ -57,7 +57,8 @@ class Observation:
 
 
 def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
-    """What the tool calls among the steps gave; those of another version are left out."""
+    """Return what the tool calls among the steps gave; outcomes in the format of another version
+    are left out."""
     for step in steps:
         if step.kind in ("tool", "once") and step.output is not None:
             try:
@@ -67,8 +68,8 @@ def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
 
 
 class Calls(Protocol):
-    """The way to a model and to tools, as the journal gives it: what was called at a path once is
-    read from there ever after."""
+    """The way to a model and to tools, as the journal provides it: a call that was made once at a
+    path is read from the journal from then on."""
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion: ...
 
@@ -81,15 +82,16 @@ class Calls(Protocol):
         ...
 
     async def keep(self, path: str, word: str) -> str:
-        """Keep a word at the path, and return it; the first one that was kept there holds."""
+        """Keep a word at the path, and return the word that holds, which is the first one that was
+        kept there."""
         ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """Return how many tokens the answer to the call at the path may have, `wanted` at most."""
+        """Return how many tokens the answer to the call at the path may have, at most `wanted`."""
         ...
 
     def abilities(self, role: Role) -> Abilities | None:
-        """Return what is known of the role's model, None where nothing need be found out."""
+        """Return what is known about the role's model, None when nothing need be found out."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:
@@ -105,12 +107,12 @@ class Preview:
     """What a call would change, for the person who approves it.
 
     Attributes:
-        state: a digest of what is there now; the call that was approved is not made when it has
-            become another.
+        state: a digest of the present content; the approved call is not made if the content has
+            changed since.
         note: one sentence of ours.
-        parameter: the one whose value `lines` show as a difference, each with its sign (`+`, `-`,
-            blank, or `@` for lines that are left out because they stay as they are); empty where
-            there is nothing to compare with.
+        parameter: the parameter whose value `lines` show as a difference, each line with its sign
+            (`+`, `-`, blank, or `@` for unchanged lines that are left out); '' when there is
+            nothing to compare with.
     """
 
     state: str
@@ -121,24 +123,27 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool. `run` takes the arguments, already checked against `parameters` (a JSON Schema of
-    type object), and returns a passage; it raises `ToolError` with one line for the model.
+    """A tool.
 
-    `effect` comes from our configuration, never from a server's word. With `asks_person` the call
-    is a question to a person: `run` is never called, and the task waits for the answer. With
-    `compose` the tool is made of other calls, each a step of its own beneath the call's path:
-    `compose` is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
-
-    `check` looks at arguments that fit `parameters`, where types say more than a schema can, and
-    raises `ToolError`. With `asks_approval` a call of effect `once` waits until a person allows it,
-    where the objective asks for approvals at all.
-
-    `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
-    output does not fit may be put differently and made again. `preview`: what a call with these
-    arguments would change, found out without changing it. `for_call` gives the tool for the call of
-    an owner (`task:3`) under a key, where each task has a place of its own; a call that is made
-    again after a crash has the same key. `offered`: the tool as whoever offers it describes it now;
-    where that is another `form`, no call is made before a person allows it.
+    Attributes:
+        run: takes the arguments, already checked against `parameters` (a JSON Schema of type
+            object), and returns a passage; it raises `ToolError` with one line for the model.
+        effect: comes from our configuration, never from what a server says.
+        asks_person: the call is a question to a person: `run` is never called, and the task waits
+            for the answer.
+        compose: the tool is made of other calls, each a step of its own below the call's path. It
+            is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
+        check: checks arguments that fit `parameters`, when types say more than a schema can, and
+            raises `ToolError`.
+        asks_approval: a call of effect `once` waits until a person allows it, if the objective asks
+            for approvals at all.
+        return_direct: the tool's output is the answer of the run.
+        reflect: how often a call whose output does not fit may be rephrased and made again.
+        preview: finds out what a call with these arguments would change, without changing it.
+        for_call: returns the tool for the call of an owner (`task:3`) under a key, when each task
+            has a place of its own; a call that is made again after a crash has the same key.
+        offered: returns the tool as its server describes it now; if that is another `form`, no call
+            is made before a person allows it.
     """
 
     name: str
@@ -181,19 +186,19 @@ class Tool:
 
 
 def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `parameters` of a tool: a JSON Schema for each, and the names of those that must be
-    given."""
+    """Return the `parameters` of a tool: a JSON Schema for each, and the names of the required
+    ones."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
 def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
-    """The `parameters` of a tool that takes one text."""
+    """Return the `parameters` of a tool that takes one text."""
     return takes(parameter, **{parameter: {"type": "string", "description": description}})
 
 
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
-    """The `run` of a tool that has `compose`."""
+    """The `run` of a tool that has `compose`; it is never called."""
     raise NotImplementedError("a composed tool is run through its `compose`")
 
 
@@ -236,8 +241,8 @@ class _Decoder(json.JSONDecoder):
 
 
 def is_deep(value: Any) -> bool:
-    """Whether lists and objects stand in one another so deeply that writing the value, or going
-    through it, may fail."""
+    """Return whether lists and objects are nested so deeply that writing or traversing the value
+    may fail."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -251,8 +256,8 @@ def is_deep(value: Any) -> bool:
     return True
 
 
-# JSON from a model: what could be read in two ways, or is no JSON though Python takes it, or is
-# nested too deeply, is refused.
+# JSON from a model: refused if it can be read in two ways, if it is not JSON although Python
+# accepts it, or if it is nested too deeply.
 DECODER = _Decoder(
     object_pairs_hook=_object, parse_float=_number, parse_constant=_number, strict=False
 )
@@ -292,8 +297,8 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
-    """The arguments that a bare value means: the only parameter, as it was written where that takes
-    text; or a list of all, in order."""
+    """Return the arguments that a bare value means: the only parameter, as it was written if that
+    takes text; or a list of all, in order."""
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
     if value is not None and (len(properties) == 1 or len(required) == 1):
@@ -332,8 +337,8 @@ def _usage(tool: Tool) -> str:
 
 
 def describe_type(schema: Schema) -> str:
-    """The type of a value in words: `string`, `integer or null`, `array of string`, `"a" or "b"`,
-    `object {"x": number}`."""
+    """Return the type of a value in words: `string`, `integer or null`, `array of string`, `"a" or
+    "b"`, `object {"x": number}`."""
     kind = schema.get("type", "any")
     if "enum" in schema and len(schema["enum"]) <= MAX_NAMED_CHOICES:
         return " or ".join(json.dumps(one, ensure_ascii=False) for one in schema["enum"])
@@ -355,7 +360,7 @@ def describe_type(schema: Schema) -> str:
 
 def _check(name: str, value: Any, schema: Schema) -> Any:
     kind = schema.get("type", "")
-    # of several types none is converted to, and a tool's own check sees to unions
+    # a value for several types is not converted; a tool's own check handles unions
     value = _convert(name, value, kind) if isinstance(kind, str) else value
     if "enum" in schema and isinstance(value, str) and value not in schema["enum"]:
         value = _find_choice(value, schema["enum"])
@@ -382,14 +387,14 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
 
 
 def _find_choice(value: str, choices: Sequence[Any]) -> Any:
-    """The choice that differs only in its case or in blanks around it; else the value."""
+    """Return the choice that differs only in case or in surrounding blanks; otherwise the value."""
     written = value.strip().casefold()
     same = [one for one in choices if isinstance(one, str) and one.casefold() == written]
     return same[0] if len(same) == 1 else value
 
 
 def _convert(name: str, value: Any, type_: str) -> Any:
-    """The value as the schema's type; numbers may be written as text, integers as `12.0`."""
+    """Return the value as the schema's type; numbers may be written as text, integers as `12.0`."""
     if (
         type_ in ("integer", "number")
         and isinstance(value, str | int | float)
@@ -419,16 +424,16 @@ def _show(value: Any) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
-# -- one call of a tool within its time: whatever the tool does, whoever waits for it goes on
+# -- one call of a tool within its time: whatever the tool does, its caller goes on
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 1.0  # for a cancelled tool to tidy up
+GRACE_S = 1.0  # for a cancelled tool to clean up
 
 
 class OutOfTimeError(Exception):
-    """The call took longer than the tool may."""
+    """The call took longer than the tool may take."""
 
 
 class ToolExitError(Exception):
@@ -438,12 +443,12 @@ class ToolExitError(Exception):
 async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
     """Return what the tool gives.
 
-    It runs in a task of its own: one that does not end when it is cancelled is left behind after
+    It runs in a task of its own. A tool that does not end when it is cancelled is left behind after
     `GRACE_S`.
 
     Raises:
         OutOfTimeError: `timeout_s` is over. ToolExitError: see there. Any other Exception that the
-        tool raises.
+            tool raises.
     """
     call = asyncio.get_running_loop().create_task(_run(tool, arguments))
     try:
@@ -468,7 +473,7 @@ async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
 
 async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
     call.cancel()
-    # so that nobody is told that it was never looked at
+    # marks the exception as retrieved
     call.add_done_callback(lambda call: call.cancelled() or call.exception())
     await asyncio.wait([call], timeout=GRACE_S)
     if not call.done():
@@ -478,8 +483,8 @@ async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
 async def in_thread(function: Callable[[], Any]) -> Any:
     """Return what the function returns, called in a thread of its own.
 
-    Python cannot stop a thread. Neither the event loop nor the process waits for this one at its
-    end, so that a function that hangs cannot hold up a run whose time is over.
+    Python cannot stop a thread. Neither the event loop nor the process waits for this one when it
+    ends, so a function that hangs cannot delay a run whose time is over.
     """
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()

@@ -1,10 +1,10 @@
-"""Arithmetic as people write it, bounded before it is computed: there are no names but functions
-and constants, no text, no attributes.
+"""Arithmetic as people write it, bounded before it is computed. There are no names but functions
+and constants, no text, and no attributes.
 
-Read are `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?`
-and the like; `^` is power. What can mean two things is refused with a word about what to write.
-Whole and decimal numbers are exact, as fractions of at most `MAX_BITS` on either side; roots,
-logarithms and the like are floating point as Python has it.
+It reads `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?`
+and the like; `^` is power. An ambiguous expression is refused, with a hint what to write. Whole and
+decimal numbers are exact, as fractions of at most `MAX_BITS` on either side; roots, logarithms and
+the like are Python's floating point.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _CURRENCIES = {
 _CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
-_PHRASES = {  # a phrase, and what it stands for
+_PHRASES = {  # a phrase, and what it means
     (
         r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
         r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)"
@@ -159,7 +159,7 @@ def calculate(expression: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
-    """`is_apart_before`, `is_apart_after`: whether a space, or an end, stands there."""
+    """`is_apart_before`, `is_apart_after`: whether a space, or an end of the text, is there."""
 
     kind: str
     text: str
@@ -205,7 +205,7 @@ def _tokenize(expression: str) -> Sequence[_Token]:
 
 
 def _plain(char: str) -> str:
-    """The character as ASCII has it: digits of every script, and forms of full width."""
+    """Return the character in ASCII: digits of every script, and full-width forms."""
     if unicodedata.category(char) == "Nd":
         return str(unicodedata.digit(char))
     return chr(ord(char) - 0xFEE0) if "！" <= char <= "～" else char
@@ -232,7 +232,7 @@ _PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
 
 
 class _Reader:
-    """Reads tokens by precedence, from the sum inwards, and computes as it goes."""
+    """Reads tokens by precedence, from the sum inwards, and computes meanwhile."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self._tokens, self._at, self._depth, self._function = tokens, 0, 0, ""
@@ -250,7 +250,9 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     def _take(self, *texts: str) -> str:
-        """The next token's text when it is one of these, and then it is read; else nothing."""
+        """Consume the next token if it is one of these, and return its text; otherwise return
+        ''.
+        """
         if self._next.text not in texts or self._next.kind == "end":
             return ""
         self._at += 1
@@ -293,7 +295,7 @@ class _Reader:
         return self._take(*_PRODUCT_SIGNS)
 
     def _begins_operand(self) -> bool:
-        """Whether the next token begins something that is multiplied without a sign."""
+        """Return whether the next token begins a factor that is multiplied without a sign."""
         token = self._next
         if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (
             ")",
@@ -353,8 +355,8 @@ class _Reader:
                 return _Term(value=value, is_percent=is_percent)
 
     def _is_modulo(self) -> bool:
-        """Whether the next token, a %, stands between two numbers to divide them; behind one alone
-        it is a percentage."""
+        """Return whether the next token, a %, divides two numbers; after a single number it is a
+        percentage."""
         token, after = (
             self._next,
             self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END,
@@ -554,7 +556,7 @@ def _factorial(value: Number) -> Number:
 
 
 def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
-    """`math.comb` or `math.perm`, for what is not too large."""
+    """Return `math.comb` or `math.perm`, unless the result is too large."""
 
     def count(n: Number, k: Number) -> int:
         of, taken = _whole(n), _whole(k)
@@ -587,7 +589,7 @@ def _of_whole(function: Callable[..., int]) -> Callable[..., int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Function:
-    """What computes it, and how many values it takes."""
+    """A function and how many values it takes."""
 
     compute: Callable[..., Any]
     least: int = 1

@@ -49,7 +49,7 @@ async def _run(arguments: Mapping[str, Any]) -> Passage:
     raise ToolError("nobody can be asked here")
 
 
-# -- the tools that ship: which there are, which an objective is granted, and opening those
+# -- the tools that ship: their names, which of them an objective is granted, and opening those
 # --------------------------------------------------------------------------------------------------
 
 READING = ("list_files", "read_file", "search_files")
@@ -72,8 +72,8 @@ TOOL_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What tools work on here; a tool that needs what is None is not opened. Without `scratch`
-    programs keep no files."""
+    """What tools work on in this process. A tool is not opened if what it needs is None. Without
+    `scratch`, programs keep no files."""
 
     offload: Offload
     folder: Folder | None = None
@@ -86,11 +86,11 @@ class ToolContext:
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
-    """Return what a new objective may use: reading where it has a folder, what was named (by itself
-    or by its set), asking where that is allowed.
+    """Return what a new objective may use: reading tools if it has a folder, the tools that were
+    named (by themselves or by their set), and asking a person if that is allowed.
 
     Raises:
-        SettingsError: a tool was named that needs a folder, and there is none.
+        SettingsError: a named tool needs a folder, and there is none.
     """
     named = [name for one in more for name in SETS.get(one, (one,))]
     if not has_folder and (lacking := [name for name in named if name in NEED_A_FOLDER]):
@@ -108,7 +108,7 @@ def effect_of(name: str) -> Effect:
 
 
 def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
-    """Return the tools of these names that can be opened here."""
+    """Return those tools of these names that can be opened here."""
     return tuple(tool for tool in _open_all(context) if tool.name in names)
 
 

@@ -1,9 +1,9 @@
 """`@tool`: a tool from a typed function or method.
 
-The first lines of the docstring say what the tool does. What a parameter is stands in its `Args:`
-entry, in Google style, or in `Annotated[str, "what it is"]`; it may be left out. The types are
-those of `babyagi/shapes.py`: what a model gives is converted to them before the function is called,
-and what cannot be is told the model.
+The first lines of the docstring say what the tool does. A parameter is described by its `Args:`
+entry, in Google style, or by `Annotated[str, "what it is"]`; the description is optional. The types
+are those of `babyagi/shapes.py`: the model's arguments are converted to them before the function is
+called, and the model is told which ones cannot be converted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool(Tool):
-    """A tool made from a function, which can still be called as one. In a class it is a tool of
-    each instance."""
+    """A tool made from a function, which can still be called as a function. In a class it is a tool
+    of each instance."""
 
     function: Function
     shapes: Mapping[str, Shape]
@@ -72,18 +72,18 @@ def tool(
 def tool(
     function: Function | None = None, /, **options: Any
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
-    """Make a tool from a function or a method, async or not; what is not async runs in a thread.
+    """Make a tool from a function or a method, async or not; a function that is not async runs in a
+    thread.
 
     Args:
-        function: what is called. Text and passages are given to the model as they are, other values
+        function: what is called. Text and passages are given to the model unchanged, other values
             as JSON.
-        options: those of `Tool`. `effect` is `once` unless said otherwise: a call that reads only
-            should say `read`. `asks_approval`: each call of effect `once` waits until a person
-            allows it.
+        options: those of `Tool`. `effect` is `once` unless given: a function that only reads should
+            say `read`. `asks_approval`: each call of effect `once` waits until a person allows it.
 
     Raises:
-        ValueError: there is no docstring, it names a parameter that there is not, a parameter has
-        no type, or none that a model can be told.
+        ValueError: there is no docstring, it names a parameter that does not exist, or a parameter
+            has no type that a model can be told.
     """
     if function is None:
         return lambda given: _declare(given, **options)
@@ -91,7 +91,7 @@ def tool(
 
 
 def tools_of(instance: object) -> tuple[FunctionTool, ...]:
-    """The tools of an object, in the order of its class: what its `@tool` methods are made of,
+    """Return the tools of an object in the order of its class, made from its `@tool` methods and
     sharing its state."""
     names = dict.fromkeys(name for kind in reversed(type(instance).__mro__) for name in vars(kind))
     return tuple(
@@ -100,10 +100,10 @@ def tools_of(instance: object) -> tuple[FunctionTool, ...]:
 
 
 def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
-    """Return what a program gives as tools: tools as they are, of functions a tool each.
+    """Return a program's tools: tools unchanged, and a tool for each function.
 
     Raises:
-        ValueError: one cannot be a tool. TypeError: it is no list.
+        ValueError: one cannot be a tool. TypeError: it is not a list.
     """
     if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
         name = getattr(given, "name", None) or getattr(given, "__name__", "…")
@@ -160,7 +160,9 @@ def _declare(
 
 
 def _convert(shapes: Mapping[str, Shape], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as values of the function's types; `ToolError` says what was expected."""
+    """Return the arguments as values of the function's types; `ToolError` says what was
+    expected.
+    """
     try:
         return {
             name: shapes[name].read(value, repr(name), False) for name, value in arguments.items()
@@ -173,7 +175,8 @@ def _make_run(
     function: Function, name: str, shapes: Mapping[str, Shape]
 ) -> Callable[[Mapping[str, Any]], Awaitable[Passage]]:
     is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004  # of an object that can be called
+        # of an object that can be called
+        getattr(function, "__call__", None)  # noqa: B004
     )
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -189,7 +192,9 @@ def _make_run(
 
 
 def to_text(value: Any) -> str:
-    """What a model is shown of a value: text as it is, all else as JSON where it can be put so."""
+    """Return a value as text for a model: text unchanged, everything else as JSON where
+    possible.
+    """
     if isinstance(value, str):
         return value
     try:
@@ -199,7 +204,7 @@ def to_text(value: Any) -> str:
 
 
 def _read_docstring(name: str, text: str) -> tuple[str, dict[str, str]]:
-    """The description, and what is said of each parameter."""
+    """Return the description of the tool, and that of each parameter."""
     lines = text.strip().split("\n")
     starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
     description = " ".join(" ".join(lines[: starts[0] if starts else None]).split())
@@ -264,7 +269,8 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
-    """The schema of a parameter. What need not be given and is None then need not be said twice."""
+    """Return the schema of a parameter. An optional parameter with the default None does not
+    mention null as well."""
     schema = dict(shape.schema)
     rest = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if parameter.default is None and len(rest) == 1:

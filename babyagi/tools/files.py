@@ -12,8 +12,8 @@ from babyagi.offload import Offload
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Preview, Tool, takes
 
-# on either side, between what is the same at both ends; comparing takes their product in the worst
-# case
+# lines on either side, after the equal ones at both ends; comparing takes their product in the
+# worst case
 MAX_COMPARED_LINES = 4000
 N_AROUND = 3  # lines shown on each side of a change
 
@@ -21,11 +21,10 @@ SignedLine = tuple[str, str]
 
 
 def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
-    """Return the lines with `-` (goes), `+` (comes) or a blank (stays), and `@` with a number for
-    as many as stay and are left out.
+    """Return the lines with `-` (removed), `+` (added) or a blank (kept), and `@` with the number
+    of kept lines that are left out.
 
-    Lines end with `\\n` alone, so any other line end is part of a line. None when there is too much
-    that differs.
+    Lines end with `\\n` alone, so any other line end is part of a line. None when too much differs.
     """
     old, new = before.split("\n"), after.split("\n")
     n_head = _count_same(old, new)
@@ -59,8 +58,7 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
-    """The lines, and a number in place of those that are further than `N_AROUND` from any
-    change."""
+    """Return the lines, with a number in place of lines further than `N_AROUND` from any change."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0
@@ -77,8 +75,8 @@ def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The tools on the objective's folder: what files there are, what they say with line numbers to
-# cite, where words stand, writing one.
+# The tools on the objective's folder: list files, read them with line numbers to cite, search words
+# in them, write one.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
@@ -188,8 +186,8 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
 
 
 def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
-    """Return `write_file` on this folder. It changes the world, so it is given only to an objective
-    that was started with it."""
+    """Return `write_file` on this folder. It changes files, so only an objective that was started
+    with it gets it."""
 
     async def write_file(arguments: Mapping[str, Any]) -> Passage:
         path, is_new = arguments["path"], not arguments.get("replace", False)
@@ -219,7 +217,7 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
 
 
 def _preview(before: bytes | None, arguments: Mapping[str, Any]) -> Preview:
-    """What writing the file would change of what is there."""
+    """Return what writing the file would change in it."""
     if before is None:
         return Preview(state="nothing", note="The file is new.")
     state, text = hashlib.sha256(before).hexdigest(), _read_text(before)
@@ -247,7 +245,7 @@ def _read_text(data: bytes) -> str | None:
 
 
 def render_found(found: FoundLines, *, words: str) -> str:
-    """Each line that was found, `path:number: line`, as many as fit."""
+    """Return each line that was found, `path:number: line`, as many as fit."""
     if not found.lines:
         return f"No line of {found.n_files} files holds {words[:100]!r}."
     lines: list[str] = []
@@ -265,8 +263,8 @@ def render_found(found: FoundLines, *, words: str) -> str:
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
-    """One line for each file, `path  (size)`, as many as fit; then what is not shown, and how to
-    see it."""
+    """Return one line for each file, `path  (size)`, as many as fit; then what is not shown, and
+    how to see it."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder holds no files."
     lines: list[str] = []
@@ -293,8 +291,8 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
 
 
 def render_text(text: FileText) -> str:
-    """A head line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when there is
-    more."""
+    """Return a head line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when
+    there is more."""
     if not text.n_lines:
         return f"{text.path} is empty"
     head = f"{text.path}, lines {text.first_line}-{text.last_line} of {text.n_lines}"

@@ -1,5 +1,5 @@
-"""The issues of a repository on GitHub: looking through them, and the address of a new one that is
-already filled in.
+"""The issues of a repository on GitHub: searching them, and the address of a new one with its
+fields filled in.
 
 Described at https://docs.github.com/en/rest/search/search, and under "about automation for issues
 and pull requests with query parameters" in GitHub's manual (read in November 2026): an address that
@@ -28,7 +28,7 @@ GITHUB_KEY = "GITHUB_TOKEN"
 GITHUB_URL = "https://api.github.com"
 NO_ISSUES = "Found no issue."
 TOP_K = 10
-MAX_QUERY_CHARS = 200  # GitHub takes 256, and what limits the search is added
+MAX_QUERY_CHARS = 200  # GitHub takes 256, and the limits of the search are added
 MAX_BODY_CHARS = 600  # of an issue that was found
 MAX_TITLE_CHARS = 256  # of an issue on GitHub
 MAX_LABELS = 10
@@ -38,7 +38,7 @@ MAX_LINK_CHARS = 8000  # a longer address is refused by GitHub
 CUT = "\n\n[cut here: the rest does not fit into an address]"
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
-# What says where is searched; a model chooses words, not places.
+# Words that say where is searched: a model chooses words, not places.
 _PLACES = re.compile(
     r"\b(?:(?:repo|org|user|owner|visibility|enterprise)\s*:\s*(?:\"[^\"]*\"|\S*)"
     r"|is\s*:\s*(?:public|private|internal)\b)",
@@ -54,12 +54,12 @@ _REPOSITORY_SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHub:
-    """GitHub, or a server of its kind.
+    """GitHub, or a server of the same kind.
 
     Attributes:
         url: of its API.
-        key: a token, empty for what everybody may see.
-        repository: `owner/name` that all is about; where it is empty, the model names one.
+        key: a token, '' for what everybody may see.
+        repository: `owner/name` of the only repository; '' lets the model name one.
     """
 
     url: str = GITHUB_URL
@@ -68,14 +68,14 @@ class GitHub:
 
     @property
     def pages_url(self) -> str:
-        """Where its pages are, for a browser."""
+        """The address of its pages for a browser."""
         parts = urlsplit(self.url)
         host = parts.netloc.removeprefix("api.") if self.url == GITHUB_URL else parts.netloc
         return f"{parts.scheme}://{host}"
 
 
 def is_repository(text: str) -> bool:
-    """Whether this is `owner/name`."""
+    """Return whether this is `owner/name`."""
     name = text.partition("/")[2]
     return bool(_REPOSITORY.fullmatch(text)) and name not in (".", "..")
 
@@ -136,8 +136,9 @@ def build_search_issues(
 
 
 def scope_query(query: str, repository: str, *, is_given: bool) -> str:
-    """The words of the query, limited to the repository. Where a person has not named that, only
-    public ones are looked at, so that a model cannot read others with the person's token.
+    """Return the words of the query, limited to the repository. If a person has not named the
+    repository, only public ones are searched, so that a model cannot read others with the person's
+    token.
 
     Raises:
         ToolError: there are no words.
@@ -157,11 +158,11 @@ def build_issue_link(
     description: str = "",
     labels: Sequence[str] = (),
 ) -> Tool:
-    """Return a tool that makes the address of a new issue that is already filled in. Nothing is
-    sent: a person opens it, reads it, and sends it or not.
+    """Return a tool that makes the address of a new issue with its fields filled in. Nothing is
+    sent: a person opens the address, reads the issue, and submits it or not.
 
     Args:
-        labels: that each issue has, before those that the model gives.
+        labels: labels of each issue, before those that the model gives.
 
     Raises:
         ValueError: no tool can have that name.
@@ -220,7 +221,7 @@ def make_issue_link(page: str, *, title: str, body: str, labels: Sequence[str] =
     start = f"{page}/issues/new?title={_encode(heading)}&body="
     room = MAX_LINK_CHARS - len(start + end) - len("%2E")
     link = start + _encode_within(clean(body).strip(), room) + end
-    # behind an address a full stop is taken for the end of a sentence
+    # after an address a full stop is read as the end of a sentence
     return f"{link[:-1]}%2E" if link.endswith(".") else link
 
 
@@ -229,7 +230,7 @@ def _encode(text: str) -> str:
 
 
 def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
-    """The text, encoded; of one that does not fit, as many of its characters as do, and `cut`."""
+    """Return the text, encoded; if it does not fit, as many of its characters as do, and `cut`."""
     if len(text) <= max_chars and len(whole := _encode(text)) <= max_chars:
         return whole
     sizes = accumulate(len(_encode(one)) for one in text[:max_chars])
@@ -242,7 +243,7 @@ def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
 
 
 def _with_repository(github: GitHub, *required: str, **properties: Any) -> Mapping[str, Any]:
-    """The parameters of a tool; where no repository is named, the model names it."""
+    """Return the parameters of a tool; if no repository is set, the model names one."""
     if github.repository:
         return takes(*required, **properties)
     return takes(*required, "repository", **properties, repository=_REPOSITORY_SCHEMA)

@@ -63,7 +63,7 @@ _KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """A server as the file describes it; `command` or `url` is there."""
+    """A server as the file describes it; it has a `command` or a `url`."""
 
     name: str
     command: str = ""
@@ -202,10 +202,10 @@ def _seconds(name: str, entry: Mapping[str, Any]) -> float:
 
 
 class Connection:
-    """A connection to one server, opened at its first use, and again when it broke.
+    """A connection to one server, opened at its first use, and again after it broke.
 
-    The client belongs to one task from its opening to its end, as the library wants it; calls may
-    come from any.
+    One task owns the client from its opening to its end, as the library requires; calls may come
+    from any task.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -216,19 +216,20 @@ class Connection:
         self._closing = asyncio.Event()
         self._rests_until = 0.0
         self._n_calls = 0
-        self._offered: dict[str, Tool] | None = None  # what it said last, until it may have changed
+        # its last list of tools, until it may have changed
+        self._offered: dict[str, Tool] | None = None
 
     def open_granted(self, grant: ToolGrant) -> Tool | None:
-        """The tool in the form that was granted, whether or not the server is there; None for one
-        that the file does not let through."""
+        """Return the tool in the form that was granted, whether or not the server is available;
+        None for a tool that the file does not allow."""
         tool = grant.name.removeprefix(f"{self.server.name}__")
         if not self.server.offers(tool):
             return None
         return self._make(tool, grant.description, grant.parameters or {})
 
     async def find(self, tool: str) -> Tool:
-        """Return the tool as the server describes it now, asked at most once in a connection until
-        the server says that its tools have changed.
+        """Return the tool as the server describes it now. The server is asked once per connection,
+        and again after it says that its tools have changed.
 
         Raises:
             ToolError: one line: as `list_tools`, or the tool is gone.
@@ -242,10 +243,11 @@ class Connection:
         return found
 
     async def list_tools(self) -> list[Tool]:
-        """Return the tools that the file lets through.
+        """Return the tools that the file allows.
 
         Raises:
-            ToolError: one line: the server does not start, does not answer, or answers nonsense.
+            ToolError: one line: the server does not start, does not answer, or its answer is
+                invalid.
         """
         found = await self._list_tools()
         self._offered = {tool.name.removeprefix(f"{self.server.name}__"): tool for tool in found}
@@ -268,7 +270,7 @@ class Connection:
         return list({tool.name: tool for tool in tools}.values())
 
     def _to_tool(self, found: Any) -> Tool | None:
-        """A tool of ours; None for one whose name or schema no model can be told."""
+        """Return the server's tool as ours; None when no model can be told its name or schema."""
         name = f"{self.server.name}__{found.name}"
         schema = found.input_schema
         is_usable = (
@@ -313,8 +315,8 @@ class Connection:
 
     @asynccontextmanager
     async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
-        """The open client. A server that is silent or gone is closed, and rests; one that answers
-        with an error is not."""
+        """Yield the open client. A server that is silent or gone is closed, and rests; one that
+        answers with an error is not."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
 
@@ -339,7 +341,7 @@ class Connection:
             self._n_calls -= 1
 
     async def _give_up(self) -> None:
-        """Let the server rest; it is closed unless other calls still wait for it."""
+        """Let the server rest, and close it unless other calls still wait for it."""
         self._rests_until = asyncio.get_running_loop().time() + REST_S
         if self._n_calls == 1:
             await self.close()
@@ -381,7 +383,7 @@ class Connection:
         return self._client
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
-        """Hold the client until it is wanted no more."""
+        """Hold the client open until it is no longer wanted."""
         try:
             async with open_client(self.server, hear=self._hear) as client:
                 opened.set_result(client)
@@ -412,7 +414,7 @@ class Connection:
 
 @asynccontextmanager
 async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIterator[Client]:
-    """An open client of the library; `hear` is told what the server says unasked."""
+    """Open a client of the library; `hear` gets the messages that the server sends unasked."""
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client
@@ -444,8 +446,8 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
     import httpx2
 
     class Bounded(httpx2.AsyncHTTPTransport):
-        """Ends an answer that is too long, and takes none packed: nobody asked for that, and what
-        it comes to is not known."""
+        """Ends an answer that is too long, and refuses a compressed one: nobody asked for
+        compression, and its unpacked size is unknown."""
 
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             response = await super().handle_async_request(request)
@@ -480,7 +482,7 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
 
 
 def _render(content: Sequence[Any], structured: Any) -> str:
-    """What a tool gave as text; what is no text is named."""
+    """Return what a tool gave as text; content that is not text is named."""
     parts = [_render_block(block) for block in content]
     if structured is not None and not any(parts):
         parts = [json.dumps(structured, ensure_ascii=False)]
@@ -502,7 +504,7 @@ def _render_block(block: Any) -> str:
 
 @asynccontextmanager
 async def open_servers(servers: Sequence[McpServer]) -> AsyncIterator[list[Connection]]:
-    """The connections, closed again at the end with all that they started."""
+    """Yield the connections, and close them at the end with all that they started."""
     connections = [Connection(server) for server in servers]
     try:
         yield connections

@@ -32,7 +32,7 @@ def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
         tools = collect_tools(list(_find(reference, cwd)))
     except SettingsError:
         raise
-    except Exception as error:  # the person's own code raises what it likes
+    except Exception as error:  # the person's own code may raise anything
         raise SettingsError(
             f"the tools in {reference} cannot be loaded",
             why=f"{type(error).__name__}: {error}",
@@ -82,7 +82,7 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _public(module: ModuleType) -> list[Tool | Callable[..., Any]]:
-    """The tools of a module, and the functions with a docstring that it defines itself."""
+    """Return the tools of a module, and the functions with a docstring that it defines itself."""
     return [
         found
         for name, found in vars(module).items()

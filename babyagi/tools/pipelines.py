@@ -99,7 +99,9 @@ def haystack_pipeline(
 
 
 def _first_result(found: Mapping[str, Any]) -> object:
-    """deepset Cloud answers several questions at once; one was asked."""
+    """Return the only result: deepset Cloud answers several questions at once, and one was
+    asked.
+    """
     results = found.get("results")
     return results[0] if isinstance(results, list) and results else {}
 
@@ -116,7 +118,8 @@ def build_pipeline_search(
     """Return a tool that asks the pipeline, and gives its answers and the first `top_k` documents.
 
     Args:
-        effect: of a call, as a person says it; what the service says of itself does not count.
+        effect: of a call, as a person declares it; what the service says about itself does not
+            count.
 
     Raises:
         ValueError: no tool can have that name.
@@ -153,8 +156,7 @@ def build_pipeline_search(
 
 
 def render_found(found: object, *, top_k: int) -> str:
-    """The answers, then the documents, each with where it comes from; empty where there is
-    neither."""
+    """Return the answers, then the documents, each with its source; '' when there are none."""
     if not isinstance(found, dict):
         raise ToolError("the pipeline answered with something that is no result")
     answers = [part for one in _entries(found, "answers") if (part := _render_answer(one))]
@@ -186,7 +188,7 @@ _PLACES = ("meta", "file")
 
 
 def _where(entry: Mapping[str, Any]) -> str:
-    """Where a part comes from, as far as its own fields say it."""
+    """Return the source of a part, as far as its own fields name it."""
     meta, file = (found if isinstance(found := entry.get(name), dict) else {} for name in _PLACES)
     said = [meta.get(name) for name in ("title", "name", "file_name", "url", "source")]
     said.append(file.get("name"))

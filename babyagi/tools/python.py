@@ -1,5 +1,5 @@
-"""Running Python that a model wrote, where it can do nothing but compute; with files that are
-handed in and out where there is a bench for it."""
+"""Runs Python that a model wrote in a process that can only compute. With a bench, files are handed
+in and out."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _code_of(arguments: Mapping[str, Any]) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """The code within the first code fence of the text; all of the text when it has none that is
+    """Return the code within the first code fence of the text, or all of the text when no fence is
     closed."""
     lines = text.split("\n")
     marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
@@ -163,8 +163,8 @@ def build_python_with_files(bench: Bench, *, name: str, description: str) -> Too
 
 
 def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files:
-    """The files that the code names; where it looks around, or opens files and names none, all that
-    fit. So what was handed in is what the answer may have been made from."""
+    """Return the files that the code names. If it lists folders, or opens files without naming one,
+    return all that fit. So the answer can only have been made from what was handed in."""
     kept = scratch.read() if scratch is not None else {}
     sizes = {}
     if folder is not None:
@@ -182,7 +182,7 @@ def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files
         try:
             given[path] = folder.read_bytes(path)
         except ToolError:
-            continue  # it is listed all the same, and opening it says that it is not there
+            continue  # it is listed all the same, and opening it reports that it is missing
         left_bytes -= len(given[path])
     listed = {path: size for path, size in sizes.items() if path not in given}
     return Files(given=given, kept=kept, listed=listed)
@@ -193,10 +193,10 @@ def _is_named(path: str, code: str) -> bool:
 
 
 class Scratch:
-    """The folder of a task, as the call under this key has it. Calls block.
+    """The folder of a task, as the call under this key sees it. Calls block.
 
-    Before a call changes a file, what the file was stands in a hidden one beside it; so the same
-    call can be made again as if it had not been made.
+    Before a call changes a file, it copies the old content to a hidden file beside it, so that the
+    same call can be repeated as if it had not been made.
     """
 
     def __init__(self, folder: Path, *, key: str) -> None:
@@ -206,7 +206,7 @@ class Scratch:
         self._others = f"{turn}-"
 
     def read(self) -> dict[str, bytes]:
-        """The files that earlier calls of the task left."""
+        """Return the files that earlier calls of the task left."""
         self._take_back()
         found = {}
         for path in sorted(self._folder.rglob("*")):
@@ -254,7 +254,7 @@ def _digest(text: str) -> str:
 
 
 def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> Passage:
-    """Keep what was written, and say what it was."""
+    """Keep what was written, and return a text about it."""
     if scratch is not None and (ran.written or ran.removed):
         try:
             scratch.keep(ran)
@@ -276,7 +276,9 @@ def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> P
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
-    """The files that are shown with a result, and a line for each that cannot be."""
+    """Return the files that are shown with a result, and a line for each file that cannot be
+    shown.
+    """
     artifacts: list[Artifact] = []
     faults: list[str] = []
     left_chars = MAX_ALL_SHOWN_CHARS
@@ -297,7 +299,7 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
 
 
 def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
-    """Raises ValueError with the reason why it cannot be shown."""
+    """Raises ValueError with the reason why the file cannot be shown."""
     if len(data) > 4 * MAX_SHOWN_CHARS:
         raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
     try:

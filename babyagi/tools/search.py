@@ -216,7 +216,7 @@ def _fetched(document: Document, asked_url: str) -> Fetched:
 
 
 def describe(document: Document) -> str:
-    """The title, the address, when it was fetched, and the digest of what was fetched."""
+    """Return the title, the address, when it was fetched, and the digest of what was fetched."""
     at = f"{document.fetched_at:%Y-%m-%d %H:%M} UTC"
     cut = ", only its beginning" if document.is_cut else ""
     place = f"{document.url} (fetched {at}, sha256 {document.digest[:16]}{cut})"
@@ -224,7 +224,7 @@ def describe(document: Document) -> str:
 
 
 def cut_part(document: Document, n: int) -> str:
-    """The n-th part of the text, with which one it is where there are more."""
+    """Return the n-th part of the text, with its number when there are more."""
     text = document.text
     n_parts = max(1, -(-len(text) // MAX_PAGE_CHARS))
     shown = text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
@@ -236,7 +236,7 @@ def cut_part(document: Document, n: int) -> str:
 
 
 def find_about(document: Document, about: str) -> str:
-    """The parts that bear on something, in the order of the page."""
+    """Return the parts that bear on a topic, in the order of the page."""
     parts = split_parts(document.text)
     texts = ["\n".join(filter(None, [" > ".join(part.headings), part.text])) for part in parts]
     kept: list[int] = []
