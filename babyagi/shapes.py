@@ -610,6 +610,7 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 CHARS_PER_TOKEN = 2  # of JSON with numbers in it, in the tokenizers that take most
 MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # where a schema sets no bound
 MIN_TEXT_CHARS = 24
+MAX_NUMBER = 999_999
 N_FITTINGS = 30
 
 
@@ -630,6 +631,9 @@ def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
     if kind == "string" and "enum" not in schema:
         most = schema.get("maxLength", MAX_TEXT_CHARS)
         bounded["maxLength"] = max(min(most, MIN_TEXT_CHARS), int(most * share))
+    if kind == "integer" and "enum" not in schema:  # else a small model may write digits for ever
+        bounded.setdefault("minimum", -MAX_NUMBER)
+        bounded.setdefault("maximum", MAX_NUMBER)
     if kind == "array":
         bounded["maxItems"] = max(1, int(schema.get("maxItems", MAX_LIST_ITEMS) * share))
     if isinstance(schema.get("items"), Mapping):

@@ -2,6 +2,7 @@
 of."""
 
 import asyncio
+import re
 import signal
 import sys
 from dataclasses import replace
@@ -49,7 +50,8 @@ def calling(name, arguments="{}"):
         is_asked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
         if role is Role.EXECUTION and not is_asked and ": Begin" in prompt.messages[-1].text:
             return (ToolCall(id="c1", name=name, arguments=arguments),)
-        return "so it was about limits:\n" + prompt.messages[-1].text
+        told = re.sub(r"<<[\w ]+ [0-9a-f]+ |[0-9a-f]+>>", "", prompt.messages[-1].text)
+        return f"so it was about limits:\n{told}"
 
     return ScriptedModel(answer)
 

@@ -34,7 +34,7 @@ from babyagi.tasks import (
 from babyagi.text import disarm, rearm, shorten
 
 MAX_NAME_CHARS = 200
-MAX_ID_CHARS = 20
+MAX_ID_CHARS = 8  # of a number, or a letter
 MAX_OUTPUT_TOKENS = 2000  # models that reason spend most of it before the first word of the reply
 MAX_REPLY_TASKS = 30  # of a schema, whatever is allowed: a small model fills what it is given
 MAX_LISTED_TOKENS = 800  # of names that share rare words with what is planned

@@ -200,10 +200,15 @@ class Follower:
 
 
 class LoggedView:
-    """A view whose events also go to the log file, one record each."""
+    """A view whose events also go to the log, one record each.
 
-    def __init__(self, view: View) -> None:
+    Args:
+        without: kinds that somebody else logs.
+    """
+
+    def __init__(self, view: View, *, without: Sequence[str] = ()) -> None:
         self._view = view
+        self._without = without
         self.tick_s, self.pause_s = view.tick_s, view.pause_s
         self._fresh: Sequence[Event] = ()
 
@@ -214,7 +219,7 @@ class LoggedView:
     def draw(self) -> None:
         for event in self._fresh:
             text = describe_event(event, "")
-            if text:
+            if text and event.kind not in self._without:
                 logger.info(
                     "objective %d: %s",
                     event.objective_id,
@@ -898,7 +903,9 @@ async def show_lines(
     # what keeps this worker from an objective it says by itself
     lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
     view: View = JsonView() if as_json else SilentView() if is_logged else lines
-    objective = await _follow(store, objective_id, view, work)
+    # as above: it is said as a warning, which is a record by itself
+    without = (events.WORKER_BLOCKED,) if is_logged else ()
+    objective = await _follow(store, objective_id, view, work, without=without)
     why = (
         f"it has ended ({objective.stop_reason})"
         if objective.stop_reason is not None
@@ -909,14 +916,20 @@ async def show_lines(
 
 
 async def _follow(
-    store: TaskStore, objective_id: int, view: View, work: Coroutine[Any, Any, Objective]
+    store: TaskStore,
+    objective_id: int,
+    view: View,
+    work: Coroutine[Any, Any, Objective],
+    *,
+    without: Sequence[str] = (),
 ) -> Objective:
     try:
         after_id = await store.last_event_id(objective_id)
     except BaseException:
         work.close()
         raise
-    follower = Follower(store, objective_id, LoggedView(view), after_id=after_id)
+    logged = LoggedView(view, without=without)
+    follower = Follower(store, objective_id, logged, after_id=after_id)
     return await follow_while(work, follower)
 
 

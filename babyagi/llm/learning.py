@@ -41,6 +41,9 @@ MAX_BYTES_PER_TOKEN = 8  # no tokenizer takes fewer tokens of a text of many wor
 SURELY_LESS = 0.7  # of the tokens that a prompt must have, below which some of it was not read
 MIN_TOOL_SHARE = 0.4  # of a prompt, below which missing tools do not show
 MIN_HIDDEN_TOKENS = 32
+MIN_CONTEXT_TOKENS = 1000
+CONTEXT_STEP = 256  # a multiple of which every context is long
+CONTEXT_SLACK = 8
 
 
 def is_known_provider(base_url: str) -> bool:
@@ -162,10 +165,11 @@ class LearningModel:
         n_bytes = prompt_text_bytes(prompt)
         least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
         # tools that nobody takes are no part of the prompt
-        if usage.prompt_tokens < least and not (prompt.tools and not self._known.takes_tools):
+        takes_all = not prompt.tools or self._known.takes_tools
+        if usage.prompt_tokens < least and takes_all and _is_context(usage.prompt_tokens):
             self.learn(replace(self._known, context_tokens=usage.prompt_tokens))
             raise self._too_long(int(least), may_be_billed=True)
-        if n_bytes >= MIN_MEASURED_BYTES and (not prompt.tools or self._known.takes_tools):
+        if n_bytes >= MIN_MEASURED_BYTES and takes_all:
             found = max(usage.prompt_tokens - TEMPLATE_TOKENS, 1) / n_bytes
             self._density = min(self._density or found, found)
 
@@ -174,8 +178,10 @@ class LearningModel:
             return False
         n_bytes = prompt_text_bytes(prompt)
         tool_bytes = n_bytes - prompt_text_bytes(replace(prompt, tools=()))
-        least = self._density * (n_bytes - SURELY_LESS * tool_bytes)
-        return tool_bytes >= MIN_TOOL_SHARE * n_bytes and completion.usage.prompt_tokens < least
+        least = self._density * (n_bytes - tool_bytes) * SURELY_LESS  # what is cached counts less
+        most = self._density * (n_bytes - SURELY_LESS * tool_bytes)
+        is_between = least <= completion.usage.prompt_tokens < most
+        return tool_bytes >= MIN_TOOL_SHARE * n_bytes and is_between
 
     def _too_long(self, n_tokens: int, *, may_be_billed: bool) -> ContextTooLongError:
         return ContextTooLongError(
@@ -185,6 +191,13 @@ class LearningModel:
             guide="models",
             may_be_billed=may_be_billed,
         )
+
+
+def _is_context(n_tokens: int) -> bool:
+    """Whether the number may be the length of a context. A server that counts only what it had not
+    read before counts less than a prompt has, too, and cuts nothing."""
+    past = n_tokens % CONTEXT_STEP
+    return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
 
 
 def _has_hidden(completion: Completion) -> bool | None:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from babyagi.errors import (
@@ -90,6 +91,8 @@ async def read_body(request: Request) -> bytes:
                     raise BadRequestError(
                         413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes"
                     )
+    except ClientDisconnect:
+        raise BadRequestError(400, "the body is not whole") from None
     except TimeoutError:
         raise BadRequestError(408, "the body did not come in time") from None
     return bytes(body)

@@ -656,8 +656,8 @@ class Settings(ObjectiveFields):
         default="127.0.0.1",
         metadata=declare(
             "BABYAGI_SERVE_HOST --host",
-            "The address that `serve` listens at. One that other machines reach needs "
-            "BABYAGI_SERVE_TOKEN.",
+            "The address that `serve` (extra `serve`) listens at. One that other machines reach "
+            "needs BABYAGI_SERVE_TOKEN.",
             metavar="ADDRESS",
             section="Serving",
         ),

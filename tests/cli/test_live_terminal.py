@@ -71,6 +71,7 @@ def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
         "BABYAGI_HOME": str(tmp_path / "home"),
         "BABYAGI_RESULT_STORE": "builtin",
         "OPENAI_BASE_URL": endpoint,
+        "BABYAGI_PROBE": "false",
     }
     with subprocess.Popen(
         [sys.executable, "-m", "babyagi", "run", "What stops a run?"],
@@ -103,6 +104,7 @@ def test_the_words_of_a_model_are_on_the_screen_while_it_writes_them(tmp_path, e
         "BABYAGI_HOME": str(tmp_path / "home"),
         "BABYAGI_RESULT_STORE": "builtin",
         "OPENAI_BASE_URL": endpoint,
+        "BABYAGI_PROBE": "false",
     }
     with subprocess.Popen(
         [sys.executable, "-m", "babyagi", "run", "What stops a run?"],

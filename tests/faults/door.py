@@ -41,6 +41,7 @@ def fuzz(folder: Path, *, n_requests: int, seed: int) -> Fuzzed:
 
 async def _fuzz(folder: Path, *, n_requests: int, seed: int) -> Fuzzed:
     token = "f" * 32
+    folder.mkdir(parents=True, exist_ok=True)
     env = environ(
         folder / "home",
         LLM_MODEL="rehearsal",

@@ -202,6 +202,7 @@ def _settings(kind: Kind, server: LocalServer, folder: Path, n: int) -> Any:
         "BABYAGI_RESULT_STORE": "builtin",
         "BABYAGI_WORKER_NAME": f"worker-{n}",
         "OPENAI_BASE_URL": server.base_url,
+        "BABYAGI_PROBE": "false",
         "BABYAGI_DIALECT": "chat" if kind.is_about_vectors else kind.dialect,
         "BABYAGI_MAX_OUTPUT_TOKENS": str(MAX_OUTPUT_TOKENS),
         "BABYAGI_PRICE_IN": str(PRICE_IN),

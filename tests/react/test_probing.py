@@ -276,6 +276,25 @@ async def test_a_prompt_that_the_server_cuts_is_noticed_and_the_next_is_not_sent
         await endpoint.close()
 
 
+async def test_a_server_that_counts_too_little_is_not_taken_for_one_that_cuts():
+    class Modest(Server):
+        def count(self, messages, tools, n_output):
+            return {"prompt_tokens": 1100, "completion_tokens": n_output}
+
+    async with Modest("counts little") as server:
+        kept = list[Abilities]()
+        endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
+        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=kept.append)
+        message = Message(speaker=Speaker.USER, text="nine at night " * 900, origins=("person",))
+
+        for _ in range(2):
+            prompt = Prompt(messages=(message,), max_output_tokens=200)
+            assert (await model.complete(prompt, role=Role.EXECUTION)).text
+        await endpoint.close()
+
+    assert kept[-1].context_tokens == 0
+
+
 def test_what_works_is_chosen_by_what_is_known():
     assert choose_protocol(Abilities(takes_tools=True)) == "native"
     assert choose_protocol(Abilities(takes_tools=False, holds_schema=True)) == "json with a schema"

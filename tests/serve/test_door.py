@@ -167,6 +167,17 @@ async def test_a_body_that_does_not_come_is_not_waited_for(served, monkeypatch):
     assert reply.status == 408
 
 
+async def test_a_body_that_is_cut_off_is_no_fault_of_the_server(served, caplog):
+    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    head = {"content_length": "10", "content_type": "application/json"}
+    writer.write(served.request("POST", "/api/v1/objectives", **head) + b"{")
+    await writer.drain()
+    writer.close()
+
+    assert (await served.ask("GET", "/api/v1/workers")).status == 200
+    assert "nobody expected" not in caplog.text
+
+
 async def test_who_does_not_read_is_closed(served, monkeypatch):
     monkeypatch.setattr("babyagi.serve.server.WRITE_TIMEOUT_S", 0.05)
     monkeypatch.setattr("babyagi.serve.feed.HEARTBEAT_S", 0.0)

@@ -27,6 +27,7 @@ from tests.test_journal import open_desk
 pytestmark = [pytest.mark.system, needs_model, pytest.mark.timeout(240)]
 
 MAX_OUTPUT_TOKENS = 80
+PLAN_TOKENS = 300
 N_PLANNED = 10  # on each way
 OBJECTIVES = {
     "fruits": ("Which colours have common fruits?", ["Which colour has a lemon?"], {}),
@@ -106,7 +107,7 @@ async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, 
     (tmp_path / "notes").mkdir()
     for file, content in notes.items():
         (tmp_path / "notes" / file).write_text(content, encoding="utf-8")
-    line = ["submit", text, "--max-tasks", "4", "--max-calls", "5"]
+    line = ["submit", text, "--max-tasks", "4", "--max-calls", "4"]
     assert (await babyagi(*line, *(["--files", "notes"] if notes else []), env=env)).code == 0
     for task in tasks:
         assert (await babyagi("tasks", "add", task, env=env)).code == 0
@@ -149,7 +150,7 @@ async def test_every_planning_reply_can_be_read(way):
         embedder=HashEmbedder(),
         gate=Gate(),
         sleep=desk.world.sleep,
-        max_output_tokens=MAX_OUTPUT_TOKENS,
+        max_output_tokens=PLAN_TOKENS,
     )
     try:
         for n in range(N_PLANNED):
