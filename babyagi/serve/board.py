@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from babyagi import json_shapes, verbs
 from babyagi.backends import utc_now
-from babyagi.errors import BabyagiError, find_fix
+from babyagi.errors import BabyagiError, NotFoundError, find_fix
 from babyagi.pages.graph import render_graph
 from babyagi.pages.markdown import render_html
 from babyagi.pages.report import render_report_body
@@ -43,6 +43,7 @@ from babyagi.serve.door import (
 from babyagi.serve.looks import name_state, open_templates
 from babyagi.serve.operations import (
     OPERATIONS,
+    SEE_LISTS,
     Call,
     Desk,
     ObjectivesQuery,
@@ -59,7 +60,7 @@ from babyagi.serve.wire import (
     write_crash,
     write_problem,
 )
-from babyagi.tasks import Objective, TaskStatus
+from babyagi.tasks import Duty, Objective, TaskStatus
 from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
@@ -91,6 +92,13 @@ TABS = (
     ("/graph", "Graph"),
     ("/report", "Report"),
 )
+DUTIES = {
+    Duty.PLAN: "Planning",
+    Duty.ORDER: "Ordering",
+    Duty.CHECK: "Checks",
+    Duty.REPORT: "Report",
+}
+MAX_TIMES = 30  # that a duty was done
 RULES = (
     ("every", "Every", "30m, 2h or 1d"),
     ("cron", "Cron", "0 9 * * 1-5"),
@@ -112,6 +120,7 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
         ("/objectives/{objective}/graph", _graph),
         ("/objectives/{objective}/report", _report),
         ("/objectives/{objective}/tasks/{task}", _task),
+        ("/objectives/{objective}/duties/{duty}", _duty),
     )
     return [
         Route("/open", partial(_open, desk, names), methods=["GET"]),
@@ -309,7 +318,9 @@ async def _timeline(desk: Desk, request: Request) -> Response:
     drawing = await asyncio.to_thread(
         render_timeline, bars, known_tasks=names, link=_link(objective)
     )
-    return await _render_tab(desk, request, "/timeline", after=after, drawing=Markup(drawing))
+    return await _render_tab(
+        desk, request, "/timeline", after=after, drawing=Markup(drawing), duties=DUTIES
+    )
 
 
 async def _graph(desk: Desk, request: Request) -> Response:
@@ -344,6 +355,25 @@ async def _task(desk: Desk, request: Request) -> Response:
         task=shown.task,
         result=_render_result(shown),
         given=json_shapes.given_results(shown.steps),
+        exchanges=list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
+        after=after,
+        events=f"/objectives/{objective.id}/events",
+    )
+
+
+async def _duty(desk: Desk, request: Request) -> Response:
+    objective, after = await _begin(desk, request)
+    duty = next((one for one in DUTIES if one.value == request.path_params["duty"]), None)
+    if duty is None:
+        raise NotFoundError("there is no such duty", fix=SEE_LISTS)
+    shown = await verbs.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
+    return await _render(
+        desk,
+        request,
+        "duty.html",
+        objective=objective,
+        shown=shown,
+        name=DUTIES[duty],
         exchanges=list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
         after=after,
         events=f"/objectives/{objective.id}/events",

@@ -20,7 +20,9 @@ from babyagi.text import UNSEEN, harmless
 _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WAITING: "asks you"}
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
-_COMMAND = re.compile(r"babyagi [a-z]+(?: (?:--[a-z-]+|\d+|N|TASK|…|\"…\"|(?<=run )--continue))*")
+_COMMAND = re.compile(
+    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:--[a-z-]+|\d+|N|TASK|…|\"…\"|(?<=run )--continue))*"
+)
 _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 
 
@@ -39,6 +41,7 @@ def open_templates() -> Environment:
         {
             "moment": say_moment,
             "number": lambda n: f"{n:,}",
+            "advice": say_advice,
             "commands": mark_commands,
             "sentence": say_sentence,
             "sign": lambda status: SIGNS[status],
@@ -85,12 +88,18 @@ def say_sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text[-1] in '.!?…:' else '.'}"
 
 
+def say_advice(text: str) -> Markup:
+    """What would change something: a sentence, with what is typed as code."""
+    is_typed = text.startswith("babyagi ")
+    return mark_commands(f"In a terminal: {text}" if is_typed else say_sentence(text))
+
+
 def mark_commands(text: str) -> Markup:
     """The text, and what is typed in a terminal as code."""
     parts, last = [], 0
     for match in _COMMAND.finditer(text):
         parts += [escape(_make_harmless(text[last : match.start()]))]
-        parts += [Markup("<code>{}</code>").format(_make_harmless(match.group()))]
+        parts += [Markup("<code>{}</code>").format(_make_harmless(match[1] or match[0]))]
         last = match.end()
     return Markup("").join([*parts, escape(_make_harmless(text[last:]))])
 

@@ -67,6 +67,7 @@ PAGES = (
     "/objectives/1",
     "/objectives/1/tasks",
     "/objectives/1/graph",
+    "/objectives/1/timeline",
     "/objectives/1/report",
     "/objectives/1/tasks/1",
     "/objectives/1/tasks/2",
@@ -91,7 +92,7 @@ async def test_what_models_wrote_is_text_on_every_page(served):
 async def test_no_page_has_inline_code_or_asks_anybody_else(served):
     await fill(served, text="Know it")
     browser = Browser(served)
-    for path in PAGES:
+    for path in (*PAGES, "/objectives/1/duties/plan", "/schedules"):
         page = await browser.look(path)
         assert not re.search(r"<style|\sstyle=|\son\w+=|https?://|//\w", page.text), path
         assert "script-src 'self'" in page.headers["content-security-policy"]
@@ -180,3 +181,40 @@ async def test_a_long_list_is_shown_in_part_with_how_much_more_there_is(served):
 
     assert page.text.count('class="card queued"') == 50
     assert "and 31 more" in page.text
+
+
+async def test_a_list_goes_on_page_by_page_and_by_status(served):
+    store = served.desk.store
+    objective, _ = await store.create_objective(samples.spec("Know it"), uid="u")
+    await store.add_tasks(objective.id, [Proposal(name=f"Task {n}x") for n in range(80)])
+    browser = Browser(served)
+
+    first = await browser.look("/objectives/1/tasks?status=queued")
+    path = find(r'href="(/objectives/1/tasks\?[^"]*after=\d+)"', first).replace("&amp;", "&")
+    second = await browser.look(path)
+
+    assert (first.text.count("<tr class="), second.text.count("<tr class=")) == (50, 31)
+    assert "Next page" not in second.text
+    assert (await browser.look("/objectives/1/tasks?status=nonsense")).status == 422
+
+
+async def test_the_list_of_objectives_is_filtered(served):
+    store = served.desk.store
+    for text in ("Know it", "Sing it"):
+        await store.create_objective(samples.spec(text), uid=text)
+    browser = Browser(served)
+
+    found = await browser.look("/?words=sing&state=active")
+    none = await browser.look("/?words=&state=ended")
+
+    assert "Sing it" in found.text
+    assert "Know it" not in found.text
+    assert "No objective fits this filter." in none.text
+
+
+async def test_there_is_no_page_of_a_duty_that_does_not_exist(served):
+    await fill(served, text="Know it")
+    browser = Browser(served)
+
+    assert (await browser.look("/objectives/1/duties/check")).status == 200
+    assert (await browser.look("/objectives/1/duties/dance")).status == 404

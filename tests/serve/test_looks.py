@@ -9,6 +9,7 @@ from babyagi.serve.looks import (
     mark_unseen,
     name_state,
     open_templates,
+    say_advice,
     say_moment,
     say_sentence,
 )
@@ -44,6 +45,9 @@ def test_what_is_typed_is_code_and_the_rest_stays_text():
     assert "<code>babyagi answer 4 &#34;…&#34;</code>" in said
     assert "<code>babyagi inbox</code> shows &lt;it&gt;)" in said
     assert mark_commands("wait for the lease") == "wait for the lease"
+    assert mark_commands("type `a <b>`") == "type <code>a &lt;b&gt;</code>"
+    assert say_advice("babyagi resume") == "In a terminal: <code>babyagi resume</code>"
+    assert say_advice("answer one") == "Answer one."
 
 
 def test_a_sentence_has_a_capital_and_one_full_stop():

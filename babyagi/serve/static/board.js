@@ -16,6 +16,7 @@ let lastId = body.dataset.after || "";
 let timer = 0;
 let isAsking = false;
 let isStale = false;
+let isHeld = false; // something is older than it could be, because it is being written in
 let tookMs = 0;
 let dragged = null;
 
@@ -68,7 +69,7 @@ function renew(root, fresh) {
     const found = fresh.querySelector(`[data-live="${old.dataset.live}"]`);
     if (!found) continue;
     tellTimes(found);
-    if (isBusy(old)) { isStale = true; continue; }
+    if (isBusy(old)) { isHeld = true; continue; }
     keepOpen(old, found);
     if (old.isEqualNode(found)) continue;
     const scrolled = [...old.querySelectorAll(".scroll")].map((one) => [one.scrollLeft, one.scrollTop]);
@@ -80,6 +81,8 @@ function renew(root, fresh) {
     if (focus) refocus(old, focus);
   }
 }
+
+document.addEventListener("focusout", () => { if (isHeld) plan(); });
 
 // what is being written or dragged is not taken away
 function isBusy(section) {
@@ -112,7 +115,7 @@ async function refresh() {
   timer = 0;
   if (isAsking) { isStale = true; return; }
   isAsking = true;
-  isStale = false;
+  isStale = isHeld = false;
   const before = summary();
   const begun = performance.now();
   try {
