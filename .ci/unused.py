@@ -87,3 +87,6 @@ extra_env_files, trust_env_file, llama
 
 # What tests and campaigns ask the program
 close_log, n_rebuilds, OURS, mend, WITHOUT_ROUTE
+
+# What uvicorn asks of a request that broke off
+disconnected

@@ -11,14 +11,14 @@ import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from babyagi import events
+from babyagi import events, private
 from babyagi.agents.prompting import prompt_version
 from babyagi.backends import open_index, open_store, utc_now
 from babyagi.components.description import (
@@ -41,6 +41,7 @@ from babyagi.home import (
     SCRATCH,
     home_id,
     is_bearer_dead,
+    make_home,
     memory_of,
     new_worker_id,
     remember_abilities,
@@ -76,7 +77,7 @@ from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
-from babyagi.notify import Notifier, make_sender
+from babyagi.notify import KEY_FILE, Notifier, Signer, is_address, make_sender
 from babyagi.react.outputs import OutputType, require_json
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
@@ -428,21 +429,27 @@ class App:
             around: awaits the work on each objective, from when it is joined until it is left.
         """
 
+        notifier = self._make_notifier()
+
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
             return await around(
                 objective_id,
-                work if self._notifier is None else self._notifier.watch(objective_id, work),
+                work if notifier is None else notifier.watch(objective_id, work),
             )
 
         self._on_piece = company.on_piece
-        async with self._open_worker(notify_of) as worker:
+        async with (
+            self._open_worker(notify_of) as worker,
+            nullcontext() if notifier is None else notifier.telling_the_rest(),
+        ):
             return await worker.serve_all(is_person_there=company.is_person_there)
 
     async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
         async with self._open_worker() as worker:
             work = worker.run(objective_id, patience=patience)
+            notifier = self._make_notifier()
             objective, signal_number = await (
-                work if self._notifier is None else self._notifier.watch(objective_id, work)
+                work if notifier is None else notifier.watch(objective_id, work)
             )
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
@@ -506,16 +513,26 @@ class App:
         """The worker's."""
         return self._identity.name
 
-    @property
-    def _notifier(self) -> Notifier | None:
-        target = self.settings.notify.reveal()
-        return (
-            Notifier(
-                self.store,
-                make_sender(target, environ=bare_environment(), proxies=self.settings.proxies),
-            )
-            if target
-            else None
+    def _make_notifier(self) -> Notifier | None:
+        settings = self.settings
+        target = settings.notify.reveal()
+        if not target:
+            return None
+        signer = None
+        if is_address(target):
+            make_home(settings.home)
+            path = settings.home / KEY_FILE
+            key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
+            signer = Signer(key=key, now_s=lambda: utc_now().timestamp())
+        send = make_sender(
+            target, environ=bare_environment(), proxies=settings.proxies, signer=signer
+        )
+        return Notifier(
+            self.store,
+            send,
+            now=utc_now,
+            with_text=signer is not None,
+            secrets=settings.known_secrets,
         )
 
     # -- what belongs to the objective

@@ -1,5 +1,5 @@
 """Telling somebody outside that a run waits or has ended: a command or an address that the person
-named gets the event as JSON.
+named gets the event as JSON. What goes to an address is signed with a key of the home.
 
 What goes wrong with it is logged and never reaches the run. Nothing here chooses an address: the
 person did, so one inside the own network is fine; a redirect to another one is not followed.
@@ -8,20 +8,27 @@ person did, so one inside the own network is fine; a redirect to another one is 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
 import json
 import logging
 import os
 import shlex
 import signal
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from babyagi import events
 from babyagi.errors import BabyagiError
+from babyagi.inbox import asking_task, describe
 from babyagi.net.addresses import Proxies
+from babyagi.redaction import redact
 from babyagi.tasks import Event
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import clean, shorten
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +37,14 @@ Send = Callable[[str], Awaitable[None]]
 
 TIMEOUT_S = 10.0
 POLL_S = 5.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
+RETELL_S = 60.0
+MAX_AGE = timedelta(days=1)
+N_LOOKED_AT = 50  # objectives, for what was not told of them
+MAX_REST = 100  # events of one
+MAX_NAME_CHARS = 200
+MAX_SAID_CHARS = 4000
+KEY_FILE = "notify_key"
 
 
 def event_fields(event: Event) -> dict[str, Any]:
@@ -46,17 +61,43 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 
 class Notifier:
-    """Sends `task.parked` as it happens, and `objective.ended` when the report is there."""
+    """Sends `task.parked` as it happens, and `objective.ended` when the report is there.
 
-    def __init__(self, store: TaskStore, send: Send) -> None:
+    Up to where it was told stands in the task store itself, as an event, so what was not told
+    before a kill or an outage is told later, by whichever worker: at least once, in the order of
+    the objective, for a day.
+
+    Args:
+        now: the time of the task store. with_text: what is sent says in words what a person needs;
+            `secrets` stand in none of it.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        send: Send,
+        *,
+        now: Callable[[], datetime],
+        with_text: bool = False,
+        secrets: Sequence[str] = (),
+    ) -> None:
         self._store = store
         self._send = send
+        self._now = now
+        self._with_text = with_text
+        self._secrets = tuple(secrets)
         self._sending = asyncio.Lock()
+        self._watched: set[int] = set()
 
     async def watch(self, objective_id: int, work: Coroutine[Any, Any, T]) -> T:
         """Await the work, and notify of what happens meanwhile. Sending holds the end up by twice
         `TIMEOUT_S` at most."""
-        began_id = await self._store.last_event_id(objective_id)
+        try:
+            began_id = await self._begin(objective_id)
+        except BaseException:
+            work.close()
+            raise
+        self._watched.add(objective_id)
         following = asyncio.ensure_future(self._follow(objective_id, began_id))
         try:
             return await work
@@ -66,46 +107,150 @@ class Notifier:
                 following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
-            await self._send_end(objective_id, began_id)
+            await self._send_rest(objective_id)
+            self._watched.discard(objective_id)
+
+    @asynccontextmanager
+    async def telling_the_rest(self) -> AsyncIterator[None]:
+        """Tell, while we are in here, of what was not told of the newest objectives that nobody
+        works on here."""
+        telling = asyncio.ensure_future(self._tell_the_rest())
+        try:
+            yield
+        finally:
+            telling.cancel()
+            with suppress(asyncio.CancelledError):
+                await telling
+
+    async def _tell_the_rest(self) -> None:
+        while True:
+            try:
+                for objective in await self._store.objectives(limit=N_LOOKED_AT):
+                    if objective.id in self._watched:
+                        continue
+                    if await self._told_up_to(objective.id) is not None:
+                        await self._send_rest(objective.id)
+            except BabyagiError as error:
+                logger.warning("what is left to be told could not be read: %s", error.what)
+            await asyncio.sleep(RETELL_S)
+
+    async def _begin(self, objective_id: int) -> int:
+        """Up to which event it was told, where nobody was told yet: up to now."""
+        told = await self._told_up_to(objective_id)
+        if told is None:
+            told = await self._store.last_event_id(objective_id)
+            await self._note(objective_id, told)
+        return told
+
+    async def _told_up_to(self, objective_id: int) -> int | None:
+        kinds = (events.PERSON_TOLD,)
+        found = await self._store.events_of(objective_id, kinds=kinds, limit=1)
+        return int(found[-1].data["up_to"]) if found else None
+
+    async def _note(self, objective_id: int, event_id: int) -> None:
+        await self._store.append_event(
+            objective_id, kind=events.PERSON_TOLD, data={"up_to": event_id}
+        )
 
     async def _follow(self, objective_id: int, after_id: int) -> None:
         while True:
             try:
                 await self._store.wait_for_events(objective_id, after_id=after_id, timeout_s=POLL_S)
                 for event in await self._store.events(objective_id, after_id=after_id):
-                    after_id = event.id
                     if event.kind == events.TASK_PARKED:
-                        await self._try_to_send(event)
+                        await self._insist(event)
+                    after_id = event.id
             except BabyagiError as error:
                 logger.warning(
                     "the events could not be read, notifications are late: %s", error.what
                 )
                 await asyncio.sleep(POLL_S)
 
-    async def _send_end(self, objective_id: int, after_id: int) -> None:
+    async def _insist(self, event: Event) -> None:
+        """Try until it is told; the pauses become longer."""
+        pause_s = FIRST_PAUSE_S
+        while not await self._try_to_send(event):
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, MAX_PAUSE_S)
+
+    async def _send_rest(self, objective_id: int) -> None:
+        """Tell, in their order, of what was not told; what fails is left for later."""
         try:
-            objective, last_id = await self._store.objective(objective_id), after_id
-            ends: list[Event] = []
-            while batch := await self._store.events(objective_id, after_id=last_id):
-                last_id = batch[-1].id
-                ends += [event for event in batch if event.kind == events.OBJECTIVE_ENDED]
-            if objective.stop_reason is not None and ends:
-                await self._try_to_send(ends[-1])
+            async with asyncio.timeout(2 * TIMEOUT_S):
+                for event in await self._find_rest(objective_id):
+                    if not await self._try_to_send(event):
+                        break
+        except TimeoutError:
+            logger.warning("what is left to be told of objective %d is told later", objective_id)
         except BabyagiError as error:
             logger.warning("nobody was told how the run ended: %s", error.what)
 
-    async def _try_to_send(self, event: Event) -> None:
+    async def _find_rest(self, objective_id: int) -> list[Event]:
+        """The questions, and the end where it still is one."""
+        told = await self._told_up_to(objective_id) or 0
+        kinds = (events.TASK_PARKED, events.OBJECTIVE_ENDED)
+        found = await self._store.events_of(objective_id, kinds=kinds, limit=MAX_REST)
+        rest = [event for event in found if event.id > told]
+        ends = [event for event in rest if event.kind == events.OBJECTIVE_ENDED]
+        objective = await self._store.objective(objective_id)
+        last = ends[-1:] if objective.stop_reason is not None else []
+        return [event for event in rest if event not in ends or event in last]
+
+    async def _try_to_send(self, event: Event) -> bool:
+        """Whether it needs no further try: it was told, or is too old."""
+        if (await self._told_up_to(event.objective_id) or 0) >= event.id:
+            return True  # another worker was quicker
+        if self._now() - event.at > MAX_AGE:
+            logger.warning("nobody could be told of %s for a day; it is left", event.kind)
+            await self._note(event.objective_id, event.id)
+            return True
+        async with self._sending:
+            if not await self._send_once(event):
+                return False
+            await self._note(event.objective_id, event.id)
+        return True
+
+    async def _send_once(self, event: Event) -> bool:
         try:
-            async with self._sending, asyncio.timeout(TIMEOUT_S):
-                await self._send(json.dumps(event_fields(event)))
+            fields = event_fields(event)
+            if self._with_text:
+                fields["text"] = await self._say(event)
+            async with asyncio.timeout(TIMEOUT_S):
+                await self._send(json.dumps(fields))
         except TimeoutError:
             logger.warning(
                 "the notification of %s took longer than %g s and was given up",
                 event.kind,
                 TIMEOUT_S,
             )
+            return False
         except Exception as error:  # whatever a person's command or address does, the run goes on
             logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
+            return False
+        return True
+
+    async def _say(self, event: Event) -> str:
+        """What a person needs to know, and what to type."""
+        objective = await self._store.objective(event.objective_id)
+        name = f"objective {objective.id} ({shorten(objective.spec.text, MAX_NAME_CHARS)})"
+        if event.kind == events.OBJECTIVE_ENDED:
+            report = await self._store.report(objective.id) or ""
+            said = (
+                f"{name} has ended: {objective.stop_reason}\n"
+                f"babyagi report --objective {objective.id}\n\n{report}"
+            )
+        else:
+            steps = await self._store.inbox(objective.id)
+            asked = [describe(one) for one in steps if asking_task(one) == event.task_id]
+            said = (
+                f"task {event.task_id} of {name} waits for you\n"
+                f"babyagi inbox {event.task_id} --objective {objective.id}\n\n" + "\n".join(asked)
+            )
+        return _bounded(clean(redact(said, secrets=self._secrets)))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_SAID_CHARS else f"{text[: MAX_SAID_CHARS - 1]}…"
 
 
 def _say_fault(error: Exception) -> str:
@@ -119,15 +264,43 @@ class UndeliveredError(Exception):
     or a part of it."""
 
 
-def make_sender(target: str, *, environ: Mapping[str, str], proxies: Proxies | None = None) -> Send:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Signer:
+    """Signs what goes to an address, so that whoever gets it knows from where it comes and when.
+    `now_s` gives seconds since 1970."""
+
+    key: str
+    now_s: Callable[[], float]
+
+    def headers(self, body: bytes) -> dict[str, str]:
+        """`X-Babyagi-Signature` is `v1=` and the HMAC-SHA256, in hex, of the timestamp, a dot and
+        the body."""
+        at = str(int(self.now_s()))
+        mark = hmac.new(self.key.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
+        return {"x-babyagi-timestamp": at, "x-babyagi-signature": f"v1={mark}"}
+
+
+def is_address(target: str) -> bool:
+    return target.startswith(("http://", "https://"))
+
+
+def make_sender(
+    target: str,
+    *,
+    environ: Mapping[str, str],
+    proxies: Proxies | None = None,
+    signer: Signer | None = None,
+) -> Send:
     """What takes the JSON of an event to `target`: an http or https address, or a command, which is
     run without a shell.
 
     Args:
         environ: all that the command gets as its environment.
     """
-    if target.startswith(("http://", "https://")):
-        return lambda text: _post(target, text, (proxies or Proxies()).find(target))
+    if is_address(target):
+        return lambda text: _post(
+            target, text.encode(), (proxies or Proxies()).find(target), signer
+        )
     return lambda text: _run_command(shlex.split(target), text, environ)
 
 
@@ -154,17 +327,17 @@ async def _run_command(command: list[str], text: str, environ: Mapping[str, str]
         raise UndeliveredError(f"the command ended with code {process.returncode}")
 
 
-async def _post(address: str, text: str, proxy: str | None) -> None:
+async def _post(address: str, body: bytes, proxy: str | None, signer: Signer | None) -> None:
     import httpx2
 
+    signed = {} if signer is None else signer.headers(body)
+    headers = {"content-type": "application/json", **signed}
     transport = httpx2.AsyncHTTPTransport(proxy=proxy)
     async with (
         httpx2.AsyncClient(
             follow_redirects=False, timeout=TIMEOUT_S, transport=transport
         ) as client,
-        client.stream(
-            "POST", address, content=text.encode(), headers={"content-type": "application/json"}
-        ) as answer,
+        client.stream("POST", address, content=body, headers=headers) as answer,
     ):
         status = answer.status_code  # what it says beside that is not read
     if status >= 300:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -53,6 +53,18 @@ def write_bytes(path: Path, data: bytes) -> None:
     with open(unfinished, "wb", opener=open_file) as file:
         file.write(data)
     unfinished.replace(path)
+
+
+def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
+    """Return the word in the file, made at its first use; of several who make it, the first one's
+    is that of all."""
+    if not path.is_file():
+        made = path.with_name(f"{path.name}.{os.getpid()}")
+        write_file(made, new_word())
+        with suppress(FileExistsError):
+            os.link(made, path)
+        made.unlink()
+    return path.read_text(encoding="utf-8").strip()
 
 
 def tighten(folder: Path) -> None:

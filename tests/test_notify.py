@@ -1,8 +1,11 @@
 import asyncio
+import hashlib
+import hmac
 import json
 import logging
 import os
 import sys
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
@@ -10,7 +13,7 @@ import pytest
 
 from babyagi import notify
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.notify import Notifier, make_sender
+from babyagi.notify import Notifier, Signer, is_address, make_sender
 from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
@@ -18,6 +21,7 @@ from babyagi.tools.catalog import build_ask_user
 from support.scripted import ScriptedModel
 from support.world import World
 
+SIGNER = Signer(key="of the home", now_s=lambda: 1_800_000_000.0)
 ENVIRON = {"PATH": os.environ["PATH"]}
 
 
@@ -35,7 +39,8 @@ async def run_and_notify(target):
     """A run that ends waiting for a person, and who is told."""
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
-    return await Notifier(world.store, make_sender(target, environ=ENVIRON)).watch(
+    send = make_sender(target, environ=ENVIRON, signer=SIGNER)
+    return await Notifier(world.store, send, now=world.clock, with_text=is_address(target)).watch(
         objective.id, world.run(objective)
     )
 
@@ -79,7 +84,7 @@ async def test_a_task_that_begins_to_wait_is_told_while_the_run_goes_on():
         return ended
 
     async with asyncio.timeout(10):
-        await Notifier(world.store, send).watch(objective.id, work())
+        await Notifier(world.store, send, now=world.clock).watch(objective.id, work())
 
     assert told == ["task.parked", "objective.ended"]
 
@@ -100,7 +105,7 @@ async def test_what_is_being_told_when_the_run_ends_is_told_first():
         await asyncio.sleep(0.1)
         return ended
 
-    await Notifier(world.store, send).watch(objective.id, work())
+    await Notifier(world.store, send, now=world.clock).watch(objective.id, work())
 
     assert told == ["task.parked", "objective.ended"]
 
@@ -139,6 +144,97 @@ async def test_an_address_gets_the_end_by_post(hook):
     assert kept[-1][1]["kind"] == "objective.ended"
 
 
+async def test_what_goes_to_an_address_says_what_a_person_needs(hook):
+    address, kept = hook
+    await run_and_notify(f"{address}/hook")
+
+    text = kept[-1][1]["text"]
+    assert "objective 1 (" in text and "has ended: waiting" in text
+    assert "babyagi report --objective 1" in text
+
+
+async def test_what_goes_to_an_address_is_signed_with_its_time():
+    body = b'{"id": 1}'
+
+    headers = SIGNER.headers(body)
+
+    mark = hmac.new(b"of the home", b"1800000000." + body, hashlib.sha256).hexdigest()
+    assert headers == {"x-babyagi-timestamp": "1800000000", "x-babyagi-signature": f"v1={mark}"}
+
+
+async def test_a_question_that_could_not_be_told_is_tried_again_with_its_text(monkeypatch):
+    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.0)
+    told = []
+
+    async def send(text):
+        told.append(json.loads(text))
+        if len(told) == 1:
+            raise OSError("away")
+
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
+    objective = await world.start()
+
+    async def work():
+        ended = await world.run(objective)
+        while len(told) < 2:
+            await asyncio.sleep(0.01)
+        return ended
+
+    async with asyncio.timeout(10):
+        await Notifier(world.store, send, now=world.clock, with_text=True).watch(
+            objective.id, work()
+        )
+
+    assert [one["kind"] for one in told] == ["task.parked", "task.parked", "objective.ended"]
+    assert told[0] == told[1]
+    assert "Which day?" in told[0]["text"] and "babyagi inbox" in told[0]["text"]
+
+
+async def test_what_was_not_told_before_a_kill_is_told_by_the_next_worker(monkeypatch):
+    told, is_away = [], True
+
+    async def send(text):
+        if is_away:
+            raise OSError("away")
+        told.append(json.loads(text)["kind"])
+
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
+    objective = await world.start()
+    await Notifier(world.store, send, now=world.clock).watch(objective.id, world.run(objective))
+    is_away = False
+
+    for _ in range(2):  # the second one finds nothing left
+        async with Notifier(world.store, send, now=world.clock).telling_the_rest():
+            for _ in range(50):
+                await asyncio.sleep(0)
+
+    assert told == ["task.parked", "objective.ended"]
+
+
+async def test_what_nobody_could_be_told_for_a_day_is_left(caplog):
+    told = []
+
+    async def away(text):
+        raise OSError("away")
+
+    async def send(text):
+        told.append(text)
+
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
+    objective = await world.start()
+    await Notifier(world.store, away, now=world.clock).watch(objective.id, world.run(objective))
+
+    def later():
+        return world.clock() + timedelta(days=1)
+
+    async with Notifier(world.store, send, now=later).telling_the_rest():
+        for _ in range(50):
+            await asyncio.sleep(0)
+
+    assert told == []
+    assert "nobody could be told of objective.ended for a day" in caplog.text
+
+
 async def test_a_redirect_is_not_followed(hook, caplog):
     address, kept = hook
     await run_and_notify(f"{address}/elsewhere")
@@ -157,7 +253,7 @@ async def test_a_notification_that_fails_is_logged_and_the_run_ends_as_it_would(
 
     assert ended.stop_reason is StopReason.WAITING
     assert ended.has_report
-    assert "the notification of objective.ended failed" in caplog.text
+    assert "the notification of task.parked failed" in caplog.text
 
 
 @pytest.mark.system
@@ -227,7 +323,7 @@ async def test_no_part_of_an_address_stands_in_the_log(address, caplog):
     with caplog.at_level(logging.WARNING):
         await run_and_notify(address)
 
-    assert "the notification of objective.ended failed" in caplog.text
+    assert "the notification of task.parked failed" in caplog.text
     assert "hunter" not in caplog.text
 
 

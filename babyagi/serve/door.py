@@ -82,13 +82,7 @@ class Access:
 def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
     """Return the token of this home, made at its first use, for its owner alone."""
     path = home / TOKEN_FILE
-    if not path.is_file():
-        made = path.with_name(f"{TOKEN_FILE}.{os.getpid()}")
-        private.write_file(made, new_token())
-        with suppress(FileExistsError):  # another process was quicker
-            os.link(made, path)
-        made.unlink()
-    token = path.read_text(encoding="utf-8").strip()
+    token = private.keep_word(path, new_word=new_token)
     if not token:
         raise SettingsError(
             f"the token in {path} is empty",
