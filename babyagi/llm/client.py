@@ -340,9 +340,11 @@ class Endpoint:
             try:
                 self._in_flight_by_call[asyncio.current_task()].has_begun = True
                 async with aclosing(_read_chunks(response, address)) as chunks:
-                    if gather is not None and _is_stream(response):
-                        return await gather(chunks)
-                    body = b"".join([chunk async for chunk in chunks])
+                    first = await anext(chunks, b"")
+                    if gather is not None and _is_stream(response, first):
+                        async with aclosing(_chain(first, chunks)) as whole:
+                            return await gather(whole)
+                    body = first + b"".join([chunk async for chunk in chunks])
                 if gather is not None and _EVENT.match(body):  # though it did not say so
                     return await gather(_one(body))
                 return self._read(body, address)
@@ -518,7 +520,7 @@ async def _read_chunks(
 
 def _require_plain(response: httpx2.Response) -> None:
     """A compressed answer, which we never ask for, could take any amount of memory."""
-    if response.headers.get("content-encoding", "identity") != "identity":
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise ModelUnavailableError(
             "an answer came compressed, though plain was asked for", may_be_billed=True
         )
@@ -559,11 +561,19 @@ async def _say_less(request: httpx2.Request) -> None:
         del request.headers[name]
 
 
-_EVENT = re.compile(rb"\s*(data|event|id|retry)?:")
+_EVENT = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
 
 
-def _is_stream(response: httpx2.Response) -> bool:
-    return "event-stream" in response.headers.get("content-type", "").lower()
+def _is_stream(response: httpx2.Response, first: bytes) -> bool:
+    """Whether events follow: what begins as an object is none, whatever its head says."""
+    is_said = "event-stream" in response.headers.get("content-type", "").lower()
+    return not first.lstrip().startswith(b"{") if is_said else bool(_EVENT.match(first))
+
+
+async def _chain(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async for chunk in chunks:
+        yield chunk
 
 
 async def _one(body: bytes) -> AsyncIterator[bytes]:

@@ -16,7 +16,8 @@ from babyagi.llm.prompt import Prompt, Speaker
 from babyagi.llm.reading import as_mapping, as_text, least_tokens
 from babyagi.text import clean
 
-AFTER_END_S = 5.0  # for what a stream says of its cost, once its answer has ended
+AFTER_END_S = 5.0  # for all that a stream says of its cost, once its answer has ended
+MAX_CALLS = 64  # of tools in one answer; those beyond are left out
 
 
 class StreamError(Exception):
@@ -56,7 +57,7 @@ _END = re.compile(r"[\r\n]")
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
     """Yield the name, mostly empty, and the data of each server-sent event.
 
-    An event that the end of the stream cuts off is one as well.
+    An event that the end of the stream cuts off is one as well; one without data is none.
     """
     name, data = "", list[str]()
     async with aclosing(_read_lines(chunks)) as lines:
@@ -68,10 +69,10 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str,
             elif field == "event":
                 name = value
             elif not line:
-                if data:
+                if any(data):
                     yield name, "\n".join(data)
                 name, data = "", []
-    if data:
+    if any(data):
         yield name, "\n".join(data)
 
 
@@ -111,6 +112,10 @@ class Gathering(Protocol):
         """Raises `StreamError` for an error of the server."""
         ...
 
+    def take_end(self) -> None:
+        """The stream says that nothing more comes."""
+        ...
+
     def reply(self) -> Mapping[str, Any]:
         """The object that would have come at once. Raises `StreamError` where it is not whole."""
         ...
@@ -124,14 +129,16 @@ async def gather(chunks: AsyncIterator[bytes], into: Gathering) -> Mapping[str, 
     """
     async with aclosing(read_events(chunks)) as events:
         try:
-            while not into.is_over:
-                async with asyncio.timeout(AFTER_END_S if into.has_ended else None):
-                    name, data = await anext(events)
-                if data.strip() == "[DONE]":
-                    break
-                into.take(name, _parse(name, data))
-        except StopAsyncIteration:
-            pass
+            async with asyncio.timeout(None) as deadline:
+                async for name, data in events:
+                    if data.strip() == "[DONE]":
+                        into.take_end()
+                        break
+                    into.take(name, _parse(name, data))
+                    if into.is_over:
+                        break
+                    if into.has_ended and deadline.when() is None:
+                        deadline.reschedule(asyncio.get_running_loop().time() + AFTER_END_S)
         except Exception:
             if not into.has_ended:
                 raise
@@ -148,6 +155,13 @@ def _parse(name: str, data: str) -> Mapping[str, Any]:
     if not isinstance(found, dict):
         raise StreamError("an event of the stream is no JSON object", has_begun=True)
     return found
+
+
+_KINDS = ("function", "custom")  # of calls
+
+
+class _Pieces(list[str]):
+    """Of a call's arguments, which are joined at its end."""
 
 
 class ChatGathering:
@@ -174,8 +188,12 @@ class ChatGathering:
         choices = event.get("choices")
         choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
-        if choice.get("finish_reason") is not None:
-            self._finish_reason, self.has_ended = choice["finish_reason"], True
+        if choice.get("finish_reason") is not None:  # some servers say an empty one in every chunk
+            self._finish_reason = choice["finish_reason"]
+            self.has_ended = self.has_ended or bool(self._finish_reason)
+
+    def take_end(self) -> None:
+        self.has_ended = self.has_ended or self._finish_reason is not None
 
     @property
     def _has_begun(self) -> bool:
@@ -188,7 +206,7 @@ class ChatGathering:
         if refusal := as_text(delta.get("refusal")):
             self._refusals.append(refusal)
         calls = delta.get("tool_calls")
-        for call in map(as_mapping, calls if isinstance(calls, list) else []):
+        for call in map(as_mapping, calls[:MAX_CALLS] if isinstance(calls, list) else []):
             self._take_call(call)
         if legacy := as_mapping(delta.get("function_call")):
             _add_said(self._legacy, legacy)
@@ -201,9 +219,10 @@ class ChatGathering:
         call = mine[-1] if mine else None
         if call is None or (id_ and call["id"] and id_ != call["id"]):
             call = {"index": index, "id": id_, "function": {}}
-            self._calls.append(call)
+            if len(self._calls) < MAX_CALLS:
+                self._calls.append(call)
         call["id"] = call["id"] or id_
-        for kind in ("function", "custom"):
+        for kind in _KINDS:
             if said := as_mapping(given.get(kind)):
                 _add_said(call.setdefault(kind, {}), said)
 
@@ -215,10 +234,13 @@ class ChatGathering:
         message: dict[str, Any] = {
             "content": _join(self._texts),
             "refusal": _join(self._refusals),
-            "tool_calls": self._calls,
+            "tool_calls": [
+                {kind: _whole(said) if kind in _KINDS else said for kind, said in call.items()}
+                for call in self._calls
+            ],
         }
         if self._legacy:
-            message["function_call"] = self._legacy
+            message["function_call"] = _whole(self._legacy)
         choice = {"message": message, "finish_reason": self._finish_reason}
         return {"choices": [choice], "model": self._model, "usage": self._usage}
 
@@ -229,10 +251,15 @@ def _add_said(call: dict[str, Any], said: Mapping[str, Any]) -> None:
     for key in ("arguments", "input"):
         piece = said.get(key)
         if isinstance(piece, str):
-            before = call.get(key, "")
-            call[key] = _join([before, piece]) if isinstance(before, str) else before
+            pieces = call.setdefault(key, _Pieces())
+            if isinstance(pieces, _Pieces):
+                pieces.append(piece)
         elif piece is not None:
             call[key] = piece
+
+
+def _whole(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _join(said) if isinstance(said, _Pieces) else said for key, said in call.items()}
 
 
 _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -269,6 +296,9 @@ class ResponseGathering:
             self._items.append(event.get("item"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
             self._end(as_mapping(event.get("response")))
+
+    def take_end(self) -> None:
+        """Only its last event ends it."""
 
     def _end(self, reply: Mapping[str, Any]) -> None:
         if reply.get("error"):

@@ -2,21 +2,24 @@
 
 import asyncio
 import json
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 import pytest
 
 from babyagi.errors import (
     BabyagiError,
+    CredentialsError,
     EndlessAnswerError,
     ModelUnavailableError,
     OverdueError,
 )
 from babyagi.llm import client as client_module
+from babyagi.llm import streaming
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Speaker, bound_tokens
-from babyagi.llm.streaming import Aloud, read_events
+from babyagi.llm.streaming import MAX_CALLS, Aloud, ChatGathering, read_events
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
 from tests.llm.conftest import no_sleep
@@ -237,6 +240,110 @@ async def test_a_stream_that_does_not_say_so_is_read_and_a_character_in_halves_i
     server.close()
 
     assert completion.text == "".join(heard) == "one \N{GRINNING FACE} smile"
+
+
+HELLO = {"choices": [{"delta": {"content": "hello there"}}]}
+END = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
+COST = {"choices": [], "usage": {"prompt_tokens": 300, "completion_tokens": 4}}
+WHOLE = COST | {"choices": [{"message": {"content": "hello there"}, "finish_reason": "stop"}]}
+
+
+def written(*events):
+    return "".join(
+        f"data: {event if isinstance(event, str) else json.dumps(event)}\n\n" for event in events
+    ).encode()
+
+
+@asynccontextmanager
+async def served(body, *, head="content-type: text/event-stream", again=b""):
+    """An endpoint that answers with these bytes, and with `again` for ever."""
+
+    async def handle(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
+        with suppress(OSError):
+            while again:
+                writer.write(again)
+                await writer.drain()
+                await asyncio.sleep(0.001)
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = Endpoint(
+        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=30, sleep=no_sleep, random=lambda: 0.5
+    )
+    try:
+        yield endpoint
+    finally:
+        await endpoint.close()
+        server.close()
+
+
+async def test_an_answer_that_has_ended_is_not_lost_to_a_stream_that_goes_on(monkeypatch):
+    monkeypatch.setattr(streaming, "AFTER_END_S", 0.2)
+    empty = written({"choices": [{"delta": {}, "finish_reason": None}]})
+
+    async with served(written(HELLO, END), again=empty) as endpoint:
+        completion, _ = await stream(endpoint)
+
+    assert completion.text == "hello there" and completion.usage.unconfirmed_tokens > 0
+
+
+async def test_an_empty_reason_to_finish_in_each_chunk_ends_nothing():
+    piece = {"choices": [{"delta": {"content": "hello "}, "finish_reason": ""}]}
+
+    async with served(written(piece)) as endpoint:
+        with pytest.raises(ModelUnavailableError, match="broke") as caught:
+            await stream(endpoint)
+    async with served(written(piece, COST, "[DONE]")) as endpoint:
+        completion, _ = await stream(endpoint)
+
+    assert caught.value.may_be_billed
+    assert completion.text == "hello " and completion.usage.tokens == 304
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("text/event-stream", b"data:\n\n" + written(HELLO) + b"data: \n\n" + written(END, COST)),
+        ("text/event-stream", json.dumps(WHOLE).encode()),
+        ("application/json", b"\xef\xbb\xbf" + written(HELLO, END, COST, "[DONE]", HELLO)),
+        ("text/event-stream\r\ncontent-encoding: Identity", written(HELLO, END, COST)),
+    ],
+    ids=["empty events", "an object that is called a stream", "a stream with a mark", "identity"],
+)
+async def test_an_answer_is_read_whatever_its_head_says(head, body):
+    async with served(body, head=f"content-type: {head}") as endpoint:
+        completion, heard = await stream(endpoint)
+
+    assert completion.text == "".join(heard) == "hello there" and completion.usage.tokens == 304
+
+
+async def test_an_error_that_is_called_a_stream_is_told_as_any():
+    body = json.dumps({"error": {"message": "no such key", "code": 401}}).encode()
+
+    async with served(body) as endpoint:
+        with pytest.raises(CredentialsError):
+            await stream(endpoint)
+
+
+def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_it():
+    flood = ChatGathering(lambda text: None)
+    for n in range(2000):
+        delta = {"tool_calls": [{"index": 100 * n + at} for at in range(100)]}
+        flood.take("", {"choices": [{"delta": delta}]})
+    pieces = ChatGathering(lambda text: None)
+    for _ in range(100_000):
+        call = {"index": 0, "id": "a", "function": {"name": "search", "arguments": "x" * 50}}
+        pieces.take("", {"choices": [{"delta": {"tool_calls": [call]}}]})
+    flood.take("", END)
+    pieces.take("", END)
+
+    many = flood.reply()["choices"][0]["message"]["tool_calls"]
+    (one,) = pieces.reply()["choices"][0]["message"]["tool_calls"]
+    assert len(many) == MAX_CALLS
+    assert one["function"] == {"name": "search", "arguments": "x" * 5_000_000}
 
 
 # -- the reading of events

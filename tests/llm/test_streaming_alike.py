@@ -60,6 +60,8 @@ async def test_a_fault_has_the_same_end_streamed_and_whole(server, dialect, faul
     whole = await end_of(server, fault, dialect, streams=False)
     streamed = await end_of(server, fault, dialect, streams=True)
 
+    if fault == "429-retry-date":  # how long is waited depends on the second that it is
+        assert {whole.pop("n_requests"), streamed.pop("n_requests")} <= {2, 3, 4}
     assert streamed == whole
 
 
