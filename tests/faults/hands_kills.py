@@ -167,9 +167,9 @@ class Place:
             found = [{"title": f"Page {n}", "url": url, "content": "A page about lamps."}]
             return Reply({"results": found}, content_type="application/json")
         if asked.path == "/query":
-            n = int(json.loads(asked.body)["query"].rpartition(" ")[2])
-            found = {"documents": [{"content": say_place(n), "meta": {"name": "plan.txt"}}]}
-            return Reply(found, content_type="application/json")
+            place = say_place(int(_query(asked).rpartition(" ")[2]))
+            documents = [{"content": place, "meta": {"name": "plan.txt"}}]
+            return Reply({"documents": documents}, content_type="application/json")
         if asked.path.startswith("/page/"):
             text = say_fact(int(asked.path.rpartition("/")[2]))
             return Reply(f"<title>A page</title><h1>Lamps</h1><p>{text}</p>")
