@@ -888,6 +888,12 @@ class App:
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return find_price(name, base_url=base_url)
 
+    def require_hands(self, objective: Objective) -> None:
+        """Raises SettingsError where this process lacks a tool of the objective, or the agent that
+        carries its tasks out."""
+        self._find_agent(objective)
+        self._open_tools(objective)
+
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}

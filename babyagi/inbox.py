@@ -197,8 +197,11 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         )
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()
+    # a call that was made has a part in what comes of it, whoever tells its outcome
+    is_made = step.kind == ONCE and decision is Decision.ANSWER
+    sources = (f"tool:{read_request(step)[0]}",) if is_made else ()
     return Observation(
-        passage=Passage(text=said or "approved", origin="person"),
+        passage=Passage(text=said or "approved", origin="person", sources=sources),
         is_error=decision is Decision.REJECT,
     )
 

@@ -61,7 +61,9 @@ def given_results(steps: Sequence[Step]) -> list[Given]:
     for step in steps:
         if step.kind == "inputs" and step.output is not None:
             try_no = step.key.partition("/")[0]
-            for entry in json.loads(step.output).get("excerpts", []):
+            read = json.loads(step.output)
+            # a word that was kept, such as the name of a protocol, is a step of the same kind
+            for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
                 given = Given(
                     try_no=try_no,
                     task_id=entry["task_id"],

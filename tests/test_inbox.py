@@ -174,6 +174,8 @@ async def test_a_call_that_does_not_come_back_is_unknown_and_never_made_again_un
 
     assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 1)
     assert "the bank says it went through" in await text_of_result(world, objective)
+    (result,) = await world.store.results(objective.id)
+    assert "tool:pay" in result.origins  # the call was made, whoever told of it
 
 
 async def test_a_new_try_reads_what_the_same_call_gave_before_instead_of_making_it_again():

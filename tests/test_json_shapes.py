@@ -53,6 +53,15 @@ def test_a_task_without_a_result_shows_null():
     assert shape["steps"] == []
 
 
+def test_a_word_that_was_kept_beside_what_a_try_was_given_is_none_of_it():
+    kept = samples.step(key="1/execute/protocol", kind="inputs", output='"text"')
+    steps = [samples.inputs_step(), kept]
+
+    given = json_shapes.given_results(steps)
+
+    assert given == json_shapes.given_results(steps[:1])
+
+
 def test_no_prompt_and_no_completion_leaves_with_a_step():
     assert "secret prompt" not in json.dumps(json_shapes.step_shape(samples.step()))
 

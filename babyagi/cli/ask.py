@@ -62,9 +62,12 @@ def ask(
     from babyagi.cli.session import load
 
     question, given = require_words(" ".join(question_words)), given_flags(flags)
-    tell_notices(load(given).notices)
+    loaded = load(given)
+    tell_notices(loaded.notices)
     named = {"memory": memory} if memory else {}
     agent = Agent.from_yaml(file, agent_name, **given, **named)
+    if agent.protocol == "auto":  # the file names none
+        agent.protocol = loaded.settings.protocol
     passing = PassingLine()
 
     def show(signal: Signal) -> None:

@@ -376,6 +376,7 @@ async def _continue(
         objective = await pick_objective(app.store, selector)
         require_credentials(loaded.settings, models_of(objective))
         require_listener(loaded.settings, models_of(objective))
+        app.require_hands(objective)
         after_id = await app.store.last_event_id(objective.id)
         new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
         objective = await app.ask_further(objective, question, limits=new)

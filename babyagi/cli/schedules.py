@@ -256,7 +256,8 @@ def render_schedule(one: Schedule) -> list[Line]:
     from babyagi.cli.render import render_duration
 
     spec = one.spec
-    limit = f"${spec.daily_limit_usd:g} a day" if spec.daily_limit_usd else "none a day"
+    of_day, of_tick = spec.daily_limit_usd, spec.objective.limits.max_cost_usd
+    day, tick = (f"${usd:g}" if usd else "none" for usd in (of_day, of_tick))
     jitter = f", up to {render_duration(spec.jitter_s)} later" if spec.jitter_s else ""
     return [
         Line(f"Schedule {one.id}: {fit(spec.objective.text, 400)}", Style.BOLD),
@@ -266,7 +267,7 @@ def render_schedule(one: Schedule) -> list[Line]:
             f"  late by at most {render_duration(spec.grace_s)}; of later ones {spec.catch_up}; "
             f"while one is at work: {spec.overlap}"
         ),
-        Line(f"  limit: {limit}, ${spec.objective.limits.max_cost_usd:g} a tick"),
+        Line(f"  limit: {day} a day, {tick} a tick"),
     ]
 
 

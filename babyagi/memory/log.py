@@ -35,6 +35,7 @@ MAX_FAULT_CHARS = 300
 MAX_BYTES = 2**20  # then what was made from old turns stands for them
 N_KEPT_TURNS = 100  # of those that are already part of what was made, the newest
 N_MOST_TURNS = 500  # whether or not something was made from them
+N_KEPT_FACTS = 1000  # the newest
 VERSION = 1
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -322,7 +323,7 @@ def parse_lines(body: bytes) -> Known:
             continue
         try:
             known = _take(known, json.loads(line))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             known = replace(known, n_damaged=known.n_damaged + 1)
     return known
 
@@ -403,8 +404,8 @@ def write_fact(fact: Fact) -> dict[str, Any]:
 
 
 def _shorten(known: Known) -> Iterator[Record]:
-    """The lines that say the same in less: the newest turns, and those that nothing was made from
-    yet."""
+    """The lines that say the same in less: the newest turns, those that nothing was made from yet,
+    and the newest facts."""
     yield {"kind": "memory", "v": VERSION, "id": known.id}
     made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
     first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)
@@ -421,7 +422,7 @@ def _shorten(known: Known) -> Iterator[Record]:
             "origins": summary.origins,
         }
     if known.facts_upto:
-        facts = [*map(write_fact, known.facts)]
+        facts = [*map(write_fact, known.facts[-N_KEPT_FACTS:])]
         yield {"kind": "facts", "facts": facts, "upto": known.facts_upto}
     for path, completion in known.completions.items():
         yield {"kind": "completion", "path": path, "output": completion.to_json()}

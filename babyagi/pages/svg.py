@@ -4,6 +4,7 @@ picture are kept, so nothing in it can act or load."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,6 +12,8 @@ from babyagi.text import clean
 
 MAX_SVG_CHARS = 300_000
 MAX_DEPTH = 40
+MAX_REFERENCES = 8  # one behind another
+MAX_DRAWN = 100_000  # elements, those counted each time that are drawn more than once
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _ELEMENTS = frozenset(
@@ -32,6 +35,7 @@ _ATTRIBUTES = frozenset(
 # A reference inside the picture. Everything else that looks like a reference is removed.
 _LOCAL_URL = re.compile(r"url\(\s*#[\w.-]{1,100}\s*\)", re.ASCII)
 _LOCAL = re.compile(r"#[\w.-]{1,100}", re.ASCII)
+_NAMED = re.compile(r"#([\w.-]{1,100})", re.ASCII)
 _FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", re.IGNORECASE)
 
 
@@ -39,7 +43,8 @@ def sanitise_svg(text: str) -> str:
     """Return the picture with the allowed elements and attributes only.
 
     Raises:
-        ValueError: it is not SVG, declares a document type, is too deep, or over `MAX_SVG_CHARS`.
+        ValueError: it is not SVG, declares a document type, is too deep, over `MAX_SVG_CHARS`, or
+        draws more than `MAX_DRAWN` elements.
     """
     text = clean(text).strip()
     if len(text) > MAX_SVG_CHARS:
@@ -53,6 +58,8 @@ def sanitise_svg(text: str) -> str:
     if _local_name(root.tag) != "svg":
         raise ValueError("it is no SVG")
     drawn = _copy(root)
+    if _count_drawn(drawn, {one.get("id", ""): one for one in drawn.iter()}, {}) > MAX_DRAWN:
+        raise ValueError(f"it draws more than {MAX_DRAWN:,} elements")
     drawn.set("xmlns", _SVG)
     return ElementTree.tostring(drawn, encoding="unicode")
 
@@ -106,6 +113,42 @@ def _keep(key: str, value: str) -> tuple[str, str] | None:
 
 def _is_plain(value: str) -> bool:
     return not _FOREIGN.search(_LOCAL_URL.sub("", value))
+
+
+def _count_drawn(
+    element: ElementTree.Element,
+    by_id: Mapping[str, ElementTree.Element],
+    counts: dict[str, int],
+    within: tuple[str, ...] = (),
+) -> int:
+    """How many elements a browser draws for this one: a few lines of references can be millions.
+
+    Args:
+        counts: of what was referred to already. within: the references that led here.
+    """
+    n = 1 + sum(_count_drawn(inner, by_id, counts, within) for inner in element)
+    for name, n_times in _find_references(element):
+        if name not in by_id:
+            continue
+        if name in within or len(within) == MAX_REFERENCES:
+            raise ValueError("its parts refer to each other in a circle, or too deep")
+        if name not in counts:
+            counts[name] = _count_drawn(by_id[name], by_id, counts, (*within, name))
+        n += n_times * counts[name]
+    return n
+
+
+def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
+    """What an element refers to, and how often that is drawn; a marker is at each point, those of
+    the elements within it included."""
+    for key, value in element.attrib.items():
+        if key != "href" and "url(" not in value:
+            continue
+        n_times = 1
+        if "marker" in key + value:
+            places = (one.get("d", "") + one.get("points", "") for one in element.iter())
+            n_times += sum(map(len, places)) // 4
+        yield from ((name, n_times) for name in _NAMED.findall(value))
 
 
 def _local_name(tag: object) -> str:

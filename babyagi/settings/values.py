@@ -202,11 +202,20 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
 
     def parse(text: str) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
-        if set(given) - set(names):
-            raise ValueError(f"names of {', '.join(names)}, separated by commas")
+        unknown = [name for name in given if name not in names]
+        if unknown:
+            listed = f"names of {', '.join(names)}, separated by commas"
+            raise ValueError(f"{listed}, and not {_with_a_guess(unknown[0], names)}")
         return given
 
     return parse
+
+
+def _with_a_guess(name: str, names: tuple[str, ...]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names, n=1)
+    return f"{name[:80]} (perhaps {near[0]})" if near else name[:80]
 
 
 def parse_pipeline(text: str) -> str:

@@ -94,8 +94,8 @@ def load_servers(path: Path) -> list[McpServer]:
     if find_spec("mcp") is None:
         raise SettingsError(
             "MCP servers need a library that is not installed",
-            fix="pip install 'mcp>=2.3'",
-            guide="tools",
+            fix="pip install 'babyagi-daemon[mcp]'",
+            guide="mcp",
         )
     try:
         with path.open("rb") as file:
@@ -106,7 +106,8 @@ def load_servers(path: Path) -> list[McpServer]:
         servers = found["mcpServers"]
         entries = list(servers.items())
     except OSError as error:
-        raise _wrong(path, f"it cannot be read ({error.strerror})") from error
+        fix = "name a JSON file that is there: --mcp FILE"
+        raise _wrong(path, f"it cannot be read ({error.strerror})", fix=fix) from error
     except (ValueError, RecursionError) as error:
         raise _wrong(path, f"it is no JSON: {error}") from error
     except (KeyError, TypeError, AttributeError):
@@ -123,10 +124,8 @@ def load_servers(path: Path) -> list[McpServer]:
         raise _wrong(path, str(error)) from None
 
 
-def _wrong(path: Path, why: str) -> SettingsError:
-    return SettingsError(
-        f"the servers in {path} cannot be used", why=why, fix="correct the file", guide="tools"
-    )
+def _wrong(path: Path, why: str, *, fix: str = "correct the file") -> SettingsError:
+    return SettingsError(f"the servers in {path} cannot be used", why=why, fix=fix, guide="mcp")
 
 
 def _read_server(name: str, entry: Any) -> McpServer:

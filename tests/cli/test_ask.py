@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from babyagi.agent import Agent
 from babyagi.cli.exits import ExitCode, code_of_run
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
+from babyagi.errors import SettingsError
 from babyagi.react.steps import Stopped
 from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ
@@ -130,6 +132,24 @@ def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_
     shown = capsys.readouterr().out
     assert shown.startswith("tea: 4 turns") and "4. " in shown and "from person" in shown
     assert ("summary of turns 1 to 3: " in shown) is (kind == "ConversationSummaryMemory")
+
+
+def test_the_protocol_of_the_settings_is_kept_to_unless_the_file_names_one(tmp_path, monkeypatch):
+    file, found = (
+        write(tmp_path, SMALL.replace("two, params: {", "two, params: {protocol: text, ")),
+        [],
+    )
+
+    async def look(self, *_, **__):
+        found.append(self.protocol)
+        raise SettingsError("enough")
+
+    monkeypatch.setattr(Agent, "run_async", look)
+    monkeypatch.setenv("BABYAGI_PROTOCOL", "json")
+    for name in ("one", "two"):
+        run_guarded(["ask", file, "What?", "--agent", name, "--model", "rehearsal"])
+
+    assert found == ["json", "text"]
 
 
 def test_an_agent_that_remembers_says_where_nothing_is_kept(tmp_path, capsys):

@@ -349,6 +349,30 @@ def test_a_further_question_at_a_limit_changes_nothing_and_says_what_to_type(doc
     assert status_of(capsys)["limits"]["max_tasks"] == 20
 
 
+AGENTS = """
+version: ignore
+components:
+  - {name: Node, type: PromptNode}
+  - {name: Run, type: PythonRuntime}
+agents:
+  - {name: one, params: {prompt_node: Node, tools: [{name: Try, pipeline_or_node: Run, description: computes}]}}
+"""
+
+
+def test_a_further_question_without_the_agent_of_the_objective_changes_nothing(
+    documents, capsys, tmp_path
+):
+    agents = tmp_path / "agents.yaml"
+    agents.write_text(AGENTS, "utf-8")
+    run_guarded(["run", "What is a limit?", "--model", "rehearsal", "--agent", str(agents)])
+    before = status_of(capsys)
+
+    assert run_guarded(["run", "--continue", "1", "What is a run?", "--model", "rehearsal"]) == 2
+
+    assert "try:     give it again: --agent FILE#one" in capsys.readouterr().err
+    assert status_of(capsys) == before
+
+
 def test_what_is_frozen_is_not_changed_by_a_further_question(capsys):
     for more in (["-t", "first"], ["--new"], ["--planning", "combined"]):
         assert run_guarded(["run", "--continue", "1", "a question", *more]) == 2

@@ -55,6 +55,13 @@ def test_what_a_person_reads_says_when_what_and_what_to_type(capsys):
     assert "No tick was due yet." in capsys.readouterr().out
 
 
+def test_a_tick_without_a_limit_of_money_is_not_said_to_cost_nothing(capsys):
+    line = ["schedule", "add", "Read the news", "--every", "1h", "--model", "rehearsal"]
+    assert run_guarded([*line, "--max-cost", "0", "--daily-limit", "0"]) == 0
+
+    assert ", none a tick" in capsys.readouterr().out
+
+
 def test_ticks_are_shown_with_what_became_of_them(capsys):
     run_guarded([*EVERY_HOUR])
 

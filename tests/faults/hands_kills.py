@@ -1,10 +1,11 @@
-"""Runs that search, open pages, run Python and call an MCP server, killed at random instants and
-gone on with: is a call that must not be repeated made twice, is anything fetched again that was
-journaled, is the report another one?
+"""Runs whose tasks an agent of a file with an entity memory carries out: they search, open pages, run
+Python, call an MCP server and ask another agent of the file, killed at random instants and gone on
+with: is a call that must not be repeated made twice, is anything fetched or said again that was
+journaled, does the memory hold each turn once, is the report another one?
 
 `python -m tests.faults.hands_kills [--kills 30] [--seed 1]`: `babyagi run` processes against a model,
-a search engine, pages and an MCP server on this machine. A person who is asked whether a payment was
-made looks it up in the server's ledger.
+a search engine, pages, indexed documents and an MCP server on this machine. A person who is asked
+whether a payment was made looks it up in the server's ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from babyagi.home import MEMORIES
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from babyagi.memory.log import parse_lines
 from support.local_server import LocalServer
 from support.local_server.dialects import Answer, ChatRequest
 from support.processes import Ended, babyagi, environ, finish, rows, start
@@ -41,6 +44,22 @@ LATEST_KILL_S = 2.5  # after the first request of a life
 LEDGER = str(Path(__file__).parents[1] / "mcp_ledger_server.py")
 WAITING = 5  # the exit code
 MAX_LIVES = 60
+AGENTS = """
+version: ignore
+components:
+  - {name: Thinker, type: PromptNode}
+  - {name: Documents, type: HaystackPipeline, params: {base_url: URL}}
+agents:
+  - name: doer
+    params:
+      prompt_node: Thinker
+      memory: {type: EntityMemory, params: {update_every: 1}}
+      tools: [{name: Look, pipeline_or_node: Documents, description: looks into the documents}]
+  - name: expert
+    params:
+      prompt_node: Thinker
+      tools: [{name: Archive, pipeline_or_node: Documents, description: looks into the archive}]
+"""
 
 
 # -- what the runs meet
@@ -49,7 +68,7 @@ MAX_LIVES = 60
 
 class Model:
     """Does the same in each task, whatever was said to it before: search, open, compute, look up,
-    pay, answer."""
+    pay, ask the expert, answer. The expert looks into the archive; the memory notes each lamp."""
 
     def __init__(self) -> None:
         self.n_asked = 0
@@ -57,6 +76,10 @@ class Model:
     def __call__(self, request: ChatRequest) -> Answer:
         self.n_asked += 1
         text = request.messages[-1].text
+        if "memory agent" in request.messages[0].text:
+            return _note(text)
+        if [tool.name for tool in request.tools] == ["Archive"]:
+            return _advise(request)
         match request.agent:
             case "execution":
                 return self._execute(request)
@@ -84,14 +107,34 @@ class Model:
             (f"square {n * n}", "run_python", {"code": f"print('square', {n} * {n})"}),
             (f"entry {n} is fine", "ledger__look", {"number": n}),
             (f"receipt {n}", "ledger__pay", {"number": n}),
+            (f"Lamp {n} hangs", "expert", {"question": f"Where does lamp {n} hang?"}),
         )
         for sign, tool, arguments in steps:
             if sign not in seen:
                 return _call(tool, **arguments)
         return Answer(
             text=f'The page says: "{say_fact(n)}" ({page[0]}). The square is {n * n}, the entry is '
-            f"fine, and it is paid: receipt {n}."
+            f"fine, and it is paid: receipt {n}. {say_place(n)}"
         )
+
+
+def _advise(request: ChatRequest) -> Answer:
+    """The expert's part: look once, answer with what was found."""
+    asked = next(one.text for one in request.messages if one.speaker is Speaker.USER)
+    n = int(re.findall(r"Where does lamp (\d+) hang", asked)[0])
+    if any(one.speaker is Speaker.TOOL for one in request.messages):
+        return Answer(text=say_place(n))
+    return _call("Archive", query=f"place {n}")
+
+
+def _note(text: str) -> Answer:
+    """The memory's part: one fact of each turn that is shown, whatever is known already."""
+    found = re.findall(r"<<answer (\d+) .*?Lamp (\d+) hangs", text, re.DOTALL)
+    facts = [
+        {"entity": f"Lamp {lamp}", "fact": say_place(int(lamp)), "turn": int(turn)}
+        for turn, lamp in found
+    ]
+    return Answer(text=json.dumps({"facts": facts}))
 
 
 def _call(tool: str, **arguments: object) -> Answer:
@@ -101,6 +144,10 @@ def _call(tool: str, **arguments: object) -> Answer:
 
 def say_fact(n: int) -> str:
     return f"Fact {n} is that lamp number {n} burns for {100 + n} hours."
+
+
+def say_place(n: int) -> str:
+    return f"Lamp {n} hangs in room {200 + n}."
 
 
 @dataclass
@@ -119,18 +166,26 @@ class Place:
             url = f"{self.web.base_url}/page/{n}"
             found = [{"title": f"Page {n}", "url": url, "content": "A page about lamps."}]
             return Reply({"results": found}, content_type="application/json")
+        if asked.path == "/query":
+            place = say_place(int(_query(asked).rpartition(" ")[2]))
+            documents = [{"content": place, "meta": {"name": "plan.txt"}}]
+            return Reply({"documents": documents}, content_type="application/json")
         if asked.path.startswith("/page/"):
             text = say_fact(int(asked.path.rpartition("/")[2]))
             return Reply(f"<title>A page</title><h1>Lamps</h1><p>{text}</p>")
         return None
 
     def asked(self) -> list[str]:
-        """Each search and each page that was asked for, in order."""
+        """Each search, page and question to the documents that was asked for, in order."""
         return [
-            f"{one.path} {one.params.get('q', '')}".strip()
+            f"{one.path} {one.params.get('q', '') or _query(one)}".strip()
             for one in self.web.asked
             if one.path != "/robots.txt"
         ]
+
+
+def _query(asked: Asked) -> str:
+    return str(json.loads(asked.body)["query"]) if asked.body else ""
 
 
 # -- one run
@@ -159,6 +214,8 @@ class Run:
             "effects": {"look": "read"},
         }
         servers.write_text(json.dumps({"mcpServers": {"ledger": entry}}))
+        agents = self.folder / "agents.yaml"
+        agents.write_text(AGENTS.replace("URL", self.place.web.base_url))
         self.env = environ(
             self.folder / "home",
             self.place.model.base_url,
@@ -166,6 +223,9 @@ class Run:
             BABYAGI_EMBEDDING_MODEL="hash",
             BABYAGI_TOOLS="web,python",
             BABYAGI_MCP=str(servers),
+            BABYAGI_AGENT=f"{agents}#doer",
+            BABYAGI_TOOLS_FROM=f"{agents}#expert",
+            BABYAGI_AGENT_HOSTS=f"127.0.0.1:{self.place.web.port}",
             BABYAGI_APPROVE="none",
             BABYAGI_SEARCH="searxng",
             SEARXNG_URL=self.place.web.base_url,
@@ -178,7 +238,7 @@ class Run:
         return self.place.asked()[self.n_asked_before :]
 
     def journaled(self) -> set[str]:
-        """The searches and pages whose calls stand in the journal."""
+        """The searches, pages and questions whose calls stand in the journal."""
         found = set()
         steps = "SELECT request FROM step WHERE kind = 'tool' AND state = 'done'"
         for row in rows(self.folder / "home", steps):
@@ -187,6 +247,8 @@ class Run:
                 found.add(f"/search {call['arguments']['query']}")
             elif call["tool"] == "open_page":
                 found.add("/page/" + call["arguments"]["url"].rpartition("/")[2])
+            elif call["tool"] == "Archive":
+                found.add(f"/query {call['arguments']['query']}")
         return found
 
     async def live(self, kill_after_s: float | None) -> Ended | None:
@@ -246,14 +308,32 @@ class Run:
         expected = {f"pay {n}": 1 for n in range(1, N_TASKS + 1)}
         if paid != expected:
             self.faults.append(f"paid was {dict(paid)}")
+        self.count_memory()
+
+    def count_memory(self) -> None:
+        """Each task is one turn of the agent's memory, and each lamp one fact of it."""
+        files = [*(self.folder / "home" / MEMORIES).glob("*.jsonl")]
+        known = parse_lines(files[0].read_bytes()) if len(files) == 1 else None
+        if known is None:
+            self.faults.append(f"there are {len(files)} memories")
+            return
+        lamps = {f"Lamp {n}": 1 for n in range(1, N_TASKS + 1)}
+        asked_n = Counter(turn.question.rpartition(" ")[2] for turn in known.turns)
+        if asked_n != {str(n): 1 for n in range(1, N_TASKS + 1)}:
+            self.faults.append(f"the turns were {dict(asked_n)}")
+        if (noted := Counter(fact.entity for fact in known.facts)) != lamps or known.n_damaged > 1:
+            self.faults.append(f"noted was {dict(noted)}, {known.n_damaged} lines are damaged")
 
 
 def comparable(report: str, place: Place) -> str:
-    """The report without what no two runs have in common: times, what was spent, how often."""
+    """The report without what no two runs have in common: times, what was spent, how often, and
+    which tasks lean on a source, as a later task is shown what the earlier ones found."""
     text = re.sub(
         r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?( ?UTC|Z|[+-]\d\d:\d\d)?", "TIME", report
     )
     text = re.sub(r"\b[\d,.]+ (calls|tokens|s|min|seconds)\b", r"N \1", text)
+    text = re.sub(r"N min N s", "N s", text)
+    text = re.sub(r"\btasks? \d+(, \d+)*\)", "TASKS)", text)
     lines = [line for line in text.splitlines() if not _SPENT.search(line)]
     return "\n".join(sorted(lines))
 
@@ -316,7 +396,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         len(faults),
         f"{time.monotonic() - began_s:.0f}",
     )
-    print_table("runs with search, pages, Python and an MCP server, and one unkilled", head, [row])
+    print_table("runs with all hands, and one unkilled", head, [row])
     is_good = not faults and not n_other
     print(f"nothing is done or fetched twice, and the report is the same: {verdict(is_good)}")
     return 0 if is_good else 1

@@ -10,6 +10,7 @@ from babyagi.errors import SettingsError, StoreUnusableError
 from babyagi.llm.port import Completion
 from babyagi.memory.log import (
     MAX_SAID_CHARS,
+    N_KEPT_FACTS,
     N_KEPT_TURNS,
     Fact,
     names_in,
@@ -131,6 +132,22 @@ async def test_a_long_memory_is_shortened_and_says_the_same(tmp_path, open_log, 
     # nothing that no fact was taken from yet is lost
     assert {turn.n for turn in known.turns} >= set(range(n + 1, n + 200))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_of_very_many_facts_the_newest_are_kept(tmp_path, open_log, monkeypatch):
+    path = path_of(tmp_path, "tea")
+    log = open_log(path)
+    monkeypatch.setattr("babyagi.memory.log.MAX_BYTES", 20_000)
+    await add(log, 1)
+    known = await log.read()
+    facts = [
+        Fact(entity=f"Oak {n}", text="It is tall.", turn=1, origins=("person",))
+        for n in range(N_KEPT_FACTS + 50)
+    ]
+    await log.add({"kind": "facts", "facts": [*map(write_fact, facts)], "upto": 1}, to=known.id)
+    await add(log, 2)
+
+    assert (await log.read()).facts == tuple(facts[50:])
 
 
 async def test_what_the_replies_took_is_summed_and_survives_the_shortening(open_log, monkeypatch):

@@ -38,6 +38,10 @@ HOSTILE = {
     "cdata": "<text><![CDATA[<script>alert(1)</script>]]></text>",
     "base": '<rect xml:base="https://evil.example/"/>',
 }
+# what is drawn grows tenfold with each line
+BOMB = "<svg>{}</svg>".format(
+    "".join(f'<g id="g{n + 1}">{f"""<use href="#g{n}"/>""" * 10}</g>' for n in range(9))
+)
 ACTS = re.compile(
     r"<script|<style|<image|<foreign|<animate|<set|<a[ >]|<iframe|<handler|<\?|<!|\son\w+=|javascript:"
     r"|evil|data:|xml:base|xhtml",
@@ -50,6 +54,11 @@ def test_a_plot_comes_through_whole():
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">',
         '<svg viewBox="0 0 10 10" xmlns="http://www.w3.org/2000/svg">',
     )
+
+
+def test_a_shape_that_is_drawn_a_thousand_times_comes_through():
+    dots = '<circle id="dot" r="1" />' + '<use href="#dot" x="1" />' * 1000
+    assert sanitise_svg(f"<svg>{dots}</svg>").count("<use") == 1000
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -69,6 +78,10 @@ def test_nothing_in_a_picture_acts_or_loads(name):
         "<svg>" + "<g>" * 3000 + "</g>" * 3000 + "</svg>",
         f"<svg>{' ' * MAX_SVG_CHARS}</svg>",
         "<h:svg xmlns:h='http://www.w3.org/1999/xhtml'/>",
+        BOMB,
+        BOMB.replace("use href", "rect fill").replace('="#', '="url(#').replace('"/>', ')"/>'),
+        '<svg><g id="a"><use href="#a"/></g></svg>',
+        '<svg><g id="a"><use href="#b"/></g><g id="b"><use href=" #a "/></g></svg>',
     ],
 )
 def test_what_is_no_plain_picture_is_refused(text):

@@ -69,8 +69,10 @@ def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of
     names = [*SETS, *(name for name in TOOL_NAMES if name != "ask_user")]
 
     assert parse(",".join(names)) == tuple(names)
-    with pytest.raises(ValueError, match="names of web, web_search"):
-        parse("ask_user")
+    with pytest.raises(ValueError, match=r"names of web, web_search.* and not ask_user"):
+        parse("web,ask_user")
+    with pytest.raises(ValueError, match=r"and not pthon \(perhaps python\)"):
+        parse("web,pthon")
 
 
 def test_where_nothing_is_searched_with_and_no_page_opens_there_is_no_web():

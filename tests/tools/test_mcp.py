@@ -101,6 +101,7 @@ def test_a_file_that_is_not_there_says_so(tmp_path):
         load_servers(tmp_path / "none.json")
 
     assert "cannot be read" in raised.value.why
+    assert raised.value.fix == "name a JSON file that is there: --mcp FILE"
 
 
 # -- servers
