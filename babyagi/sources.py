@@ -45,7 +45,8 @@ _PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # listed after all other k
 _SAID_OTHERWISE = frozenset(
     f"tool:{name}"
     for name in (
-        "list_files read_file search_files write_file web_search open_page ask_user recall"
+        "list_files read_file search_files write_file web_search open_page ask_user recall "
+        "ask_pipeline search_issues issue_link"
     ).split()
 )
 
