@@ -34,7 +34,7 @@ from support.world import World, make_spec
 from tests.mcp_hostile_server import CALLS, LISTS, SCHEMA, STARTS
 from tests.mcp_http_server import BEHAVIOURS, HttpServer
 
-CONNECT_S = 3.0
+CONNECT_S, END_S = 8.0, 10
 SHORT_S = 2.0  # of a call that never ends well
 LONG_S = 30.0  # of a call that does, on a machine that does much else
 RUN_S = 60.0
@@ -213,7 +213,18 @@ async def run_all(chosen: Sequence[Case]) -> tuple[list[Seen], list[int]]:
     async with open_servers([good]) as (connection,):
         (tool,) = await connection.list_tools()
         seen = await asyncio.gather(*(one(case, tool) for case in chosen))
-    return list(seen), tree._descendants(os.getpid())
+    return list(seen), await find_left()
+
+
+async def find_left() -> list[int]:
+    """The processes that are still there some seconds after the last connection was closed."""
+    left = tree._descendants(os.getpid())
+    for _ in range(END_S * 10):
+        if not left:
+            break
+        await asyncio.sleep(0.1)
+        left = tree._descendants(os.getpid())
+    return left
 
 
 def peak_mb() -> float:
