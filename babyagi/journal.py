@@ -19,7 +19,7 @@ import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self, TypeVar
@@ -332,6 +332,11 @@ class Journal:
         """See `Calls`."""
         model = self._backends.models[role]
         return model.abilities if isinstance(model, Adaptive) else None
+
+    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
+        """See `Calls`."""
+        model = self._backends.models[role]
+        return model.probing if isinstance(model, Adaptive) else nullcontext()
 
     def learn(self, role: Role, found: Abilities) -> None:
         """See `Calls`."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
@@ -100,6 +101,9 @@ class PointedCalls:
 
     def abilities(self, role: Role) -> Abilities | None:
         return self._calls.abilities(role)
+
+    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
+        return self._calls.probing(role)
 
     def learn(self, role: Role, found: Abilities) -> None:
         self._calls.learn(role, found)

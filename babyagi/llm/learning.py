@@ -7,6 +7,7 @@ that it cuts only the rest counts.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -93,6 +94,7 @@ class LearningModel:
         self, inner: ChatModel, *, known: Abilities, remember: Callable[[Abilities], Any]
     ) -> None:
         self.name = inner.name
+        self.probing = asyncio.Lock()
         self._inner = inner
         self._known = known
         self._remember = remember

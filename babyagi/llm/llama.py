@@ -407,6 +407,7 @@ class LlamaModel:
 
     def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
         self.name = NAME
+        self.probing = asyncio.Lock()
         self._engine = engine
         self._form = Form(temperature=temperature)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,7 +67,13 @@ class Abilities:
 
 @runtime_checkable
 class Adaptive(Protocol):
-    """A model whose abilities are found out, not assumed."""
+    """A model whose abilities are found out, not assumed.
+
+    Attributes:
+        probing: held while they are asked for, so that tasks that begin at once ask once.
+    """
+
+    probing: asyncio.Lock
 
     @property
     def abilities(self) -> Abilities: ...

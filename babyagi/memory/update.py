@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
@@ -110,6 +111,9 @@ class KeptCalls:
 
     def abilities(self, role: Role) -> Abilities | None:
         return self._calls.abilities(role)
+
+    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
+        return self._calls.probing(role)
 
     def learn(self, role: Role, found: Abilities) -> None:
         self._calls.learn(role, found)

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from babyagi.errors import MalformedReplyError, ToolError, ToolsUnsupportedError
-from babyagi.llm.port import Completion
+from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence, shrink
 from babyagi.react.asking import Asked, ask
 from babyagi.react.calling import (
@@ -343,10 +343,18 @@ class Executor:
         path = f"{self._path}/protocol"
         name = await self._calls.recall(path)
         if name is None:
-            if known.takes_tools is None:
-                known = await find_abilities(self._calls, f"{self._path}/probe", known)
+            known = await self._find_abilities(known)
             name = await self._calls.keep(path, choose_protocol(known))
         self.protocol = find_protocol(name)
+
+    async def _find_abilities(self, known: Abilities) -> Abilities:
+        if known.takes_tools is not None:
+            return known
+        async with self._calls.probing(Role.EXECUTION):
+            known = self._calls.abilities(Role.EXECUTION) or known
+            if known.takes_tools is not None:  # another task has found it out meanwhile
+                return known
+            return await find_abilities(self._calls, f"{self._path}/probe", known)
 
     async def _recall_fallback(self) -> None:
         """Load the fallback step that an earlier claim of the try recorded, so that its replies are

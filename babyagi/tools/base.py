@@ -11,6 +11,7 @@ import re
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -92,6 +93,10 @@ class Calls(Protocol):
 
     def abilities(self, role: Role) -> Abilities | None:
         """Return what is known about the role's model, None when nothing need be found out."""
+        ...
+
+    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
+        """Return what is held while the role's model is asked what it can do."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:

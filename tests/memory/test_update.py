@@ -1,6 +1,7 @@
 """What is made of the turns of a memory: once, with where each line came from."""
 
 import asyncio
+import contextlib
 import itertools
 import json
 from contextlib import asynccontextmanager
@@ -47,6 +48,9 @@ class Calls:
 
     def abilities(self, role):
         return None
+
+    def probing(self, role):
+        return contextlib.nullcontext()
 
     def learn(self, role, found):
         raise AssertionError("a memory finds nothing out about a model")

@@ -212,6 +212,26 @@ async def test_auto_finds_what_works_with_two_questions_at_most_and_asks_them_on
         assert executor.protocol.name == protocol and len(server.requests) == 2
 
 
+async def test_tasks_that_begin_at_once_ask_once_what_a_model_can_do():
+    async with Server("drops tools") as server:
+        endpoint = Endpoint(base_url=server.base_url, sleep=no_wait, random=lambda: 0.5)
+        model = LearningModel(OpenAIModel("m", endpoint), known=Abilities(), remember=str)
+
+        async def begin():
+            desk, made = await open_desk(), list[object]()
+            desk.model = model
+            bounds = AgentBounds(max_output_tokens=300)
+            executor = Executor(tools=[look(made)], calls=desk.open_journal(), bounds=bounds)
+            await executor.run(ASK)
+            return executor.protocol.name
+
+        found = await asyncio.gather(*(begin() for _ in range(4)))
+        await endpoint.close()
+
+    assert found == ["json"] * 4
+    assert sum("note the colour" in json.dumps(one).lower() for one in server.requests) == 2
+
+
 async def test_what_was_learnt_from_replies_is_remembered():
     async with Server("reasons apart") as server:
         place = Place(server)
