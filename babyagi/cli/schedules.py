@@ -251,6 +251,18 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
     return lines
 
 
+_OF_LATER_TICKS = {
+    "one": "of later ones the last fires",
+    "all": "later ones fire as well",
+    "none": "later ones do not fire",
+}
+_WHILE_ONE_IS_AT_WORK = {
+    "skip": "the next is skipped",
+    "queue": "the next waits for its end",
+    "allow": "the next begins beside it",
+}
+
+
 def render_schedule(one: Schedule) -> list[Line]:
     """Return all about a schedule except its ticks."""
     from babyagi.cli.render import render_duration
@@ -258,15 +270,14 @@ def render_schedule(one: Schedule) -> list[Line]:
     spec = one.spec
     of_day, of_tick = spec.daily_limit_usd, spec.objective.limits.max_cost_usd
     day, tick = (f"${usd:g}" if usd else "none" for usd in (of_day, of_tick))
+    grace = render_duration(spec.grace_s)
     jitter = f", up to {render_duration(spec.jitter_s)} later" if spec.jitter_s else ""
     return [
         Line(f"Schedule {one.id}: {fit(spec.objective.text, 400)}", Style.BOLD),
         Line(f"  {one.status}: {spec.rule.words}{jitter}"),
         Line(f"  {_next(one)}"),
-        Line(
-            f"  late by at most {render_duration(spec.grace_s)}; of later ones {spec.catch_up}; "
-            f"while one is at work: {spec.overlap}"
-        ),
+        Line(f"  a tick fires up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
+        Line(f"  while one is at work, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
         Line(f"  limit: {day} a day, {tick} a tick"),
     ]
 
