@@ -134,6 +134,7 @@ from babyagi.tools.pipelines import (
     deepset_pipeline,
     haystack_pipeline,
 )
+from babyagi.tools.recall import RECALL
 from babyagi.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
@@ -897,6 +898,7 @@ class App:
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
+        granted.discard(RECALL)  # the loop has it
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
         home, uid = self.settings.home, objective.uid
         context = open_tool_context(self.settings, folder, pages=home / PAGES / uid)

@@ -88,7 +88,7 @@ from babyagi.taskstore.lifecycle import SETTLED
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
 from babyagi.text import clean, one_line
 from babyagi.tools.base import Tool
-from babyagi.tools.recall import build_recall
+from babyagi.tools.recall import RECALL, build_recall
 
 logger = logging.getLogger(__name__)
 
@@ -458,9 +458,10 @@ class Loop:
         ]
 
     async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
-        """Return whether to offer the recall tool: the prompt does not hold all that bears on the
-        task, or a try lacked something."""
-        if task.lack is not None or any(not entry.is_whole for entry in chosen):
+        """Return whether to offer the recall tool: it was granted, a try lacked something, or the
+        prompt does not hold all that bears on the task."""
+        is_granted = any(grant.name == RECALL for grant in objective.spec.tools)
+        if is_granted or task.lack is not None or any(not entry.is_whole for entry in chosen):
             return await self._store.count_results(objective.id) > 0
         return False
 

@@ -16,10 +16,20 @@ from babyagi.errors import (
 )
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
-from babyagi.tasks import Limits, Memory, Planning, Role, StopReason, TaskStatus, Usage
+from babyagi.tasks import (
+    Effect,
+    Limits,
+    Memory,
+    Planning,
+    Role,
+    StopReason,
+    TaskStatus,
+    ToolGrant,
+    Usage,
+)
 from support.prompts import asks_for_missing, block_in, results_in
 from support.scripted import ScriptedModel
-from support.world import World
+from support.world import World, make_spec
 
 
 def propose(*names, is_met=False, after=(), unanswered=()):
@@ -1029,6 +1039,17 @@ async def test_recall_is_offered_where_the_prompt_does_not_hold_the_whole_of_a_r
     planning, execution = await events_of(world, objective, events.CONTEXT_CUT)
     assert (planning.task_id, planning.data["cut"]) == (1, [1])
     assert (execution.task_id, execution.data["cut"]) == (2, [1])
+
+
+async def test_recall_is_offered_always_where_it_was_granted():
+    world = make_world(Script({"Begin": propose("Sum up")}))
+    granted = (ToolGrant(name="recall", effect=Effect.READ),)
+    spec = make_spec(tools=granted, embedding_space=world.embedder.space)
+
+    await world.run(await world.start(spec))
+
+    first, second = world.model.asked(Role.EXECUTION)
+    assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]
 
 
 async def test_recall_is_not_offered_where_the_prompt_holds_the_whole_of_what_bears_on_the_task():

@@ -133,7 +133,8 @@ class ObjectiveFields:
             "BABYAGI_TOOLS --tools",
             "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
             "`web`), python (run_python), github (search_issues, issue_link), ask_pipeline, "
-            "calculator, write_file, files; `babyagi tools` lists them.",
+            "calculator, write_file, files, recall (always, not only when it seems to be needed); "
+            "`babyagi tools` lists them.",
             parse=names_of(
                 "web",
                 "web_search",
@@ -147,6 +148,7 @@ class ObjectiveFields:
                 "calculator",
                 "write_file",
                 "files",
+                "recall",
                 "list_files",
                 "read_file",
                 "search_files",

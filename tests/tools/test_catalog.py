@@ -66,7 +66,7 @@ def test_without_a_folder_nothing_that_needs_one_opens():
 
 def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of_its_own():
     parse = declared_fields()["tools"].parse
-    names = [*SETS, *(name for name in TOOL_NAMES if name != "ask_user")]
+    names = [*SETS, "recall", *(name for name in TOOL_NAMES if name != "ask_user")]
 
     assert parse(",".join(names)) == tuple(names)
     with pytest.raises(ValueError, match=r"names of web, web_search.* and not ask_user"):
