@@ -612,7 +612,7 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 CHARS_PER_TOKEN = 2  # of JSON with numbers, for the tokenizers that need the most tokens
-BLANK_TOKENS = 100  # of blanks and line breaks, which no schema bounds
+BLANK_TOKENS = 100  # at most, of blanks and line breaks, which no schema bounds
 MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # bounds where a schema sets none
 MIN_TEXT_CHARS = 24
 MAX_NUMBER = 999_999
@@ -624,8 +624,9 @@ def fit_schema(schema: Mapping[str, Any], *, max_tokens: int) -> dict[str, Any]:
     `max_tokens` tokens where possible. Each list keeps at least one item and each text a few
     words."""
     fitted = _bound(schema, 1.0)
+    n_tokens = max_tokens - min(BLANK_TOKENS, max_tokens // 5)
     for n in range(1, N_FITTINGS):
-        if _longest_chars(fitted) <= max(max_tokens - BLANK_TOKENS, 0) * CHARS_PER_TOKEN:
+        if _longest_chars(fitted) <= n_tokens * CHARS_PER_TOKEN:
             break
         fitted = _bound(schema, 0.8**n)
     return fitted

@@ -1,3 +1,5 @@
+import asyncio
+
 import pytest
 
 from babyagi.errors import ContextTooLongError, MalformedReplyError
@@ -196,6 +198,7 @@ async def test_a_late_schema_is_sent_at_once_to_a_model_that_is_known_to_hold_to
     desk = await open_desk(lambda prompt, role: '{"names": []}')
     desk.model.abilities = Abilities(holds_schema=holds)
     desk.model.learn = lambda found: None
+    desk.model.probing = asyncio.Lock()
 
     await ask(
         desk.open_journal(),
