@@ -197,14 +197,15 @@ async def test_a_long_wait_is_made_up_for_in_parts_that_fit(open_log):
     assert max(map(bound_tokens, calls.prompts)) < 15_000
 
 
-async def test_what_is_pending_is_made_something_of_at_a_flush_and_a_window_asks_nothing(open_log):
+async def test_nothing_is_asked_before_enough_turns_came_and_never_for_a_window(open_log):
     log, calls = open_log(), Calls(lambda prompt, role: "a summary")
     await add(log, 1)
 
     assert not await update(ConversationSummaryMemory(), log, calls)
-    assert await update(ConversationSummaryMemory(), log, calls, is_flush=True)
-    assert not await update(ConversationMemory(), log, calls, is_flush=True)
-    assert calls.asked == ["summary/1-1"]
+    await add(log, 2, 3)
+    assert not await update(ConversationMemory(), log, calls)
+    assert calls.asked == []
+    assert await update(ConversationSummaryMemory(), log, calls)
 
 
 async def test_two_updates_at_once_ask_the_model_once(tmp_path, open_log):
