@@ -59,29 +59,34 @@ def read_until(ours, wanted, *, running):
     return bytes(seen)
 
 
+def begin(folder, endpoint, terminal):
+    """A run that has the terminal as its own, and standard output elsewhere."""
+    environ = {
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm-256color",
+        "BABYAGI_HOME": str(folder / "home"),
+        "BABYAGI_RESULT_STORE": "builtin",
+        "OPENAI_BASE_URL": endpoint,
+        "BABYAGI_PROBE": "false",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "babyagi", "run", "What stops a run?"],
+        env=environ,
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # its own terminal
+    )
+
+
 @pytest.mark.parametrize(("way", "code"), [("q", 130), ("SIGTERM", 143)])
 def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
     way, code, tmp_path, endpoint, terminal
 ):
     ours, theirs = terminal
     before = termios.tcgetattr(theirs)
-    environ = {
-        "PATH": os.environ["PATH"],
-        "TERM": "xterm-256color",
-        "BABYAGI_HOME": str(tmp_path / "home"),
-        "BABYAGI_RESULT_STORE": "builtin",
-        "OPENAI_BASE_URL": endpoint,
-        "BABYAGI_PROBE": "false",
-    }
-    with subprocess.Popen(
-        [sys.executable, "-m", "babyagi", "run", "What stops a run?"],
-        env=environ,
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # its own terminal
-    ) as running:
+    with begin(tmp_path, endpoint, theirs) as running:
         shown = read_until(ours, b"asks the model", running=running)
         if way == "q":
             os.write(ours, b"q")
@@ -98,23 +103,7 @@ def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
 
 def test_the_words_of_a_model_are_on_the_screen_while_it_writes_them(tmp_path, endpoint, terminal):
     ours, theirs = terminal
-    environ = {
-        "PATH": os.environ["PATH"],
-        "TERM": "xterm-256color",
-        "BABYAGI_HOME": str(tmp_path / "home"),
-        "BABYAGI_RESULT_STORE": "builtin",
-        "OPENAI_BASE_URL": endpoint,
-        "BABYAGI_PROBE": "false",
-    }
-    with subprocess.Popen(
-        [sys.executable, "-m", "babyagi", "run", "What stops a run?"],
-        env=environ,
-        stdin=theirs,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # its own terminal
-    ) as running:
+    with begin(tmp_path, endpoint, theirs) as running:
         shown = read_until(ours, b" writes: ", running=running)
         os.write(ours, b"q")
         shown += read_until(ours, LEAVE, running=running)
