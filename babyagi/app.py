@@ -124,9 +124,9 @@ from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
+from babyagi.tools.declare import load_tools
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
-from babyagi.tools.own import load_tools
 from babyagi.tools.pipelines import (
     DEEPSET_KEY,
     DEEPSET_URL,

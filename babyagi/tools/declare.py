@@ -4,21 +4,28 @@ The first lines of the docstring say what the tool does. A parameter is describe
 entry, in Google style, or by `Annotated[str, "what it is"]`; the description is optional. The types
 are those of `babyagi/shapes.py`: the model's arguments are converted to them before the function is
 called, and the model is told which ones cannot be converted.
+
+Functions of a person's own are loaded by name; they run as such, in this process.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import inspect
 import json
 import re
+import sys
 import types
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any, overload
 
-from babyagi.errors import ToolError
+from babyagi.errors import SettingsError, ToolError
 from babyagi.shapes import Shape, ShapeError, shape_of, to_plain
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, in_thread
@@ -283,3 +290,86 @@ def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str
         except ValueError:
             pass  # a number that JSON does not have
     return {**schema, "description": said} if said else schema
+
+
+# -- functions of a person's own: from a module, a file, or a folder of files
+# --------------------------------------------------------------------------------------------------
+
+
+def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
+    """Return the tools of `module`, `module:object`, `file.py`, `file.py:object` or a folder.
+
+    Of a module all public functions that it defines itself, and all tools; an object is a function,
+    a tool, or a list of them.
+
+    Raises:
+        SettingsError: it is not there, cannot be imported, or something in it cannot be a tool.
+    """
+    try:
+        tools = collect_tools(list(_find(reference, cwd)))
+    except SettingsError:
+        raise
+    except Exception as error:  # the person's own code may raise anything
+        raise SettingsError(
+            f"the tools in {reference} cannot be loaded",
+            why=f"{type(error).__name__}: {error}",
+            fix="correct it there, or name another module:object, file.py or folder",
+            guide="tools",
+        ) from error
+    if not tools:
+        raise SettingsError(
+            f"there is no tool in {reference}",
+            why="it defines no public function with a docstring",
+            fix='write one: def price(item: str) -> float: """Look up what an item costs."""',
+            guide="tools",
+        )
+    return tools
+
+
+def _find(reference: str, cwd: Path) -> Iterable[Any]:
+    path = (cwd / reference).resolve()
+    if path.is_dir():
+        return [one for file in sorted(path.glob("*.py")) for one in _public(_load_file(file))]
+    where, _, name = reference.partition(":")
+    is_file = where.endswith(".py")
+    module = _load_file((cwd / where).resolve()) if is_file else _import(where, cwd)
+    if not name:
+        return _public(module)
+    found = getattr(module, name)
+    return found if isinstance(found, list | tuple) else [found]
+
+
+def _import(name: str, cwd: Path) -> ModuleType:
+    """Import a module as `python -m` would: also from the working folder."""
+    sys.path.insert(0, str(cwd))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(cwd))
+
+
+def _load_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"_babyagi_tools_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _public(module: ModuleType) -> list[Tool | Callable[..., Any]]:
+    """Return the tools of a module, and the functions with a docstring that it defines itself."""
+    return [
+        found
+        for name, found in vars(module).items()
+        if not name.startswith("_")
+        and (
+            isinstance(found, Tool)
+            or (
+                inspect.isfunction(found)
+                and found.__module__ == module.__name__
+                and bool(found.__doc__)
+            )
+        )
+    ]

@@ -4,7 +4,7 @@ import pytest
 
 from babyagi.errors import SettingsError
 from babyagi.tasks import Effect
-from babyagi.tools.own import load_tools
+from babyagi.tools.declare import load_tools
 
 PRICES = '''
 import babyagi
