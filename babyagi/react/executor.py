@@ -19,7 +19,7 @@ from typing import Any
 from babyagi.errors import MalformedReplyError, ToolError, ToolsUnsupportedError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence, shrink
-from babyagi.react.asking import Asked, ask
+from babyagi.react.asking import Asked, ask, find_abilities
 from babyagi.react.calling import (
     MAX_CALLS_PER_STEP,
     REFUSED,
@@ -29,7 +29,6 @@ from babyagi.react.calling import (
     outcome_of,
 )
 from babyagi.react.outputs import OutputType
-from babyagi.react.probing import find_abilities
 from babyagi.react.protocols.base import AgentProtocol, Conversation, fill, label_of
 from babyagi.react.protocols.choice import AUTO, choose_protocol, find_protocol
 from babyagi.react.protocols.json import read_object
