@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from babyagi.llm.gguf import OVERHEAD_BYTES, read_model_file
+from babyagi.llm.llama import OVERHEAD_BYTES, read_model_file
 from tests.llm.smollm import MODEL, needs_model
 
 UINT32, TEXT, LIST = 4, 8, 9
