@@ -15,8 +15,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import bound_tokens
 from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
 from babyagi.memory.log import path_of
-from babyagi.memory.remembering import Remembering
-from babyagi.memory.update import MAX_FACTS_OF_ONE, find_fact_origins, update
+from babyagi.memory.remembering import MAX_FACTS_OF_ONE, Remembering, find_fact_origins, update
 from babyagi.tasks import Role, Usage
 from babyagi.text import one_line
 from support.scripted import ScriptedModel
