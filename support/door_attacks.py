@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from babyagi.serve.application import BASE
 from babyagi.serve.door import Level
-from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from support.served import Served
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from babyagi.serve.openapi import BASE, make_document
+from babyagi.serve.application import BASE, make_document
 from babyagi.serve.operations import OPERATIONS
 from tests.faults.door import fuzz
 

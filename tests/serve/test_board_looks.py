@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from babyagi.serve.looks import (
+from babyagi.serve.board import (
     mark_commands,
     mark_unseen,
     name_state,
