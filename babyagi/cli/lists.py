@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +22,7 @@ from babyagi.cli.text import (
 from babyagi.tasks import TaskStatus
 
 if TYPE_CHECKING:
+    from babyagi.cli.render import Row
     from babyagi.tasks import Result
     from babyagi.taskstore.port import TaskStore
     from babyagi.why import Facts
@@ -225,3 +226,81 @@ def _list_results(selector: str, as_json: bool) -> None:
         echo_lines(render.render_results(found, made))
     else:
         echo("No result yet. `babyagi status` says how it stands.")
+
+
+# -- objectives
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_SHOWN = 30
+
+
+class Searched(click.Group):
+    """A group that searches for its words unless they name a command."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            return "list", self.commands["list"], args
+        return super().resolve_command(ctx, args)
+
+
+def list_options(command: Any) -> Any:
+    for option in (
+        json_option,
+        click.option("--all", "shows_all", is_flag=True, help="Also the oldest."),
+        click.option("--ended", "is_ended", is_flag=True, help="Only those that have ended."),
+        click.option("--active", "is_active", is_flag=True, help="Only those that have not ended."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=Searched, invoke_without_command=True)
+@list_options
+@click.pass_context
+def objectives(context: click.Context, /, **flags: bool) -> None:
+    """List objectives with times, states and costs.
+
+    The newest is the last one. With words: those whose text has all of them.
+    """
+    if context.invoked_subcommand is None:
+        _list((), **flags)
+
+
+@objectives.command("list")
+@click.argument("words", nargs=-1)
+@list_options
+@click.pass_context
+def objectives_list(context: click.Context, /, words: tuple[str, ...], **flags: bool) -> None:
+    """The same; with WORDS those whose text has all of them."""
+    above = context.parent.params if context.parent is not None else {}
+    _list(words, **{name: value or bool(above.get(name)) for name, value in flags.items()})
+
+
+def _list(
+    words: Sequence[str], *, as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
+) -> None:
+    from babyagi import json_shapes
+    from babyagi.cli import render
+    from babyagi.cli.session import with_store
+    from babyagi.cli.text import terminal_width
+    from babyagi.verbs import find_objectives
+
+    async def fetch(store: TaskStore) -> tuple[list[Row], int]:
+        found = await find_objectives(store, words, is_ended=is_ended, is_active=is_active)
+        shown = found if shows_all or as_json else found[-MAX_SHOWN:]
+        return [(one, await store.counts(one.id)) for one in shown], len(found) - len(shown)
+
+    rows, n_older = with_store(fetch)
+    if as_json:
+        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
+    elif rows:
+        if n_older:
+            echo(f"{n_older} older ones are not shown: babyagi objectives --all", Style.DIM)
+        echo_lines(render.render_objectives(rows, terminal_width()))
+    elif words or is_ended or is_active:
+        echo("No such objective. All of them: babyagi objectives")
+    else:
+        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')

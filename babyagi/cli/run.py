@@ -64,8 +64,14 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.cli.views import JsonView, PlainView, describe_event
-from babyagi.cli.worker_log import SilentView, close_worker_log, open_worker_log
+from babyagi.cli.views import (
+    JsonView,
+    PlainView,
+    SilentView,
+    close_worker_log,
+    describe_event,
+    open_worker_log,
+)
 from babyagi.errors import (
     BabyagiError,
     ModelUnavailableError,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import click
 
 from babyagi.cli.completion import complete_tasks
-from babyagi.cli.lists import tasks, with_group_options
+from babyagi.cli.lists import objectives, tasks, with_group_options
 from babyagi.cli.options import LIMITS, json_option, objective_option, parse_flags, setting_options
 from babyagi.cli.text import Style, ask, echo, fit, is_person_there, print_json, warn
 
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.tasks import Objective, Place
     from babyagi.taskstore.port import TaskStore
-    from babyagi.verbs import Changed
+    from babyagi.verbs import Changed, Going
+
+
+OLD_DAYS = 30.0
+MAX_DAYS = 36_500.0
 
 
 @click.command()
@@ -89,7 +94,11 @@ def delete(objective: str, yes: bool) -> None:
 
     async def change(store: TaskStore) -> tuple[Objective, str] | None:
         found = await pick_objective(store, objective)
-        if not yes and not _is_confirmed(found):
+        if not yes and not _is_confirmed(
+            f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?",
+            refused=f"objective {found.id} is not deleted",
+            fix=f"babyagi delete --objective {found.id} --yes",
+        ):
             return None
         return found, await delete_whole(store, settings, found)
 
@@ -102,18 +111,73 @@ def delete(objective: str, yes: bool) -> None:
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
 
 
-def _is_confirmed(objective: Objective) -> bool:
+@objectives.command("prune")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    default=OLD_DAYS,
+    show_default=True,
+    metavar="DAYS",
+    help="Those that ended longer ago.",
+)
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_context
+def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) -> None:
+    """Delete for good what ended long ago, and what never got an answer.
+
+    It shows what would go, and asks. What is active, or paused with something found, stays.
+    """
+    from babyagi.backends import utc_now
+    from babyagi.cli.session import load, with_store
+    from babyagi.json_shapes import going_shape
+    from babyagi.verbs import delete_whole, find_going
+
+    above = context.parent.params if context.parent is not None else {}
+    as_json = as_json or bool(above.get("as_json"))
+    settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
+
+    async def work(store: TaskStore) -> tuple[list[Going], list[str]]:
+        found = await find_going(store, before=before)
+        for line in render_going(found):
+            (warn if as_json else echo)(line)
+        if not found or not (
+            is_sure
+            or _is_confirmed(
+                "Delete these for good?",
+                refused="nothing is deleted",
+                fix=f"babyagi objectives prune --older-than {days:g} --yes",
+            )
+        ):
+            return [], []
+        return found, [await delete_whole(store, settings, going.objective) for going in found]
+
+    deleted, troubles = with_store(work, settings=settings)
+    for trouble in dict.fromkeys(filter(None, troubles)):
+        warn(f"note: the index may keep vectors of them: {trouble}", Style.YELLOW)
+    if as_json:
+        print_json(going_shape(deleted))
+    else:
+        echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
+
+
+def render_going(found: Sequence[Going]) -> list[str]:
+    return [
+        f"{going.objective.id:>4}  {going.why}, "
+        f"{going.n_results} {'result' if going.n_results == 1 else 'results'}: "
+        f"{fit(going.objective.spec.text, 60)}"
+        for going in found
+    ]
+
+
+def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
+    """Ask the person. Raises `SettingsError` when nobody is there."""
     if not is_person_there():
         from babyagi.errors import SettingsError
 
-        raise SettingsError(
-            f"objective {objective.id} is not deleted: nobody is there to confirm",
-            fix=f"babyagi delete --objective {objective.id} --yes",
-            guide="objectives",
-        )
-    return ask(
-        f"Delete objective {objective.id} ({fit(objective.spec.text, 60)}) for good? [y/N]"
-    ).lower() in ("y", "yes")
+        raise SettingsError(f"{refused}: nobody is there to confirm", fix=fix, guide="objectives")
+    return ask(f"{question} [y/N]").lower() in ("y", "yes")
 
 
 def _say(row: Row, as_json: bool) -> None:

@@ -1,9 +1,13 @@
-"""The events of a run as plain lines and as JSON lines, and the workers that are at work."""
+"""The events of a run as plain lines, as JSON lines and as the log of a worker that no person
+watches; and the workers that are at work."""
 
 from __future__ import annotations
 
+import json
+import logging
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from babyagi import events
@@ -313,3 +317,81 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
         f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}",
         Style.PLAIN,
     )
+
+
+# -- the log of a worker on standard error: one record for each change, as text or as JSON,
+# in the same words as the lines on a screen. No prompt, no result and no key is in a record.
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_MESSAGE_CHARS = 2000
+_FIELDS = ("event", "schedule_id", "objective_id", "task_id")
+
+
+class RecordFormatter(logging.Formatter):
+    """Formats each record as a line: `at=2026-12-01T03:00:00.125Z level=info event=task.done
+    objective_id=1 task_id=2 msg="…"`, or the same as a JSON object."""
+
+    def __init__(self, *, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> None:
+        super().__init__()
+        self._as_json = as_json
+        self._worker = worker
+        self._secrets = tuple(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC)
+        fields: dict[str, object] = {
+            "at": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "worker": self._worker,
+        }
+        found = {name: getattr(record, name, None) for name in _FIELDS}
+        fields |= {name: value for name, value in found.items() if value is not None}
+        if not found["event"]:
+            fields["logger"] = record.name
+        text = safe_line(redact(self._message(record), secrets=self._secrets))
+        fields["msg"] = text[:MAX_MESSAGE_CHARS]
+        if self._as_json:
+            return json.dumps(fields, ensure_ascii=False)
+        return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
+
+    def _message(self, record: logging.LogRecord) -> str:
+        """Return the message, with the kind and words of an exception; its traceback is in the log
+        file."""
+        error = record.exc_info[1] if record.exc_info else None
+        said = record.getMessage()
+        return f"{said}: {type(error).__name__}: {error}" if error is not None else said
+
+
+def _quoted(value: object) -> str:
+    """Return the value in logfmt's syntax: quoted unless it is a plain word."""
+    text = str(value)
+    is_plain = text.isascii() and all(one.isalnum() or one in "-_.:/+" for one in text)
+    return text if text and is_plain else json.dumps(text, ensure_ascii=False)
+
+
+def open_worker_log(*, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> logging.Handler:
+    """Send the records of this program, and warnings of others, also to standard error. Remove the
+    returned handler with `close_worker_log`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RecordFormatter(as_json=as_json, worker=worker, secrets=secrets))
+    logging.getLogger().addHandler(handler)
+    return handler
+
+
+def close_worker_log(handler: logging.Handler) -> None:
+    logging.getLogger().removeHandler(handler)
+    handler.close()
+
+
+class SilentView:
+    """Shows nothing, for a follower that only writes records."""
+
+    tick_s = 1.0
+    pause_s = 0.0
+
+    async def fetch(self, events: Sequence[Event]) -> None:
+        """Do nothing: what is not drawn need not be fetched."""
+
+    def draw(self) -> None:
+        """Do nothing."""

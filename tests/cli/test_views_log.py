@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from babyagi.cli.worker_log import RecordFormatter
+from babyagi.cli.views import RecordFormatter
 from support.processes import environ, start
 
 
