@@ -62,7 +62,10 @@ def objective_row(tx: Transaction, objective_id: int) -> Row:
 
 
 def read_objective(tx: Transaction, objective_id: int) -> Objective:
-    row = objective_row(tx, objective_id)
+    return objective_of(tx, objective_row(tx, objective_id))
+
+
+def objective_of(tx: Transaction, row: Row) -> Objective:
     held = Reservation(
         calls=int(row["held_calls"]),
         tokens=int(row["held_tokens"]),
