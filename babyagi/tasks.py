@@ -226,6 +226,11 @@ class Limits:
                 )
 
 
+def is_reached(limit: float, reached: float) -> bool:
+    """Return whether the limit is reached; a limit of 0 means none."""
+    return 0 < limit <= reached
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What calls cost. Money is in whole micro-dollars, rounded up for each call.

@@ -22,9 +22,10 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Worker,
+    is_reached,
 )
 from babyagi.taskstore.lifecycle import SETTLED, may_start
-from babyagi.taskstore.limits import is_reached, refuse_reservation
+from babyagi.taskstore.limits import refuse_reservation
 from babyagi.taskstore.port import Standing, TaskStore
 from babyagi.text import one_line, shorten
 

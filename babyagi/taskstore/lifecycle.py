@@ -36,8 +36,10 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
     digest_form,
+    is_reached,
 )
-from babyagi.taskstore.limits import charge_of, countable_usage, is_reached
+from babyagi.taskstore.limits import charge_of, countable_usage
+from babyagi.taskstore.port import Claimable, Deferral
 from babyagi.taskstore.sql.database import Row
 from babyagi.text import one_line
 
@@ -155,6 +157,25 @@ def duty_owner(duty: Duty, row: Row) -> str:
 
 DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 """What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
+
+
+def first_duty(claimable: Claimable, deferral: Deferral) -> Duty | None:
+    """Return the first duty that is owed and not put off, None when there is none."""
+    return next(
+        (duty for duty in claimable.duties if not _is_put_off(duty, claimable, deferral)), None
+    )
+
+
+def _is_put_off(duty: Duty, claimable: Claimable, deferral: Deferral) -> bool:
+    match duty:
+        case Duty.ORDER:
+            return (
+                claimable.n_startable < deferral.min_startable
+                or claimable.n_unordered < deferral.min_unordered
+            )
+        case Duty.PLAN:
+            return claimable.has_task and claimable.n_recorded < deferral.min_recorded
+    return False
 
 
 # -- leases and time

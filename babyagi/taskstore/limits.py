@@ -10,7 +10,7 @@ import math
 from dataclasses import replace
 
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Usage
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Usage, is_reached
 
 # calls or tokens of one step; a larger number is an endpoint's mistake, and must not overflow a sum
 MAX_COUNT = 10**12
@@ -179,11 +179,6 @@ def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
 
 def _is_raised(limit: float, before: Limits, name: str) -> bool:
     return limit == 0 or limit > getattr(before, FIELD_BY_NAME[name])
-
-
-def is_reached(limit: float, reached: float) -> bool:
-    """Return whether the limit is reached; a limit of 0 means none."""
-    return 0 < limit <= reached
 
 
 def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:

@@ -70,21 +70,6 @@ class Deferral:
     min_unordered: int
     min_recorded: int
 
-    def covers(self, duty: Duty, claimable: Claimable) -> bool:
-        match duty:
-            case Duty.ORDER:
-                return (
-                    claimable.n_startable < self.min_startable
-                    or claimable.n_unordered < self.min_unordered
-                )
-            case Duty.PLAN:
-                return claimable.has_task and claimable.n_recorded < self.min_recorded
-        return False
-
-    def leaves(self, claimable: Claimable) -> Duty | None:
-        """Return the first duty that is not put off, None when there is none."""
-        return next((duty for duty in claimable.duties if not self.covers(duty, claimable)), None)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:

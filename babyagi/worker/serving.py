@@ -44,6 +44,7 @@ from babyagi.tasks import (
     Role,
     StopReason,
 )
+from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Claimable, Deferral, TaskStore
 from babyagi.worker.lease import WorkerLease
 
@@ -559,7 +560,8 @@ class Serving:
             self._must_rejoin = False
         if not self._expects_work or self._must_not_claim() or self._is_scouting():
             self._claimable = await self._store.claimable(self._objective_id)
-            is_owed = self._claimable.has_task or self._deferral.leaves(self._claimable) is not None
+            duty = lifecycle.first_duty(self._claimable, self._deferral)
+            is_owed = self._claimable.has_task or duty is not None
             if not is_owed or self._must_not_claim() or self._is_scouting():
                 return None
         self._claimable, claim = await self._store.claim_next(

@@ -23,8 +23,9 @@ from babyagi.tasks import (
     StopReason,
     Task,
     TaskStatus,
+    is_reached,
 )
-from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import (
     NOTHING_CHECKED,
     Checked,
@@ -75,7 +76,7 @@ class Claims(SqlAccess):
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
                 return claimable, None
-            duty = deferral.leaves(claimable)
+            duty = lifecycle.first_duty(claimable, deferral)
             if duty is not None:
                 return claimable, _claim_duty(tx, objective_id, worker_id, duty)
             return claimable, None if task is None else _claim_task(tx, task, worker_id)
@@ -429,7 +430,7 @@ def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
     """Return the task that the worker would get. A worker_id of "" stands for any worker that holds
     nothing."""
-    if objective.status is not ObjectiveStatus.ACTIVE or limits.is_reached(
+    if objective.status is not ObjectiveStatus.ACTIVE or is_reached(
         objective.spec.limits.max_time_s, objective.active_s
     ):
         return None
@@ -438,7 +439,7 @@ def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | 
         n_tasks_without_progress=row["n_barren"], n_tries_without_answer=row["n_fruitless"]
     ):
         return None
-    may_begin = not limits.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
+    may_begin = not is_reached(objective.spec.limits.max_tasks, row["n_begun"])
     found = tx.one("best_queued", **_wanted(objective.id, worker_id, may_begin=may_begin))
     return None if found is None else task_from_row(found)
 
