@@ -26,7 +26,7 @@ from babyagi.taskstore import postgres
 from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.access import POLL_S
+from babyagi.taskstore.sql.database import POLL_S
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer

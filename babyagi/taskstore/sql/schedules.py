@@ -27,8 +27,7 @@ from babyagi.tasks import ObjectiveSpec, ObjectiveStatus, Role
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.limits import to_microusd
 from babyagi.taskstore.sql import planning, transitions
-from babyagi.taskstore.sql.access import SqlAccess
-from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction
 from babyagi.taskstore.sql.rows import (
     from_time,
     policy_to_json,

@@ -10,8 +10,7 @@ from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus,
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
-from babyagi.taskstore.sql.access import SqlAccess
-from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.database import SqlAccess, Transaction
 from babyagi.taskstore.sql.rows import spec_from_row, step_from_row, step_to_values, to_time
 
 

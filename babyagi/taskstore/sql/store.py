@@ -44,8 +44,7 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Lease, Plannable, Queue, Standing, Verification, Vitals, Window
 from babyagi.taskstore.sql import planning, rows, transitions
-from babyagi.taskstore.sql.access import SqlAccess, Waiting
-from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction, Waiting
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     from_time,

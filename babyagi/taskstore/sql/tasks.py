@@ -38,8 +38,7 @@ from babyagi.taskstore.port import (
 )
 from babyagi.taskstore.sql import database, planning, transitions
 from babyagi.taskstore.sql import planning as proposals_
-from babyagi.taskstore.sql.access import SqlAccess
-from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction
 from babyagi.taskstore.sql.rows import (
     result_from_row,
     result_to_values,

@@ -27,7 +27,7 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.database import Row, Transaction, no_objective
 from babyagi.taskstore.sql.rows import (
     lack_to_json,
     objective_from_row,
@@ -55,9 +55,7 @@ MAX_COUNTED = 100  # tasks that can be started, counted at most; no worker has m
 def objective_row(tx: Transaction, objective_id: int) -> Row:
     row = tx.one("objective", objective_id=objective_id)
     if row is None:
-        raise NotFoundError(
-            f"there is no objective {objective_id}", fix="babyagi objectives", guide="objectives"
-        )
+        raise no_objective(objective_id)
     return row
 
 
