@@ -417,7 +417,7 @@ async def run_objective(
     async with open_app(settings, given=work.given) as app:
         objective, _ = await app.start_objective(always_new=work.is_new)
         if not objective.has_report:
-            objective = await _run(app, objective.id, work.ask)
+            objective = await _run(app, objective, work.ask)
         return await _conclude(app.store, objective, work.given.output)
 
 
@@ -430,7 +430,7 @@ async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
 
 
 async def _run(
-    app: App, objective_id: int, ask: Ask | None, on_piece: OnPiece | None = None
+    app: App, objective: Objective, ask: Ask | None, on_piece: OnPiece | None = None
 ) -> Objective:
     """Run the objective, and continue after each answer of a person until no question is open.
 
@@ -439,9 +439,9 @@ async def _run(
             continued.
     """
     outcome = await (
-        app.run(objective_id, Company(on_piece=on_piece))
+        app.run(objective, Company(on_piece=on_piece))
         if ask is None
-        else _run_answering(app, objective_id, ask, on_piece)
+        else _run_answering(app, objective, ask, on_piece)
     )
     if outcome.stopped_by_signal == signal.SIGINT:
         raise KeyboardInterrupt
@@ -449,13 +449,13 @@ async def _run(
 
 
 async def _run_answering(
-    app: App, objective_id: int, ask: Ask, on_piece: OnPiece | None
+    app: App, objective: Objective, ask: Ask, on_piece: OnPiece | None
 ) -> RunOutcome:
     try:
         async with asyncio.TaskGroup() as group:
-            answering = group.create_task(_answer(app.store, objective_id, ask))
+            answering = group.create_task(_answer(app.store, objective.id, ask))
             company = Company(is_person_there=lambda: True, on_piece=on_piece)
-            outcome = await app.run(objective_id, company)
+            outcome = await app.run(objective, company)
             answering.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
@@ -595,7 +595,7 @@ class Stream(Generic[T]):
             teller = _Teller(app.store, objective.id)
             if not objective.has_report:
                 await teller.begin()
-                running = asyncio.create_task(_run(app, objective.id, work.ask, teller.hear))
+                running = asyncio.create_task(_run(app, objective, work.ask, teller.hear))
                 try:
                     while not running.done() or await teller.has_more():
                         for event in await teller.fetch(running):

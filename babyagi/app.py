@@ -11,7 +11,12 @@ import socket
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -112,6 +117,7 @@ from babyagi.tasks import (
     Memory,
     Objective,
     ObjectiveSpec,
+    ObjectiveStatus,
     Planning,
     Role,
     StopReason,
@@ -345,30 +351,37 @@ class App:
             objective.id, question=question, after=leaves[-MAX_SHOWN:], limits=limits
         )
 
-    async def run(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
+    async def run(
+        self, objective: Objective, company: Company = ALONE, *, after_id: int | None = None
+    ) -> RunOutcome:
         """Work on the objective until it has ended and its report is written, is paused, or a
         signal drains this worker.
 
         A paused objective is resumed: asking for it to run is asking for that. One that a person
         must mend something for, and that got no answer in this run, is set aside: no worker takes
         it up by itself.
+
+        Args:
+            after_id: of the last event before this run; None: of the last one until now.
         """
-        self._remember(await self.store.resume_objective(objective_id))
-        after_id = await self.store.last_event_id(objective_id)
+        self._remember(objective)
+        if objective.status is ObjectiveStatus.PAUSED:
+            await self.store.resume_objective(objective.id)
+        if after_id is None:
+            after_id = await self.store.last_event_id(objective.id)
         patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
-        self._on_piece = company.on_piece
         try:
-            outcome = await self._serve_one(objective_id, patience)
+            async with self._open_worker(company) as worker, self._notifying(objective.id):
+                objective, number = await worker.run(objective.id, patience=patience)
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
-            await self._set_aside(objective_id, after_id=after_id, why=error.what)
+            await self._set_aside(objective.id, after_id=after_id, why=error.what)
             raise
-        if outcome.stopped_by_signal is not None:
-            why = await self._find_outage(objective_id, after_id=after_id)
+        if number is not None:
+            why = await self._find_outage(objective.id, after_id=after_id)
             if why:
-                await self._set_aside(objective_id, after_id=after_id, why=why)
-                objective = await self.store.objective(objective_id)
-                return replace(outcome, objective=objective)
-        return outcome
+                await self._set_aside(objective.id, after_id=after_id, why=why)
+                objective = await self.store.objective(objective.id)
+        return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def set_aside(self, objective_id: int, *, why: str) -> None:
         """As `run` does, for one that cannot even be begun."""
@@ -409,18 +422,19 @@ class App:
                 remembered_concurrency(settings.home, objective.uid) or settings.concurrency
             )
 
-    async def join(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
+    async def join(self, objective: Objective, company: Company = ALONE) -> RunOutcome:
         """Work on the objective beside others until it has ended and its report is written, or a
         signal drains this worker.
 
         A pause is waited for, and so is the mending of what this worker lacks; `tell` says what
         that is.
         """
-        self._on_piece = company.on_piece
         patience = Patience(
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
         )
-        return await self._serve_one(objective_id, patience)
+        async with self._open_worker(company) as worker, self._notifying(objective.id):
+            objective, number = await worker.run(objective.id, patience=patience)
+        return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:
         """Work on all active objectives of the store, present and future, until a signal drains
@@ -429,30 +443,25 @@ class App:
         Args:
             around: awaits the work on each objective, from when it is joined until it is left.
         """
-
         notifier = self._make_notifier()
 
         async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            return await around(
-                objective_id,
-                work if notifier is None else notifier.watch(objective_id, work),
-            )
+            async def notifying() -> Objective:
+                async with nullcontext() if notifier is None else notifier.watching(objective_id):
+                    return await work
 
-        self._on_piece = company.on_piece
+            return await around(objective_id, notifying())
+
         async with (
-            self._open_worker(notify_of) as worker,
+            self._open_worker(company, notify_of) as worker,
             nullcontext() if notifier is None else notifier.telling_the_rest(),
         ):
             return await worker.serve_all(is_person_there=company.is_person_there)
 
-    async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
-        async with self._open_worker() as worker:
-            work = worker.run(objective_id, patience=patience)
-            notifier = self._make_notifier()
-            objective, signal_number = await (
-                work if notifier is None else notifier.watch(objective_id, work)
-            )
-        return RunOutcome(objective=objective, stopped_by_signal=signal_number)
+    def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
+        """Tell whom the settings name, if they name one, of what happens meanwhile."""
+        notifier = self._make_notifier()
+        return nullcontext() if notifier is None else notifier.watching(objective_id)
 
     @asynccontextmanager
     async def open_results(
@@ -476,8 +485,10 @@ class App:
             )
 
     @asynccontextmanager
-    async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
-        settings = self.settings
+    async def _open_worker(
+        self, company: Company, around: Around | None = None
+    ) -> AsyncIterator[WorkerLoop]:
+        settings, self._on_piece = self.settings, company.on_piece
         pace = Pace(
             concurrency=self._concurrency,
             lease_s=settings.lease_s,

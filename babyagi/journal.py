@@ -41,7 +41,7 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.llm.kept import write_prompt
-from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder
+from babyagi.llm.port import Abilities, Adaptive, ChatModel, Completion, Embedder, OnText
 from babyagi.llm.prompt import Message, Prompt, seal
 from babyagi.redaction import redact
 from babyagi.tasks import (
@@ -114,12 +114,22 @@ class Gate:
         if self.reason:
             raise ObjectiveStoppedError(self.reason)
 
-    def note_silence(self, model: str, role: Role) -> None:
-        self.silent[model], self._silent_since_s[model] = role, _now_s()
+    @contextmanager
+    def listening(self, model: str, role: Role) -> Iterator[None]:
+        """Note whether the model that is asked meanwhile answers at all; a refusal is an answer. An
+        answer to a request that was sent before the silence proves nothing about it."""
+        sent_s = _now_s()
+        try:
+            yield
+        except ModelUnavailableError:
+            self.silent[model], self._silent_since_s[model] = role, _now_s()
+            raise
+        except FAULTS_OF_A_CALL:
+            self._note_answer(model, sent_s)
+            raise
+        self._note_answer(model, sent_s)
 
-    def note_answer(self, model: str, *, sent_s: float) -> None:
-        """Note an answer. An answer to a request that was sent before the silence proves nothing
-        about it."""
+    def _note_answer(self, model: str, sent_s: float) -> None:
         if sent_s >= self._silent_since_s.get(model, sent_s):
             self.silent.pop(model, None)
 
@@ -392,13 +402,36 @@ class Journal:
             Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the
                 call may be billed.
         """
+        model = self._backends.models[role]
         with self._recorded.calling():
-            return await self._complete(path, prompt, role, timeout_s)
+            step, sealed = await self._intend_question(path, prompt, model)
+            if step.output is not None:
+                return Completion.from_json(step.output)
+            try:
+                completion = await self._ask_model(model, sealed, role, timeout_s, step.key)
+            except BabyagiError as error:
+                await self._store.abandon_step(
+                    self._fence, key=step.key, usage=_billed(error, step.reservation)
+                )
+                if isinstance(error, OverdueError):
+                    await self._note_late(path)
+                raise
+            self._recorded.asked = (step.key, prompt.messages)
+            outcome = Outcome(
+                key=step.key,
+                output=completion.to_json(),
+                usage=completion.usage,
+                model=completion.model,
+                origins=(*sealed.origins, f"model:{completion.model}"),
+            )
+            if self._holds(outcome):
+                return completion
+            return Completion.from_json((await self._record(outcome)).output or "")
 
-    async def _complete(
-        self, path: str, prompt: Prompt, role: Role, timeout_s: float | None
-    ) -> Completion:
-        model, asked = self._backends.models[role], prompt.messages
+    async def _intend_question(
+        self, path: str, prompt: Prompt, model: ChatModel
+    ) -> tuple[Step, Prompt]:
+        """Return the step of this question, and the prompt as the model is asked."""
         before_key, before = self._recorded.asked
         kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
@@ -410,37 +443,23 @@ class Journal:
             model=model.name,
             request=kept,
         )
-        step = await self._intend(intention)
-        if step.output is not None:
-            return Completion.from_json(step.output)
-        try:
-            completion = await self._ask_traced(model, prompt, role, timeout_s, step.key)
-        except BabyagiError as error:
-            await self._store.abandon_step(
-                self._fence, key=step.key, usage=_billed(error, step.reservation)
-            )
-            if isinstance(error, OverdueError):
-                await self._note_late(path)
-            raise
-        self._recorded.asked = (step.key, asked)
-        origins = (*prompt.origins, f"model:{completion.model}")
-        outcome = Outcome(
-            key=step.key,
-            output=completion.to_json(),
-            usage=completion.usage,
-            model=completion.model,
-            origins=origins,
-        )
-        if self._holds(outcome):
-            return completion
-        return Completion.from_json((await self._record(outcome)).output or "")
+        return await self._intend(intention), prompt
 
-    async def _ask_traced(
+    async def _ask_model(
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
-        call = self._backends.tracer.model_call(model.name, max_tokens=prompt.max_output_tokens)
-        with call as span:
-            completion = await self._ask_model(model, prompt, role, timeout_s, key)
+        """Ask the model, and pass on each piece of its answer if somebody listens."""
+        tracer, gate = self._backends.tracer, self._backends.gate
+        listeners = {} if self._backends.on_piece is None else {"on_text": self._passing(role, key)}
+        with (
+            tracer.model_call(model.name, max_tokens=prompt.max_output_tokens) as span,
+            gate.listening(model.name, role),
+        ):
+            try:
+                async with asyncio.timeout(timeout_s):
+                    completion = await model.complete(prompt, role=role, **listeners)
+            except TimeoutError as error:
+                raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
             usage = completion.usage
             span.note(
                 answered(
@@ -452,46 +471,18 @@ class Journal:
             )
         return completion
 
-    async def _ask_model(
-        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
-    ) -> Completion:
-        """Ask the model, and note whether it answers at all; a refusal is an answer."""
-        gate, sent_s = self._backends.gate, _now_s()
-        try:
-            async with asyncio.timeout(timeout_s):
-                completion = await self._complete_by(model, prompt, role, key)
-        except TimeoutError as error:
-            gate.note_silence(model.name, role)
-            raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
-        except ModelUnavailableError:
-            gate.note_silence(model.name, role)
-            raise
-        except FAULTS_OF_A_CALL:
-            gate.note_answer(model.name, sent_s=sent_s)
-            raise
-        gate.note_answer(model.name, sent_s=sent_s)
-        return completion
+    def _passing(self, role: Role, key: str) -> OnText:
+        """Return what passes each piece of an answer on."""
 
-    async def _complete_by(
-        self, model: ChatModel, prompt: Prompt, role: Role, key: str
-    ) -> Completion:
-        """Ask the model, and pass on each piece of its answer if somebody listens."""
-        on_piece, fence = self._backends.on_piece, self._fence
-        if on_piece is None:
-            return await model.complete(prompt, role=role)
-
-        def on_text(text: str) -> None:
-            on_piece(
-                TextPiece(
-                    objective_id=fence.objective_id,
-                    owner=fence.owner,
-                    key=key,
-                    role=role,
-                    text=text,
-                )
+        def pass_on(text: str) -> None:
+            fence = self._fence
+            piece = TextPiece(
+                objective_id=fence.objective_id, owner=fence.owner, key=key, role=role, text=text
             )
+            if self._backends.on_piece is not None:
+                self._backends.on_piece(piece)
 
-        return await model.complete(prompt, role=role, on_text=on_text)
+        return pass_on
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
         """Return the prompt with a mark in its fences. The mark is new in each prompt, and the same

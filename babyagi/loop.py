@@ -194,12 +194,20 @@ class Loop:
         try:
             with self._traced(claim.fence, objective):
                 async with journal:
-                    await self._run_turn(claim, objective, journal)
+                    answer, shown = await self._execute(claim.task, objective, journal)
+                    await self._commit(claim, objective, answer, shown=shown, journal=journal)
         except ParkedError as error:
             logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
 
-    async def _run_turn(self, claim: Claim, objective: Objective, journal: Journal) -> None:
-        answer, shown = await self._execute(claim.task, objective, journal)
+    async def _commit(
+        self,
+        claim: Claim,
+        objective: Objective,
+        answer: Answer,
+        *,
+        shown: tuple[int, ...],
+        journal: Journal,
+    ) -> None:
         outcome, plan = (
             answer.outcome,
             await self._plan_of(claim.task, answer, objective.spec.asked),

@@ -15,7 +15,7 @@ import logging
 import os
 import shlex
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,18 +89,15 @@ class Notifier:
         self._sending = asyncio.Lock()
         self._watched: set[int] = set()
 
-    async def watch(self, objective_id: int, work: Coroutine[Any, Any, T]) -> T:
-        """Await the work, and notify of what happens meanwhile. Sending holds the end up by twice
-        `TIMEOUT_S` at most."""
-        try:
-            began_id = await self._begin(objective_id)
-        except BaseException:
-            work.close()
-            raise
+    @asynccontextmanager
+    async def watching(self, objective_id: int) -> AsyncIterator[None]:
+        """Notify of what happens meanwhile. Sending holds the end up by twice `TIMEOUT_S` at
+        most."""
+        began_id = await self._begin(objective_id)
         self._watched.add(objective_id)
         following = asyncio.ensure_future(self._follow(objective_id, began_id))
         try:
-            return await work
+            yield
         finally:
             # what is being told is told to its end, and before the end of the run
             async with self._sending:

@@ -42,7 +42,7 @@ def settings(tmp_path):
 async def start_and_run(settings):
     async with open_app(settings) as app:
         objective, is_new = await app.start_objective()
-        return (await app.run(objective.id)).objective, is_new
+        return (await app.run(objective)).objective, is_new
 
 
 async def test_a_run_on_a_folder_ends_with_a_report_that_quotes_it(settings, documents):
@@ -93,7 +93,7 @@ async def test_going_on_finds_the_folder_again_and_another_home_is_asked_for_it(
         objective, _ = await app.start_objective()
 
     async with open_app(settings()) as app:
-        assert (await app.run(objective.id)).objective.stop_reason is StopReason.FINISHED
+        assert (await app.run(objective)).objective.stop_reason is StopReason.FINISHED
 
     (tmp_path / "home" / "folders" / objective.uid).unlink()
     async with open_app(settings(initial_task="Another", files=documents)) as app:
@@ -101,14 +101,14 @@ async def test_going_on_finds_the_folder_again_and_another_home_is_asked_for_it(
     (tmp_path / "home" / "folders" / other.uid).unlink()
     async with open_app(settings()) as app:
         with pytest.raises(SettingsError, match="needs a folder"):
-            await app.run(other.id)
+            await app.run(other)
 
 
 async def test_a_folder_that_is_gone_is_a_clear_error(settings, tmp_path):
     async with open_app(settings(files=tmp_path / "gone")) as app:
         objective, _ = await app.start_objective()
         with pytest.raises(SettingsError) as caught:
-            await app.run(objective.id)
+            await app.run(objective)
     assert "gone is no folder" in caught.value.why
 
 
@@ -165,7 +165,7 @@ async def test_a_worker_with_another_model_is_told_which_is_asked_and_which_is_i
     async with open_app(settings()) as app:
         objective, _ = await app.start_objective()
     async with open_app(settings(llm_model="other"), tell=told.append) as app:
-        await app.run(objective.id)
+        await app.run(objective)
 
     (said,) = told
     assert f"objective {objective.id} was started with rehearsal; " in said and said.endswith(
@@ -179,7 +179,7 @@ async def test_an_objective_keeps_its_embedding_model_whatever_the_settings_say_
     async with open_app(
         settings(BABYAGI_EMBEDDING_MODEL="embedder", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     ) as app:
-        ended = (await app.run(objective.id)).objective
+        ended = (await app.run(objective)).objective
 
     assert (ended.stop_reason, ended.spec.embedding_space) == (StopReason.FINISHED, "hash:v1:768")
 
@@ -197,14 +197,14 @@ async def test_the_same_embedding_model_at_another_address_is_refused(settings):
         )
     ) as app:
         with pytest.raises(SettingsError, match="embedded as openai:"):
-            await app.run(objective.id)
+            await app.run(objective)
 
 
 async def test_the_human_model_needs_somebody_to_ask(settings):
     async with open_app(settings(llm_model="human")) as app:
         objective, _ = await app.start_objective()
         with pytest.raises(CredentialsError, match="somebody at a terminal"):
-            await app.run(objective.id)
+            await app.run(objective)
 
 
 async def test_the_human_model_asks_and_takes_what_is_typed(settings):
@@ -221,7 +221,7 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
 
     async with open_app(settings(llm_model="human"), ask_human=ask) as app:
         objective, _ = await app.start_objective()
-        ended = (await app.run(objective.id)).objective
+        ended = (await app.run(objective)).objective
         (result,) = await app.store.results(objective.id)
 
     assert (ended.stop_reason, result.text) == (StopReason.FINISHED, "forty-two")
@@ -244,7 +244,7 @@ async def test_what_a_killed_worker_of_our_name_held_is_queued_again_at_once(set
 
     async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
         assert (await app.store.workers()) == []
-        assert (await app.run(objective.id)).objective.status is ObjectiveStatus.ENDED
+        assert (await app.run(objective)).objective.status is ObjectiveStatus.ENDED
 
 
 async def test_a_home_that_cannot_be_used_is_a_clear_error(settings, tmp_path):

@@ -40,9 +40,9 @@ async def run_and_notify(target):
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
     send = make_sender(target, environ=ENVIRON, signer=SIGNER)
-    return await Notifier(world.store, send, now=world.clock, with_text=is_address(target)).watch(
-        objective.id, world.run(objective)
-    )
+    notifier = Notifier(world.store, send, now=world.clock, with_text=is_address(target))
+    async with notifier.watching(objective.id):
+        return await world.run(objective)
 
 
 def command(code):
@@ -84,7 +84,8 @@ async def test_a_task_that_begins_to_wait_is_told_while_the_run_goes_on():
         return ended
 
     async with asyncio.timeout(10):
-        await Notifier(world.store, send, now=world.clock).watch(objective.id, work())
+        async with Notifier(world.store, send, now=world.clock).watching(objective.id):
+            await work()
 
     assert told == ["task.parked", "objective.ended"]
 
@@ -105,7 +106,8 @@ async def test_what_is_being_told_when_the_run_ends_is_told_first():
         await asyncio.sleep(0.1)
         return ended
 
-    await Notifier(world.store, send, now=world.clock).watch(objective.id, work())
+    async with Notifier(world.store, send, now=world.clock).watching(objective.id):
+        await work()
 
     assert told == ["task.parked", "objective.ended"]
 
@@ -181,9 +183,9 @@ async def test_a_question_that_could_not_be_told_is_tried_again_with_its_text(mo
         return ended
 
     async with asyncio.timeout(10):
-        await Notifier(world.store, send, now=world.clock, with_text=True).watch(
-            objective.id, work()
-        )
+        notifier = Notifier(world.store, send, now=world.clock, with_text=True)
+        async with notifier.watching(objective.id):
+            await work()
 
     assert [one["kind"] for one in told] == ["task.parked", "task.parked", "objective.ended"]
     assert told[0] == told[1]
@@ -200,7 +202,8 @@ async def test_what_was_not_told_before_a_kill_is_told_by_the_next_worker(monkey
 
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
-    await Notifier(world.store, send, now=world.clock).watch(objective.id, world.run(objective))
+    async with Notifier(world.store, send, now=world.clock).watching(objective.id):
+        await world.run(objective)
     is_away = False
 
     for _ in range(2):  # the second one finds nothing left
@@ -222,7 +225,8 @@ async def test_what_nobody_could_be_told_for_a_day_is_left(caplog):
 
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
-    await Notifier(world.store, away, now=world.clock).watch(objective.id, world.run(objective))
+    async with Notifier(world.store, away, now=world.clock).watching(objective.id):
+        await world.run(objective)
 
     def later():
         return world.clock() + timedelta(days=1)

@@ -136,7 +136,7 @@ async def test_an_objective_that_began_without_an_agent_goes_on_without_one_and_
     async with open_app(load_here(words)) as app:
         objective, _ = await app.start_objective()
     async with open_app(load_here({**words, "agent": "agents.yaml"}), tell=told.append) as app:
-        ended = (await app.run(objective.id)).objective
+        ended = (await app.run(objective)).objective
 
     assert ended.stop_reason is not None and ended.spec.agent == ""
     assert [line for line in told if "without an agent of a file; shopper is not used" in line]

@@ -658,18 +658,6 @@ def _walk(words: Sequence[str]) -> click.Context | None:
     return context
 
 
-def run_command_line(args: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Errors are raised, not printed."""
-    try:
-        code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
-    except SystemExit as error:
-        # how click reports that a completion was printed, or that the reader is gone
-        if not error.code:
-            return 0
-        raise BrokenPipeError from error
-    return code if isinstance(code, int) else 0
-
-
 def route(args: Sequence[str]) -> list[str]:
     """Return the arguments, with `run` put before those that mean a run.
 
@@ -731,7 +719,11 @@ def run_guarded(args: list[str]) -> int:
     """Run the command line and return its exit code. Every error is printed on standard error."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
-        return run_command_line(args)
+        code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except SystemExit as error:
+        # how click reports that a completion was printed, or that the reader is gone
+        return _tell(BrokenPipeError()) if error.code else 0
     except BaseException as raised:
         return _tell(first_error(raised))
     finally:

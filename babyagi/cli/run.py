@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from babyagi import events
 from babyagi.artifacts import find_artifacts
@@ -99,7 +99,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.verbs import Request, gather_request, serving, settle
 
 if TYPE_CHECKING:
-    from babyagi.app import App, AskHuman, Company, RunOutcome
+    from babyagi.app import App, AskHuman, Company
     from babyagi.taskstore.port import TaskStore
 
 END_LINE = b"."
@@ -244,9 +244,6 @@ class LoggedView:
 # Run an objective with a view of it: open, start, work and watch at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-Work = Callable[[int, "Company"], Coroutine[Any, Any, "RunOutcome"]]
-
 WATCH_CHECK_S = 1.0
 
 
@@ -370,7 +367,7 @@ async def _start_and_work(
             await _require_listener(app, objective)
         tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, app.run, output=output, after_id=after_id)
+        return await work_on(app, objective, output=output, after_id=after_id)
 
 
 async def _continue(
@@ -387,7 +384,7 @@ async def _continue(
         new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
         objective = await app.ask_further(objective, question, limits=new)
         tell_notices(loaded.notices)
-        return await work_on(app, objective, app.run, output=output, after_id=after_id)
+        return await work_on(app, objective, output=output, after_id=after_id)
 
 
 async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
@@ -402,7 +399,6 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
         return await work_on(
             app,
             objective,
-            app.run,
             output=output,
             after_id=await app.store.last_event_id(objective.id),
         )
@@ -437,13 +433,11 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         left = asyncio.Event()
         with _told_by_sigterm():
-            async with _watching(
-                store, objective, settings, as_json=as_json, stop=left.set
-            ) as view:
-                await follow_while(
-                    _until_first(_wait_for_end(store, objective.id), left.wait()),
-                    Follower(store, objective.id, view, after_id=after_id),
-                )
+            async with (
+                _watching(store, objective, settings, as_json=as_json, stop=left.set) as view,
+                following(Follower(store, objective.id, view, after_id=after_id)),
+            ):
+                await _until_first(_wait_for_end(store, objective.id), left.wait())
         if left.is_set():
             tell(f"the work on objective {objective.id} goes on as it was")
             return ExitCode.OK
@@ -451,20 +445,27 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
 
 
 async def work_on(
-    app: App, objective: Objective, work: Work, *, output: Output, after_id: int
+    app: App, objective: Objective, *, output: Output, after_id: int, is_joined: bool = False
 ) -> int:
     """Work on the objective while a view follows, write its report, print the outcome, and return
-    the exit code. For an objective that is over, only write the report."""
+    the exit code. For an objective that is over, only write the report.
+
+    Args:
+        after_id: the event after which the view begins. is_joined: somebody else started it.
+    """
     stopped_by_signal = None
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
         warn("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
         async with _seated(app, objective, as_json=as_json) as (view, company):
-            outcome = await follow_while(
-                work(objective.id, company),
-                Follower(app.store, objective.id, LoggedView(view), after_id=after_id),
-            )
+            follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
+            async with following(follower):
+                outcome = await (
+                    app.join(objective, company)
+                    if is_joined
+                    else app.run(objective, company, after_id=after_id)
+                )
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
     return await _end(app.store, objective, output, stopped_by_signal=stopped_by_signal)
 
@@ -522,19 +523,19 @@ async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bo
     return is_asking and is_waiting and bool(await store.inbox(objective.id))
 
 
-async def follow_while(work: Coroutine[Any, Any, T], follower: Follower) -> T:
-    """Await the work while the follower feeds the view, then show the last events."""
+@asynccontextmanager
+async def following(follower: Follower) -> AsyncIterator[None]:
+    """Feed the view meanwhile, then show the last events."""
     try:
         async with asyncio.TaskGroup() as group:
-            following = group.create_task(follower.follow())
+            task = group.create_task(follower.follow())
             try:
-                came_out = await work
+                yield
             finally:
-                following.cancel()
+                task.cancel()
     except BaseExceptionGroup as errors:
         raise first_error(errors) from errors
     await follower.drain()
-    return came_out
 
 
 @contextmanager
@@ -748,7 +749,7 @@ async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
         if not is_over(objective):
             require_listener(app.settings, models_of(objective))
         after_id = await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, app.join, output=output, after_id=after_id)
+        return await work_on(app, objective, output=output, after_id=after_id, is_joined=True)
 
 
 async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
@@ -945,7 +946,8 @@ async def _follow(
         raise
     logged = LoggedView(view, without=without)
     follower = Follower(store, objective_id, logged, after_id=after_id)
-    return await follow_while(work, follower)
+    async with following(follower):
+        return await work
 
 
 # -- asking the tasks' questions at a plain terminal

@@ -86,18 +86,27 @@ async def ask(
         ContextTooLongError: the prompt does not fit, although everything that may be cut was cut.
         Whatever else `Calls.complete` raises.
     """
-    asker = _Asker(calls, path, prompt, role)
+    asker = _Asker(calls, path, prompt)
     await asker.bound_output()
     schema = asker.prompt.schema
     known = calls.abilities(role)
     if prompt.is_schema_late and not (known is not None and known.holds_schema):
         asker.prompt = replace(asker.prompt, schema=None)
     fault = ""
-    for n in range(MAX_REASKS + 1):
-        completion = await asker.complete(n)
+    while asker.n_asked <= MAX_REASKS:
+        try:
+            completion = await calls.complete(asker.path, asker.prompt, role=role)
+        except ContextTooLongError:
+            if not asker.shrink():
+                raise
+            continue
+        asker.usage += completion.usage
         fault = _find_fault(completion, asker.prompt)
         if not fault or (
-            fault == BE_SHORTER and n == MAX_REASKS and takes_cut and completion.text.strip()
+            fault == BE_SHORTER
+            and asker.n_asked == MAX_REASKS
+            and takes_cut
+            and completion.text.strip()
         ):
             try:
                 value = read(completion)
@@ -111,7 +120,7 @@ async def ask(
             except MalformedReplyError as error:
                 fault = f"{error.what} Reply again."
                 asker.prompt = replace(asker.prompt, schema=schema)
-        if fault == DO_YOUR_PART and n > 0:
+        if fault == DO_YOUR_PART and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(
@@ -123,31 +132,28 @@ async def ask(
 class _Asker:
     """The question, which changes from attempt to attempt."""
 
-    def __init__(self, calls: Calls, path: str, prompt: Prompt, role: Role) -> None:
+    def __init__(self, calls: Calls, path: str, prompt: Prompt) -> None:
         self.prompt = prompt
         self.usage = Usage()
         self.n_shrunk = 0
+        self.n_asked = 0
         self._calls = calls
         self._path = path
-        self._role = role
         self._has_more_room = False
 
-    async def complete(self, n: int) -> Completion:
-        """Ask for the `n`th time (from 0), cutting the prompt while it does not fit."""
-        while True:
-            again = f"/again/{n}" if n else ""
-            shrunk = f"/shrunk/{self.n_shrunk}" if self.n_shrunk else ""
-            try:
-                completion = await self._calls.complete(
-                    self._path + again + shrunk, self.prompt, role=self._role
-                )
-                self.usage += completion.usage
-                return completion
-            except ContextTooLongError:
-                smaller = shrink(self.prompt) if self.n_shrunk < MAX_SHRINKS else None
-                if smaller is None:
-                    raise
-                self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
+    @property
+    def path(self) -> str:
+        """The path of the next call."""
+        again = f"/again/{self.n_asked}" if self.n_asked else ""
+        return self._path + again + (f"/shrunk/{self.n_shrunk}" if self.n_shrunk else "")
+
+    def shrink(self) -> bool:
+        """Cut the prompt, because it does not fit. Return False when nothing may be cut any
+        more."""
+        smaller = shrink(self.prompt) if self.n_shrunk < MAX_SHRINKS else None
+        if smaller is not None:
+            self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
+        return smaller is not None
 
     async def bound_output(self) -> None:
         """Limit the answer to what `Calls.bound_output` allows. If that is less than twice the
@@ -168,6 +174,7 @@ class _Asker:
     def feed_back(self, completion: Completion, fault: str) -> None:
         """Add the fault for the model to the prompt. The first time that a reply is cut off, only
         double its room."""
+        self.n_asked += 1
         if fault == BE_SHORTER and not self._has_more_room:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,13 +104,12 @@ class WorkerLoop:
                 act; what was claimed is queued again.
         """
 
-        async def serve(group: asyncio.TaskGroup) -> None:
+        async with self._living():
             try:
-                await self._serve(objective_id, patience or Patience())
+                async with self._serving(objective_id, patience or Patience()) as serving:
+                    await serving.run()
             except BabyagiError as error:
                 self._fatal = self._fatal or error
-
-        await self._live(serve)
         if self._fatal is not None:
             raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
@@ -122,16 +122,18 @@ class WorkerLoop:
             StoreUnusableError: a person must act.
         """
         self._patience = Patience(when_blocked=True, is_person_there=is_person_there)
-        await self._live(self._serve_what_comes, self._keep_schedules)
+        async with self._living(self._keep_schedules) as group:
+            await self._serve_what_comes(group)
         if self._fatal is not None:
             raise self._fatal
         return self._stopped_by
 
-    async def _live(
-        self,
-        work: Callable[[asyncio.TaskGroup], Awaitable[None]],
-        *beside: Callable[[], Coroutine[Any, Any, None]],
-    ) -> None:
+    @asynccontextmanager
+    async def _living(
+        self, *beside: Callable[[], Coroutine[Any, Any, None]]
+    ) -> AsyncIterator[asyncio.TaskGroup]:
+        """Meanwhile this worker lives: it has its lease, hears signals, and sees what others
+        do."""
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -141,7 +143,7 @@ class WorkerLoop:
                     for keep in (self._keep_lease, self._watch_others, *beside)
                 ]
                 try:
-                    await work(group)
+                    yield group
                 finally:
                     self._unhandle_signals()
                     for task in background:
@@ -172,7 +174,9 @@ class WorkerLoop:
     async def _serve_among_others(self, objective_id: int) -> None:
         """Serve one objective, so that its errors do not stop the others."""
         try:
-            await self._serve(objective_id, self._patience)
+            async with self._serving(objective_id, self._patience) as serving:
+                around, work = self._runtime.around, serving.run()
+                await (work if around is None else around(objective_id, work))
         except NotFoundError:
             logger.info("objective %d is gone", objective_id)
         except StoreUnusableError as error:
@@ -187,15 +191,16 @@ class WorkerLoop:
             )
             self._shunned.add(objective_id)
 
-    async def _serve(self, objective_id: int, patience: Patience) -> Objective:
+    @asynccontextmanager
+    async def _serving(self, objective_id: int, patience: Patience) -> AsyncIterator[Serving]:
+        """The work on one objective, known to this process until this is left."""
         serving = self._servings[objective_id] = Serving(
             self._process, objective_id, patience=patience
         )
         if self._stopped_by is not None:
             serving.drain(STOPPING)
         try:
-            around, work = self._runtime.around, serving.run()
-            return await (work if around is None else around(objective_id, work))
+            yield serving
         finally:
             del self._servings[objective_id]
             self._changed.set()

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 from babyagi import events
 from babyagi.errors import (
@@ -33,7 +34,7 @@ from babyagi.errors import (
 from babyagi.index.indexer import Availability
 from babyagi.journal import Gate
 from babyagi.llm.retry import MAX_HOLD_S
-from babyagi.loop import FAULTS_OF_THE_TASK, Loop, is_fault_of_the_task, tries_for
+from babyagi.loop import Loop, is_fault_of_the_task, tries_for
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -304,11 +305,16 @@ class Release(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """One piece of work, the claim that it is done under, and the two ways to give the claim back.
-    `task_id` is None for a duty."""
+
+    Attributes:
+        task_id: None for a duty.
+        asks_model: the model is asked, so after an outage a probe comes first.
+    """
 
     do: Callable[[], Awaitable[None]]
     fence: Fence
     task_id: int | None = None
+    asks_model: bool = True
     release: Release
     fail: Fail
 
@@ -408,7 +414,9 @@ class Serving:
         try:
             while True:
                 try:
-                    return await self._serve()
+                    async with self._serving() as group:
+                        await self._dispatch(group)
+                    return await self._store.objective(self._objective_id)
                 except StoreUnavailableError as error:
                     self._rest_from_store(error)
                     await self._process.sleep(STORE_PAUSE_S)
@@ -449,7 +457,14 @@ class Serving:
         self._gate.close(error.what)
         self._wake.set()
 
-    async def _serve(self) -> Objective:
+    @asynccontextmanager
+    async def _serving(self) -> AsyncIterator[asyncio.TaskGroup]:
+        """Serve the objective meanwhile: with a loop of its own, joined, its index fed and its time
+        kept. All work within has ended when this is left.
+
+        Raises:
+            BabyagiError: what only a person can mend.
+        """
         objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
             self._gate = Gate()
@@ -474,14 +489,13 @@ class Serving:
                     group.create_task(index_feed.feed()),
                     group.create_task(self._keep_time()),
                 ]
-                await self._dispatch(group)
+                yield group
                 for task in beside:
                     task.cancel()
             if self._fatal is not None:
                 raise self._fatal
             if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
                 await index_feed.finish(within_s=self._pace.drain_s)
-        return await self._store.objective(self._objective_id)
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
         """Tell once what blocks this worker from the objective, and wait. Return True when there is
@@ -532,7 +546,10 @@ class Serving:
                 self._wake.clear()
                 work = await self._claim_one()
                 if work is not None:
-                    self._start(group, work)
+                    task = group.create_task(self._carry_out(work))
+                    self._running.add(task)
+                    self._scout = task if self._outages.n else None
+                    task.add_done_callback(self._forget)
                     continue
                 if await self._is_finished():
                     return
@@ -547,7 +564,7 @@ class Serving:
                     self._process.slots.release()
             await self._wait(IDLE_WAIT_S)
 
-    async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
+    async def _claim_one(self) -> Work | None:
         """Claim what comes first, duties before tasks, and return the work on it.
 
         When work is expected, because work of ours has ended or more was seen, looking and claiming
@@ -571,9 +588,9 @@ class Serving:
         objective = self._claimable.objective
         match claim:
             case Claim():
-                return self._guard_turn(claim, objective)
+                return self._turn(claim, objective)
             case DutyClaim():
-                return self._guard_duty(claim, objective)
+                return self._duty(claim, objective)
         return None
 
     @property
@@ -621,12 +638,6 @@ class Serving:
             and not self._patience.is_for_answers(objective.stop_reason)
         )
 
-    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
-        task = group.create_task(work)
-        self._running.add(task)
-        self._scout = task if self._outages.n else None
-        task.add_done_callback(self._forget)
-
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
         self._expects_work = True
@@ -645,12 +656,7 @@ class Serving:
     # -- one piece of work, and everything that can become of it
     # ---------------------------------------------------------
 
-    async def _guard_turn(self, claim: Claim, objective: Objective) -> None:
-        async def do() -> None:
-            await self._require_model(claim.fence)
-            await self._loop.run_turn(claim, objective)
-            self._same_faults.clear()
-
+    def _turn(self, claim: Claim, objective: Objective) -> Work:
         async def release(reason: str, delay_s: float = 0.0) -> None:
             await self._store.release_task(claim, delay_s=delay_s, reason=reason)
 
@@ -659,23 +665,23 @@ class Serving:
                 claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
             )
 
-        await self._guard(
-            Work(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail)
+        return Work(
+            do=partial(self._loop.run_turn, claim, objective),
+            fence=claim.fence,
+            task_id=claim.task.id,
+            release=release,
+            fail=fail,
         )
 
-    async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
+    def _duty(self, claim: DutyClaim, objective: Objective) -> Work:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
         # the end of the run must not wait for such a duty
         is_hopeless = len(errors) >= self._pace.max_failures
-
-        async def do() -> None:
-            if is_hopeless:
-                await self._loop.give_up_duty(claim, objective, why=errors[-1])
-            elif claim.duty is Duty.REPORT:
-                await self._report(claim, objective)
-            else:
-                await self._require_model(claim.fence)
-                await self._loop.run_duty(claim, objective)
+        do = partial(self._loop.run_duty, claim, objective)
+        if is_hopeless:
+            do = partial(self._loop.give_up_duty, claim, objective, why=errors[-1])
+        elif claim.duty is Duty.REPORT:
+            do = partial(self._report, claim, objective)
 
         async def release(reason: str, delay_s: float = 0.0) -> None:
             logger.info("%s is put off: %s", claim.duty, reason)
@@ -692,7 +698,13 @@ class Serving:
             errors.extend([error] * (1 + self._pace.max_failures - max_failures))
             await release(error, delay_s=RETRY_DELAY_S)
 
-        await self._guard(Work(do=do, fence=claim.fence, release=release, fail=fail))
+        return Work(
+            do=do,
+            fence=claim.fence,
+            asks_model=not is_hopeless and claim.duty is not Duty.REPORT,
+            release=release,
+            fail=fail,
+        )
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Ask the model for the report's text, but not for long: without it the report is made from
@@ -713,62 +725,74 @@ class Serving:
         except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
-    async def _guard(self, piece: Work) -> None:
+    async def _carry_out(self, work: Work) -> None:
         """Do the work, and let no error of it out."""
+        n_outages = self._outages.n
         try:
-            await self._attempt(piece)
+            try:
+                if work.asks_model:
+                    await self._require_model(work.fence)
+                await work.do()
+                if work.task_id is not None:
+                    self._same_faults.clear()
+                await self._note_success(n_outages)
+            except Exception as error:
+                await self._answer(work, await self._judge(work, error))
         except LeaseLostError as error:
             logger.warning("somebody else holds this now: %s", error.what)
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
-            await self._release_when_possible(piece.release, error.what)
+            await self._release_when_possible(work.release, error.what)
         except StoreUnusableError as error:
             self.fail(error)
 
-    async def _attempt(self, piece: Work) -> None:
-        """Do the work, and answer an error by who can mend it: time, a person, or nobody."""
-        n_outages = self._outages.n
-        try:
-            await self._do(piece)
-            await self._note_success(n_outages)
-        except LimitReachedError as error:
-            await piece.release(error.what)
-            await self._store.end_objective(
-                self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
-            )
-        except ObjectiveStoppedError as error:
-            await piece.release(error.what)
-        except ModelUnavailableError as error:
-            await piece.release(
-                f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error)
-            )
-        except (LeaseLostError, StoreUnavailableError):
-            raise
-        except PERSON_MENDS as error:
-            self.fail(error)
-            await piece.release(error.what)
-        except Exception as error:
-            if isinstance(error, BabyagiError) and is_fault_of_the_task(error):
-                await piece.fail(error.what, tries_for(error, self._pace.max_failures))
-            else:  # our bug: the task fails with its traceback in the log, and the worker lives
-                logger.exception("a piece of work raised what nobody expected")
-                await piece.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+    async def _answer(self, work: Work, error: Exception) -> None:
+        """Do what follows from the error, by who can mend it: time, a person, or nobody.
+
+        Raises:
+            LeaseLostError, StoreUnavailableError: the claim can not be given back now.
+        """
+        match error:
+            case LeaseLostError() | StoreUnavailableError():
+                raise error
+            case LimitReachedError():
+                await work.release(error.what)
+                await self._store.end_objective(
+                    self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
+                )
+            case ObjectiveStoppedError():
+                await work.release(error.what)
+            case ModelUnavailableError():
+                await work.release(
+                    f"the model is unavailable: {error.what}",
+                    delay_s=await self._wait_for_model(error),
+                )
+            case BabyagiError() if isinstance(error, PERSON_MENDS):
+                self.fail(error)
+                await work.release(error.what)
+            case BabyagiError() if is_fault_of_the_task(error):
+                await work.fail(error.what, tries_for(error, self._pace.max_failures))
+            case _:  # our bug: the task fails with its traceback in the log, and the worker lives
+                logger.error("a piece of work raised what nobody expected", exc_info=error)
+                await work.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
 
     # -- whose fault it is
     # ---------------------------------------------------------------------------------------------
 
-    async def _do(self, piece: Work) -> None:
+    async def _judge(self, work: Work, error: Exception) -> Exception:
+        """Return what the error is: of a late answer and of a fault that several tasks met, a probe
+        shows whether it is an outage."""
         try:
-            await piece.do()
-        except OverdueError as error:
-            raise (
-                await self._judge_overdue(error, piece.fence) if error.has_begun else error
-            ) from error
-        except FAULTS_OF_THE_TASK as error:
-            if piece.task_id is None or not self._same_faults.note(error, piece.task_id):
-                raise
-            raise await self._judge_fault(error, piece.fence) from error
+            match error:
+                case OverdueError(has_begun=True):
+                    return await self._judge_overdue(error, work.fence)
+                case BabyagiError() if is_fault_of_the_task(error) and work.task_id is not None:
+                    if self._same_faults.note(error, work.task_id):
+                        return await self._judge_fault(error, work.fence)
+        except Exception as found:
+            return found
+        return error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
         """Return an outage, or a fault of the work if the model answers a probe meanwhile."""

@@ -167,7 +167,7 @@ async def run_one(kind: Kind) -> Found:
             ]
             objective, _ = await apps[0].start_objective()
             async with asyncio.timeout(MAX_RUN_S):
-                await asyncio.gather(*(app.run(objective.id) for app in apps))
+                await asyncio.gather(*(app.run(objective) for app in apps))
             events = await apps[0].store.events(objective.id, limit=100_000)
             ended = await apps[0].store.objective(objective.id)
             bills = [
