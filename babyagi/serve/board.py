@@ -266,7 +266,7 @@ async def _cards(
 ) -> list[tuple[Task, Reason]]:
     """The first tasks of a column, those that were finished last where they are finished; each with
     why it does not run."""
-    objective_id, found = facts.objective.id, list[Task]()
+    objective_id, found = facts.objective.id, list[Any]()
     if TaskStatus.DONE in states:
         last = await store.last_finished(objective_id, limit=MAX_CARDS)
         found = [task for task in last if task.status is TaskStatus.DONE]
