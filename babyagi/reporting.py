@@ -11,19 +11,22 @@ from babyagi.agents.report import Aside, Written, render_report
 from babyagi.artifacts import Made, find_artifacts
 from babyagi.inbox import describe
 from babyagi.index.indexer import find_trouble
+from babyagi.offload import Offload, run_inline
 from babyagi.sources import Sources, trace_sources
 from babyagi.tasks import Duty, Event, Objective, ObjectiveStatus, StopReason, Worker
 from babyagi.taskstore.port import TaskStore
 
 if TYPE_CHECKING:
-    from babyagi.pages.report import ReportPage
+    from babyagi.pages.report import Pictured
 
 BOUNDS_THAT_BIT = (events.TASK_PROPOSAL_DROPPED, events.CONTEXT_CUT, events.PLAN_FAILED)
 MAX_BOUNDS_SAID = 20
 MAX_EVENTS_DRAWN = 30_000  # the newest
 
 
-async def compose_report(store: TaskStore, objective: Objective, written: Written) -> str:
+async def compose_report(
+    store: TaskStore, objective: Objective, written: Written, *, offload: Offload = run_inline
+) -> str:
     """Return the whole report as Markdown, with the costs up to now."""
     objective = await store.objective(objective.id)
     tasks = await store.tasks(objective.id)
@@ -45,10 +48,14 @@ async def compose_report(store: TaskStore, objective: Objective, written: Writte
         ),
         artifacts=await find_artifacts(store, results),
     )
-    return render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
+    return await offload(
+        lambda: render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
+    )
 
 
-async def load_report(store: TaskStore, objective: Objective) -> str:
+async def load_report(
+    store: TaskStore, objective: Objective, *, offload: Offload = run_inline
+) -> str:
     """Return the report as it was written, or one from the results alone, as Markdown."""
     markdown = await store.report(objective.id)
     if markdown is not None:
@@ -59,7 +66,7 @@ async def load_report(store: TaskStore, objective: Objective) -> str:
         why = "the objective was cancelled"
     elif has_ended:
         why = "the model is asked for it now, or at the next `babyagi resume`"
-    return await compose_report(store, objective, Written(why_not=why))
+    return await compose_report(store, objective, Written(why_not=why), offload=offload)
 
 
 async def load_sources(store: TaskStore, objective: Objective) -> Sources:
@@ -91,33 +98,46 @@ async def write_without_model(
         await store.remove_worker(writer.id)
 
 
-async def load_page(store: TaskStore, objective: Objective, markdown: str, *, now: datetime) -> str:
+async def load_page(
+    store: TaskStore,
+    objective: Objective,
+    markdown: str,
+    *,
+    now: datetime,
+    offload: Offload = run_inline,
+) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
-    from babyagi.pages.report import render_report_page
-
-    return render_report_page(await gather_page(store, objective, markdown, now=now))
-
-
-async def gather_page(
-    store: TaskStore, objective: Objective, markdown: str, *, now: datetime
-) -> ReportPage:
-    """Return what stands on the page of the objective."""
-    from babyagi.pages.report import Pictured, ReportPage
+    from babyagi.pages.report import ReportPage, render_report_page
     from babyagi.pages.timeline import KINDS, find_bars
 
     found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
-    return ReportPage(
-        objective=objective,
-        markdown=markdown,
-        tasks=await store.tasks(objective.id),
-        results=await store.results(objective.id),
-        bars=find_bars(found, now=now),
-        now=now,
-        pictured=[
-            Pictured(task_id=one.task_id, artifact=one.artifact)
-            for one in await load_artifacts(store, objective)
-        ],
-    )
+    tasks, results = await store.tasks(objective.id), await store.results(objective.id)
+    pictured = await load_pictures(store, objective)
+
+    def render() -> str:
+        return render_report_page(
+            ReportPage(
+                objective=objective,
+                markdown=markdown,
+                tasks=tasks,
+                results=results,
+                bars=find_bars(found, now=now),
+                now=now,
+                pictured=pictured,
+            )
+        )
+
+    return await offload(render)
+
+
+async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
+    """Return the files that came with the results of the objective, for a page."""
+    from babyagi.pages.report import Pictured
+
+    return [
+        Pictured(task_id=one.task_id, artifact=one.artifact)
+        for one in await load_artifacts(store, objective)
+    ]
 
 
 def _say_bound(event: Event) -> str:

@@ -49,6 +49,7 @@ REHEARSAL_NOTICE = (
 
 MAX_QUOTED_CHARS = 4000
 MAX_EARLIER_CHARS = 800  # for a result that others were built on
+MAX_RESULTS_CHARS = 120_000  # for all results, where no model wrote the answer
 MAX_LINE_CHARS = 300
 MAX_DEAD = 20
 MAX_NAMED = 10
@@ -184,7 +185,8 @@ def render_report(
         "\n".join(f"* Asked further: {_one_line(one)}" for one in objective.spec.further),
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
         _render_standing(objective, tasks, asked=aside.asked),
-        _close_fence(written.text) or _render_results(results, tasks, written.why_not),
+        _close_fence(written.text)
+        or _render_results(results, tasks, written.why_not, objective_id=objective.id),
         _render_missing(objective),
         _render_dead(tasks),
         _render_asked(objective, aside.asked),
@@ -256,21 +258,27 @@ def _close_fence(text: str) -> str:
     return f"{text}\n{fence}" if fence else text
 
 
-def _render_results(results: Sequence[Result], tasks: Sequence[Task], why: str) -> str:
+def _render_results(
+    results: Sequence[Result], tasks: Sequence[Task], why: str, *, objective_id: int
+) -> str:
     """Return the results: first those that no other task was built on, then, shorter, those that
-    led to them."""
+    led to them; as many as a person would read."""
     if not results:
         return f"There are no results ({why})."
     built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
     final = [result for result in results if result.task_id not in built_on]
     earlier = [result for result in results if result.task_id in built_on]
-    blocks = [_render_result(result, MAX_QUOTED_CHARS) for result in final]
-    if final and earlier:
-        blocks.append("**What led to this:**")
-    blocks += [
-        _render_result(result, MAX_EARLIER_CHARS if final else MAX_QUOTED_CHARS)
-        for result in earlier
-    ]
+    blocks, room = list[str](), MAX_RESULTS_CHARS
+    for n, result in enumerate([*final, *earlier]):
+        if final and n == len(final):
+            blocks.append("**What led to this:**")
+        is_last = n < len(final) or not final
+        blocks.append(_render_result(result, MAX_QUOTED_CHARS if is_last else MAX_EARLIER_CHARS))
+        room -= len(blocks[-1])
+        if room < 0 and n + 1 < len(results):
+            left = _count(len(results) - n - 1, "more result")
+            blocks.append(f"**{left}: `babyagi results --objective {objective_id}` lists all.**")
+            break
     said = f"No summary was written ({why}); these are the results as they stand."
     return "\n\n".join([said, *blocks])
 
@@ -389,22 +397,24 @@ def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> st
     """Return a list of the first few tasks by name."""
     if not tasks:
         return ""
-    lines = [f"task {task.id}: {_one_line(task.name)}" for task in tasks]
-    more = f"; `babyagi tasks --objective {objective.id}` lists them"
-    return _render_lines(f"## {title} ({len(tasks)})", lines, MAX_LISTED, more)
+    lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks[:MAX_LISTED]]
+    if len(tasks) > len(lines):
+        more = f"{len(tasks) - len(lines)} more"
+        lines.append(f"* and {more}; `babyagi tasks --objective {objective.id}` lists them")
+    return "\n".join([f"## {title} ({len(tasks)})", "", *lines])
 
 
 def _render_named(title: str, lines: Sequence[str]) -> str:
     return _render_lines(f"## {title}", [_one_line(line) for line in lines], MAX_NAMED)
 
 
-def _render_lines(head: str, lines: Sequence[str], most: int, more: str = "") -> str:
+def _render_lines(head: str, lines: Sequence[str], most: int) -> str:
     """Return a heading and at most `most` lines; a last line gives the number of the others."""
     if not lines:
         return ""
     listed = [f"* {line}" for line in lines[:most]]
     if len(lines) > most:
-        listed.append(f"* and {len(lines) - most} more{more}")
+        listed.append(f"* and {len(lines) - most} more")
     return "\n".join([head, "", *listed])
 
 

@@ -4,7 +4,8 @@ characters."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from babyagi.pages.html import Html, escape
@@ -39,12 +40,23 @@ def parse(text: str) -> list[Token]:
 def render_html(text: str) -> Html:
     """Return the text as HTML with paragraphs, lists and tables. Nothing in it runs or is
     loaded."""
-    if not can_be_parsed(text):
-        return Html(f"<pre>{escape(text)}</pre>")
-    has_few = all(line.count(":") <= MAX_COLONS for line in text.split("\n"))
-    parser = _open_parser(finds_addresses=has_few)
-    tokens = list(_make_harmless(parser.parse(text)))
-    return Html(parser.renderer.render(tokens, parser.options, {}))
+    return make_renderer()(text)
+
+
+def make_renderer() -> Callable[[str], Html]:
+    """Return `render_html` for many texts of one thread: to open a parser takes longer than to
+    render a short text."""
+    open_parser = cache(_open_parser)
+
+    def render(text: str) -> Html:
+        if not can_be_parsed(text):
+            return Html(f"<pre>{escape(text)}</pre>")
+        has_few = all(line.count(":") <= MAX_COLONS for line in text.split("\n"))
+        parser = open_parser(finds_addresses=has_few)
+        tokens = list(_make_harmless(parser.parse(text)))
+        return Html(parser.renderer.render(tokens, parser.options, {}))
+
+    return render
 
 
 def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:

@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import islice
 
 from babyagi.pages.html import Html, escape, fill, join, load
-from babyagi.pages.markdown import render_html
+from babyagi.pages.markdown import make_renderer, render_html
 from babyagi.pages.timeline import Bar, render_timeline
 from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus, Usage
 from babyagi.text import say_duration, shorten
@@ -197,12 +197,12 @@ def _render_tree(
 ) -> Iterator[Html]:
     found = {result.task_id: result for result in results}
     known = {task.id for task in tasks}
-    room = MAX_RESULTS_CHARS
+    room, render = MAX_RESULTS_CHARS, make_renderer()
     for task, depth in walk_tree(tasks):
         result = found.get(task.id)
         text = result.text[: min(MAX_RESULT_CHARS, room)] if result is not None else ""
         is_drawn = room > MAX_RESULTS_CHARS - MAX_DRAWN_CHARS
-        drawn = render_html(text) if is_drawn else fill("<pre>$text</pre>", text=text)
+        drawn = render(text) if is_drawn else fill("<pre>$text</pre>", text=text)
         room -= len(text)
         yield fill(
             '<li id="task-$id" class="$status d$depth"><details><summary>'

@@ -112,7 +112,7 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
     if len(key) > MAX_KEY_CHARS:
         raise BadRequestError(422, "the Idempotency-Key is too long", f"{MAX_KEY_CHARS} at most")
     call = Call(desk=desk, path=request.path_params, query=query, body=body, key=key)
-    return write_answer(await operation.run(call), request)
+    return await asyncio.to_thread(write_answer, await operation.run(call), request)
 
 
 async def _stream(desk: Desk, request: Request) -> Response:

@@ -27,11 +27,11 @@ from babyagi.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
 from babyagi.pages.graph import SIGNS, render_graph
 from babyagi.pages.markdown import render_html
-from babyagi.pages.report import render_report_body
+from babyagi.pages.report import render_files
 from babyagi.pages.timeline import KINDS as TIMELINE_KINDS
 from babyagi.pages.timeline import find_bars, render_timeline
 from babyagi.redaction import redact
-from babyagi.reporting import MAX_EVENTS_DRAWN, gather_page, load_report
+from babyagi.reporting import MAX_EVENTS_DRAWN, load_pictures, load_report
 from babyagi.serve.door import (
     ACCESS,
     LOCKED,
@@ -68,7 +68,8 @@ from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
     from babyagi.tasks import Task
-    from babyagi.why import Reason
+    from babyagi.taskstore.port import TaskStore
+    from babyagi.why import Facts, Reason
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # of a column
@@ -250,11 +251,12 @@ def _said(request: Request) -> list[tuple[str, str]]:
 async def _objective(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     stand = await verbs.find_stand(desk.store, objective)
+    facts = await find_facts(desk.store, objective.id)
     columns = [
         (
             title,
             states,
-            await _cards(desk, objective, states),
+            await _cards(desk.store, facts, states),
             sum(stand.counts[one] for one in states),
         )
         for title, states in COLUMNS
@@ -263,26 +265,24 @@ async def _objective(desk: Desk, request: Request) -> Response:
 
 
 async def _cards(
-    desk: Desk, objective: Objective, states: tuple[TaskStatus, ...]
+    store: TaskStore, facts: Facts, states: tuple[TaskStatus, ...]
 ) -> list[tuple[Task, Reason]]:
     """The first tasks of a column, those that were finished last where they are finished; each with
     why it does not run."""
-    store, found = desk.store, list[Any]()
+    objective_id, found = facts.objective.id, list[Any]()
     if TaskStatus.DONE in states:
-        last = await store.last_finished(objective.id, limit=MAX_CARDS)
+        last = await store.last_finished(objective_id, limit=MAX_CARDS)
         found = [task for task in last if task.status is TaskStatus.DONE]
     else:
         for state in states:
-            found += await store.tasks_page(objective.id, status=state, limit=MAX_CARDS)
-    return await _with_reasons(desk, objective, found[:MAX_CARDS])
+            found += await store.tasks_page(objective_id, status=state, limit=MAX_CARDS)
+    return await _with_reasons(store, facts, found[:MAX_CARDS])
 
 
 async def _with_reasons(
-    desk: Desk, objective: Objective, tasks: Sequence[Task]
+    store: TaskStore, facts: Facts, tasks: Sequence[Task]
 ) -> list[tuple[Task, Reason]]:
-    facts = await find_facts(desk.store, objective.id)
-    reasons = await explain_tasks(desk.store, facts, tasks)
-    return list(zip(tasks, reasons, strict=True))
+    return list(zip(tasks, await explain_tasks(store, facts, tasks), strict=True))
 
 
 async def _list(desk: Desk, request: Request) -> Response:
@@ -304,7 +304,7 @@ async def _list(desk: Desk, request: Request) -> Response:
         request,
         "/tasks",
         after=after,
-        tasks=await _with_reasons(desk, objective, shown),
+        tasks=await _with_reasons(desk.store, await find_facts(desk.store, objective.id), shown),
         wanted=query.status,
         statuses=tuple(TaskStatus),
         is_first=last is None,
@@ -315,7 +315,7 @@ async def _list(desk: Desk, request: Request) -> Response:
 async def _timeline(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     found = await desk.store.events_of(objective.id, kinds=TIMELINE_KINDS, limit=MAX_EVENTS_DRAWN)
-    bars = find_bars(found, now=utc_now())
+    bars = await asyncio.to_thread(find_bars, found, now=utc_now())
     drawn = {bar.task_id for bar in bars if bar.task_id is not None}
     names = {one.id: one.name for one in await desk.store.tasks(objective.id) if one.id in drawn}
     drawing = await asyncio.to_thread(
@@ -339,9 +339,13 @@ def _link(objective: Objective) -> Callable[[int], str]:
 
 async def _report(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    markdown = await load_report(desk.store, objective)
-    page = await gather_page(desk.store, objective, markdown, now=utc_now())
-    report = Markup(await asyncio.to_thread(render_report_body, page))  # made harmless there
+    markdown = await load_report(desk.store, objective, offload=asyncio.to_thread)
+    pictured = await load_pictures(desk.store, objective)
+
+    def render() -> Markup:  # made harmless there
+        return Markup(render_html(markdown) + render_files(pictured))
+
+    report = await asyncio.to_thread(render)
     return await _render_tab(desk, request, "/report", after=after, report=report)
 
 
@@ -356,7 +360,7 @@ async def _task(desk: Desk, request: Request) -> Response:
         objective=objective,
         shown=shown,
         task=shown.task,
-        result=_render_result(shown),
+        result=await asyncio.to_thread(_render_result, shown),
         given=json_shapes.given_results(shown.steps),
         exchanges=list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
         after=after,

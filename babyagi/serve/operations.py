@@ -220,18 +220,22 @@ class NewCode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectivesQuery:
-    words: str = ""
-    state: Literal["active", "ended"] | None = None
+class PageQuery:
+    """At most so many, from behind the number of the last one of the page before."""
+
     after: int = 0
     limit: int = MAX_LISTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TasksQuery:
+class ObjectivesQuery(PageQuery):
+    words: str = ""
+    state: Literal["active", "ended"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TasksQuery(PageQuery):
     status: tuple[TaskStatus, ...] = ()
-    after: int = 0
-    limit: int = MAX_LISTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,10 +251,8 @@ class ReportQuery:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LogQuery:
+class LogQuery(PageQuery):
     task: int | None = None
-    after: int = 0
-    limit: int = MAX_LISTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -535,9 +537,19 @@ def _changed(changed: verbs.Changed) -> Answer:
 
 
 async def list_results(call: Call) -> Answer:
-    found = await call.store.results((await call.objective()).id)
+    query: PageQuery = call.query
+    objective_id, limit = (await call.objective()).id, _within(query.limit, "limit", 1, MAX_LISTED)
+    ids = await call.store.result_ids(objective_id)
+    if query.after:
+        if query.after not in ids:
+            raise NotFoundError(f"task {query.after} has no result", fix=SEE_LISTS)
+        ids = ids[ids.index(query.after) + 1 :]
+    found = await call.store.results(objective_id, task_ids=ids[:limit])
     made = await find_artifacts(call.store, found)
-    return Answer(value=[json_shapes.result_shape(one, made) for one in found])
+    return Answer(
+        value=[json_shapes.result_shape(one, made) for one in found],
+        next={"after": ids[limit - 1]} if len(ids) > limit else None,
+    )
 
 
 async def search(call: Call) -> Answer:
@@ -554,13 +566,15 @@ async def search(call: Call) -> Answer:
 async def report(call: Call) -> Answer:
     query: ReportQuery = call.query
     objective = await call.objective()
-    markdown = await load_report(call.store, objective)
+    markdown = await load_report(call.store, objective, offload=asyncio.to_thread)
     name = f"objective-{objective.id}.{query.format}"
     if query.format == "md":
         text = markdown.encode("utf-8", "replace")
         return Answer(text=text, media_type="text/markdown; charset=utf-8", file_name=name)
     if query.format == "html":
-        page = await load_page(call.store, objective, markdown, now=utc_now())
+        page = await load_page(
+            call.store, objective, markdown, now=utc_now(), offload=asyncio.to_thread
+        )
         text = page.encode("utf-8", "replace")
         return Answer(text=text, media_type="text/html; charset=utf-8", file_name=name)
     sources = await load_sources(call.store, objective)
@@ -901,6 +915,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "List what the finished tasks found.",
         "results",
         "results list",
+        query=PageQuery,
         gives=LIST,
     ),
     _look(

@@ -173,6 +173,20 @@ def test_a_block_of_code_without_an_end_takes_nothing_else_with_it(text):
     assert "<h2>How it ended</h2>" in render_html(report)
 
 
+def test_without_a_summary_no_more_results_stand_there_than_a_person_reads():
+    results = [samples.result(task_id=n, text=f"item {n} " * 90) for n in range(1, 1001)]
+
+    report = render_report(
+        samples.objective(), written=Written(why_not="no money"), tasks=[], results=results
+    )
+
+    n_shown = report.count("### Task")
+    assert 100 < n_shown < 1000
+    assert (
+        f"**{1000 - n_shown} more results: `babyagi results --objective 3` lists all.**" in report
+    )
+
+
 def test_an_unknown_cost_is_called_unknown():
     report = render_report(
         samples.objective(spec=samples.spec(has_price=False)),
