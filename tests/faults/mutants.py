@@ -286,32 +286,40 @@ async def _make_histories(root: Path) -> str:
     return ""
 
 
-def _catch(mutant: Mutant, seed: int) -> Catch:
-    """Plant the bug into this process and cast every net."""
+def _catch(mutant: Mutant, seed: int, *, by_kills_alone: bool) -> Catch:
+    """Plant the bug into this process and cast the nets."""
     mutant.plant()
     with tempfile.TemporaryDirectory(
         prefix="mutants-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
     ) as name:
         root = Path(name)
-        tests, histories = asyncio.run(_check_contract(root)), asyncio.run(_make_histories(root))
+        tests, histories = (
+            ((), "")
+            if by_kills_alone
+            else (asyncio.run(_check_contract(root)), asyncio.run(_make_histories(root)))
+        )
         crash, n_cases = _kill(root, seed)
     return Catch(crash=crash, n_cases=n_cases, tests=tests, histories=histories)
 
 
-def _catch_quietly(mutant: Mutant, seed: int, answer: Connection) -> None:
+def _catch_quietly(mutant: Mutant, seed: int, by_kills_alone: bool, answer: Connection) -> None:
     """As `_catch`, in a process of its own: whatever a planted bug makes the program say is of no
     interest."""
     logging.disable(logging.CRITICAL)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     with contextlib.redirect_stderr(io.StringIO()):
-        answer.send(_catch(mutant, seed))
+        answer.send(_catch(mutant, seed, by_kills_alone=by_kills_alone))
 
 
-def catch(mutant: Mutant, *, seed: int = 1) -> Catch:
-    """What the nets catch of the mutant; this process stays as it is."""
+def catch(mutant: Mutant, *, seed: int = 1, by_kills_alone: bool = False) -> Catch:
+    """What the nets catch of the mutant; this process stays as it is.
+
+    Args:
+        by_kills_alone: neither the contract nor histories are tried.
+    """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_catch_quietly, args=(mutant, seed, sender))
+    process = context.Process(target=_catch_quietly, args=(mutant, seed, by_kills_alone, sender))
     process.start()
     sender.close()
     try:

@@ -27,8 +27,7 @@ from support.local_server.dialects import count_usage
 from support.table import print_table, verdict
 
 N_WORKERS = 8
-MAX_COST_USD = 1.0
-MAX_TASKS = 100
+LIMITS = Limits(max_cost_usd=1.0, max_tasks=100)
 PRICE_IN, PRICE_OUT = 10.0, 20.0  # US dollars for a million tokens: one to four cents a call
 RACE_S = 120.0
 WATCH_EVERY_S = 0.02
@@ -96,36 +95,39 @@ class Race:
     n_worked: int
     ended: str
     codes: tuple[int | None, ...]
+    limits: Limits
 
     def is_good(self, *, by_cost: bool) -> bool:
         if set(self.codes) != {143} or self.n_worked < 2:
             return False
         if not by_cost:
-            return self.most_tasks == MAX_TASKS and self.ended == "limit:tasks"
+            return self.most_tasks == self.limits.max_tasks and self.ended == "limit:tasks"
         return (
-            max(self.most, self.billed) <= MAX_COST_USD * 1e6
+            max(self.most, self.billed) <= self.limits.max_cost_usd * 1e6
             and self.left < self.largest
             and self.ended == "limit:cost"
         )
 
 
-async def race(url: str, *, seed: int, by_cost: bool, n_workers: int = N_WORKERS) -> Race:
+async def race(
+    url: str, *, seed: int, by_cost: bool, n_workers: int = N_WORKERS, limits: Limits = LIMITS
+) -> Race:
     """Let the workers wait for the objective, put it on the board, and watch."""
     prices = {
         "BABYAGI_PRICE_IN": str(PRICE_IN),
         "BABYAGI_PRICE_OUT": str(PRICE_OUT),
         "BABYAGI_MAX_OUTPUT_TOKENS": "1000",
     }
-    limits = (
-        {"BABYAGI_MAX_COST_USD": str(MAX_COST_USD)}
+    variables = (
+        {"BABYAGI_MAX_COST_USD": str(limits.max_cost_usd)}
         if by_cost
-        else {"BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TASKS": str(MAX_TASKS)}
+        else {"BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TASKS": str(limits.max_tasks)}
     )
     model = RandomLengths(seed)
     async with open_board(url, model=model) as board:
         workers = await board.start_workers(*(f"w{n}" for n in range(n_workers)), env=prices)
         objective_id, began_s = (
-            await board.submit(SURVEY, ENDLESS, **prices, **limits),
+            await board.submit(SURVEY, ENDLESS, **prices, **variables),
             time.monotonic(),
         )
         seen = [look(board, objective_id)]
@@ -143,6 +145,7 @@ async def race(url: str, *, seed: int, by_cost: bool, n_workers: int = N_WORKERS
             seed=seed,
             took_s=took_s,
             codes=codes,
+            limits=limits,
             largest=round(model.largest * 1e6),
         )
 
@@ -165,12 +168,14 @@ def look(board: Board, objective_id: int) -> Seen:
     )
 
 
-def sum_up(board: Board, objective_id: int, seen: Sequence[Seen], **known: Any) -> Race:
+def sum_up(
+    board: Board, objective_id: int, seen: Sequence[Seen], *, limits: Limits, **known: Any
+) -> Race:
     """What became of it, beside what is known of the race."""
     of, last = f"WHERE objective_id = {objective_id}", look(board, objective_id)
     steps = board.rows(f"SELECT owner, cost_microusd FROM step {of}")
     report = sum(step["cost_microusd"] for step in steps if step["owner"].startswith("report"))
-    kept = round(kept_back(Limits(max_cost_usd=MAX_COST_USD), "task:1").cost_usd * 1e6)
+    kept = round(kept_back(Limits(max_cost_usd=limits.max_cost_usd), "task:1").cost_usd * 1e6)
     claimed = board.rows(f"SELECT data FROM event {of} AND kind = 'task.claimed'")
     billed = sum(
         record.prompt_tokens * PRICE_IN + record.completion_tokens * PRICE_OUT
@@ -181,9 +186,10 @@ def sum_up(board: Board, objective_id: int, seen: Sequence[Seen], **known: Any) 
         most=max(one.spent + one.held for one in (*seen, last)),
         most_tasks=max(one.n_tasks for one in (*seen, last)),
         billed=round(billed),
-        left=round(MAX_COST_USD * 1e6) - kept - (last.spent - report) - last.held,
+        left=round(limits.max_cost_usd * 1e6) - kept - (last.spent - report) - last.held,
         n_worked=len({json.loads(row["data"])["worker_id"] for row in claimed}),
         ended=board.objective(objective_id)["stop_reason"] or "",
+        limits=limits,
         **known,
     )
 
@@ -232,7 +238,7 @@ def row_of(kind: str, races: Sequence[Race], *, by_cost: bool) -> tuple[object, 
     if not by_cost:
         return (
             kind,
-            f"{MAX_TASKS} tasks",
+            f"{LIMITS.max_tasks} tasks",
             len(races),
             n_looks,
             f"{max(one.most_tasks for one in races)} tasks",
@@ -248,7 +254,7 @@ def row_of(kind: str, races: Sequence[Race], *, by_cost: bool) -> tuple[object, 
     )
     return (
         kind,
-        f"${MAX_COST_USD:g}",
+        f"${LIMITS.max_cost_usd:g}",
         len(races),
         n_looks,
         *figures,

@@ -8,4 +8,4 @@ pytestmark = [pytest.mark.faults, pytest.mark.system]
 
 
 def test_a_planted_bug_is_caught_at_a_crash_point():
-    assert catch(MUTANTS[0]).crash
+    assert catch(MUTANTS[0], by_kills_alone=True).crash

@@ -128,15 +128,8 @@ async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_r
 @pytest.mark.parametrize(
     ("batches", "n_orders"),
     [
-        pytest.param([], 0, id="nothing is ever queued"),
         pytest.param([["One"], ["Two"], ["Three"]], 0, id="never two at once"),
         pytest.param([["One", "Two", "Three", "Four"]], 0, id="four at once"),
-        pytest.param([["One", "Two", "Three", "Four", "Five"]], 1, id="five at once"),
-        pytest.param(
-            [["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"]],
-            1,
-            id="nothing new after the first order",
-        ),
         pytest.param(
             [["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]],
             1,
