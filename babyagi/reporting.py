@@ -102,8 +102,8 @@ async def gather_page(
     store: TaskStore, objective: Objective, markdown: str, *, now: datetime
 ) -> ReportPage:
     """Return what stands on the page of the objective."""
+    from babyagi.pages.pictures import KINDS, find_bars
     from babyagi.pages.report import Pictured, ReportPage
-    from babyagi.pages.timeline import KINDS, find_bars
 
     found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
     return ReportPage(

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from babyagi import events
 from babyagi.pages import timeline
-from babyagi.pages.timeline import Bar, assign_lanes, find_bars, make_scale, render_timeline
+from babyagi.pages.pictures import Bar, assign_lanes, find_bars, make_scale, render_timeline
 from tests.cli import samples
 
 
