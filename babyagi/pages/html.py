@@ -1,5 +1,5 @@
-"""What may come into a page: escaped text, filled templates, and of a picture in SVG what can neither
-act nor load. Renders a page as PDF."""
+"""What may come into a page: escaped text, filled templates, and of a picture in SVG what can
+neither act nor load. Renders a page as PDF."""
 
 from __future__ import annotations
 

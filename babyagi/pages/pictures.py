@@ -1,5 +1,5 @@
-"""Draws as SVG the timeline of an objective, bars for tries and model calls, read from its events; and
-its tasks as a graph."""
+"""Draws as SVG the timeline of an objective, bars for tries and model calls, read from its events;
+and its tasks as a graph."""
 
 from __future__ import annotations
 
@@ -334,9 +334,8 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
 
 
 # -- what came of what: the tasks as a graph from left to right. A task stands right of the one that
-# it
-# was planned from; dashed lines lead to it from those that it waits for. Of a large objective the
-# beginnings of all branches are drawn; what is left out is counted where it would stand.
+# it was planned from; dashed lines lead to it from those that it waits for. Of a large objective
+# the beginnings of all branches are drawn; what is left out is counted where it would stand.
 # --------------------------------------------------------------------------------------------------
 
 
