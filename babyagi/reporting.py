@@ -107,8 +107,8 @@ async def load_page(
     offload: Offload = run_inline,
 ) -> str:
     """Return the page of the objective: the report, the tree of tasks, and the timeline."""
+    from babyagi.pages.pictures import KINDS, find_bars
     from babyagi.pages.report import ReportPage, render_report_page
-    from babyagi.pages.timeline import KINDS, find_bars
 
     found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
     tasks, results = await store.tasks(objective.id), await store.results(objective.id)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.lists import results, with_group_options
+from babyagi.cli.objectives import results, with_group_options
 from babyagi.cli.options import ALL, json_option, objective_option, objectives_option
 from babyagi.cli.text import (
     Line,

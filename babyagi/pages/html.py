@@ -1,13 +1,18 @@
-"""Escapes text for HTML, fills templates, and renders a page as PDF."""
+"""What may come into a page: escaped text, filled templates, and of a picture in SVG what can
+neither act nor load. Renders a page as PDF."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from html import escape as escape_html
 from importlib.resources import files
 from string import Template
+from typing import Any
+from xml.etree import ElementTree
 
 from babyagi.errors import SettingsError
-from babyagi.text import harmless
+from babyagi.text import clean, harmless
 
 
 class Html(str):
@@ -77,3 +82,157 @@ def render_pdf(page: str) -> bytes:
 
     within = URLFetcher(allowed_protocols=("data",), allow_redirects=False)
     return bytes(HTML(string=page, url_fetcher=within).write_pdf())
+
+
+# -- pictures that a model drew: only shapes, texts, colours and references inside the picture are
+# kept, so nothing in it can act or load
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_SVG_CHARS = 300_000
+MAX_DEPTH = 40
+MAX_REFERENCES = 8  # one behind another
+MAX_DRAWN = 100_000  # elements, those counted each time that are drawn more than once
+_SVG = "http://www.w3.org/2000/svg"
+_XLINK = "http://www.w3.org/1999/xlink"
+_ELEMENTS = frozenset(
+    "svg g defs title desc path rect circle ellipse line polyline polygon text tspan marker "
+    "linearGradient radialGradient stop clipPath pattern use symbol mask".split()
+)
+_ATTRIBUTES = frozenset(
+    "id class x y x1 y1 x2 y2 cx cy r rx ry fx fy dx dy d points width height viewBox version role "
+    "preserveAspectRatio transform fill fill-opacity fill-rule stroke stroke-width stroke-opacity "
+    "stroke-dasharray stroke-dashoffset stroke-linecap stroke-linejoin stroke-miterlimit opacity "
+    "color visibility display overflow vector-effect shape-rendering text-rendering paint-order "
+    "font-family font-size font-style font-weight font-variant letter-spacing word-spacing "
+    "text-anchor text-decoration dominant-baseline alignment-baseline baseline-shift rotate "
+    "textLength lengthAdjust writing-mode offset stop-color stop-opacity gradientUnits "
+    "gradientTransform spreadMethod clip-path clip-rule clipPathUnits mask maskUnits "
+    "maskContentUnits patternUnits patternContentUnits patternTransform marker-start marker-mid "
+    "marker-end markerWidth markerHeight markerUnits refX refY orient".split()
+)
+# A reference inside the picture. Everything else that looks like a reference is removed.
+_LOCAL_URL = re.compile(r"url\(\s*#[\w.-]{1,100}\s*\)", re.ASCII)
+_LOCAL = re.compile(r"#[\w.-]{1,100}", re.ASCII)
+_NAMED = re.compile(r"#([\w.-]{1,100})", re.ASCII)
+_FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", re.IGNORECASE)
+
+
+def sanitise_svg(text: str) -> str:
+    """Return the picture with the allowed elements and attributes only.
+
+    Raises:
+        ValueError: it is not SVG, declares a document type, is too deep, over `MAX_SVG_CHARS`, or
+        draws more than `MAX_DRAWN` elements.
+    """
+    text = clean(text).strip()
+    if len(text) > MAX_SVG_CHARS:
+        raise ValueError(f"it has more than {MAX_SVG_CHARS:,} characters")
+    if re.search(r"<!(DOCTYPE|ENTITY)", text, re.IGNORECASE):
+        raise ValueError("it declares a document type")
+    try:
+        root = _parse(text)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"it is no XML ({error})") from None
+    if _local_name(root.tag) != "svg":
+        raise ValueError("it is no SVG")
+    drawn = _copy(root)
+    if _count_drawn(drawn, {one.get("id", ""): one for one in drawn.iter()}, {}) > MAX_DRAWN:
+        raise ValueError(f"it draws more than {MAX_DRAWN:,} elements")
+    drawn.set("xmlns", _SVG)
+    return ElementTree.tostring(drawn, encoding="unicode")
+
+
+def _parse(text: str) -> ElementTree.Element:
+    """Return the parsed tree; raise ValueError as soon as it is too deep."""
+    parser: Any = ElementTree.XMLPullParser(events=("start", "end"))
+    parser.feed(text)
+    parser.close()
+    depth = 0
+    root: ElementTree.Element | None = None
+    for event, element in parser.read_events():
+        root = element if root is None else root
+        depth += 1 if event == "start" else -1
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it is deeper than {MAX_DEPTH} elements")
+    if root is None:
+        raise ValueError("it is empty")
+    return root
+
+
+def _copy(element: ElementTree.Element) -> ElementTree.Element:
+    name = _local_name(element.tag)
+    made = ElementTree.Element(name)
+    for key, value in element.attrib.items():
+        kept = _keep(key, value)
+        if kept is not None:
+            made.set(*kept)
+    made.text = element.text
+    for inner in element:
+        if _local_name(inner.tag) in _ELEMENTS:
+            copied = _copy(inner)
+            copied.tail = inner.tail
+            made.append(copied)
+    return made
+
+
+def _keep(key: str, value: str) -> tuple[str, str] | None:
+    """Return the attribute as it may stand in a picture, or None if it is not allowed."""
+    if key in ("href", f"{{{_XLINK}}}href"):
+        return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
+    if key == "style":
+        declared = (one.partition(":") for one in value.split(";"))
+        found = [(name.strip(), said.strip()) for name, _, said in declared]
+        style = ";".join(
+            f"{name}:{said}" for name, said in found if name in _ATTRIBUTES and _is_plain(said)
+        )
+        return ("style", style) if style else None
+    return (key, value) if key in _ATTRIBUTES and _is_plain(value) else None
+
+
+def _is_plain(value: str) -> bool:
+    return not _FOREIGN.search(_LOCAL_URL.sub("", value))
+
+
+def _count_drawn(
+    element: ElementTree.Element,
+    by_id: Mapping[str, ElementTree.Element],
+    counts: dict[str, int],
+    within: tuple[str, ...] = (),
+) -> int:
+    """How many elements a browser draws for this one: a few lines of references can be millions.
+
+    Args:
+        counts: of what was referred to already. within: the references that led here.
+    """
+    n = 1 + sum(_count_drawn(inner, by_id, counts, within) for inner in element)
+    for name, n_times in _find_references(element):
+        if name not in by_id:
+            continue
+        if name in within or len(within) == MAX_REFERENCES:
+            raise ValueError("its parts refer to each other in a circle, or too deep")
+        if name not in counts:
+            counts[name] = _count_drawn(by_id[name], by_id, counts, (*within, name))
+        n += n_times * counts[name]
+    return n
+
+
+def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
+    """What an element refers to, and how often that is drawn; a marker is at each point, those of
+    the elements within it included."""
+    for key, value in element.attrib.items():
+        if key != "href" and "url(" not in value:
+            continue
+        n_times = 1
+        if "marker" in key + value:
+            places = (one.get("d", "") + one.get("points", "") for one in element.iter())
+            n_times += sum(map(len, places)) // 4
+        yield from ((name, n_times) for name in _NAMED.findall(value))
+
+
+def _local_name(tag: object) -> str:
+    """Return the name of an element of SVG or without a namespace; "" for other namespaces."""
+    if not isinstance(tag, str):
+        return ""
+    space, _, name = tag.rpartition("}")
+    return name if space in ("", f"{{{_SVG}") else ""

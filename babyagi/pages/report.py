@@ -13,7 +13,7 @@ from itertools import islice
 
 from babyagi.pages.html import Html, escape, fill, join, load
 from babyagi.pages.markdown import make_renderer, render_html
-from babyagi.pages.timeline import Bar, render_timeline
+from babyagi.pages.pictures import Bar, render_timeline
 from babyagi.tasks import Artifact, Objective, Result, Task, TaskStatus, Usage
 from babyagi.text import say_duration, shorten
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.sandbox import confined, desk, program
+from babyagi.sandbox import confined, program
 from babyagi.text import clean
 
 MAX_CODE_CHARS = 1_000_000
@@ -141,7 +141,7 @@ class _Job:
     def most_bytes(self) -> int:
         """How many bytes its outcome may have."""
         answer = _MAX_BYTES_PER_CHAR * max(self.max_output_chars, MAX_LINE_CHARS) + 1
-        return answer + (0 if self.files is None else 2 * desk.MAX_BYTES)
+        return answer + (0 if self.files is None else 2 * program.MAX_BYTES)
 
 
 async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
@@ -186,10 +186,10 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
             "and folders with `/`"
         )
     kept = {**files.kept, **written}
-    if len(kept) > desk.MAX_FILES or sum(map(len, kept.values())) > desk.MAX_BYTES:
+    if len(kept) > program.MAX_FILES or sum(map(len, kept.values())) > program.MAX_BYTES:
         raise ToolError(
-            f"the files of a task are at most {desk.MAX_FILES}, with {desk.MAX_BYTES >> 20} MB "
-            "together; write less, or remove some"
+            f"the files of a task are at most {program.MAX_FILES}, with "
+            f"{program.MAX_BYTES >> 20} MB together; write less, or remove some"
         )
     removed = tuple(name for name in names if name in files.kept and name not in written)
     return Ran(text=text, written=written, removed=removed)

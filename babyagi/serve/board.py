@@ -25,11 +25,10 @@ from starlette.routing import Route
 from babyagi import json_shapes, verbs
 from babyagi.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
-from babyagi.pages.graph import SIGNS, render_graph
 from babyagi.pages.markdown import render_html
+from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
+from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
-from babyagi.pages.timeline import KINDS as TIMELINE_KINDS
-from babyagi.pages.timeline import find_bars, render_timeline
 from babyagi.redaction import redact
 from babyagi.reporting import MAX_EVENTS_DRAWN, load_pictures, load_report
 from babyagi.serve.door import (

@@ -199,7 +199,7 @@ class SqliteEngine:
         self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
     ) -> None:
         self._clock = clock
-        self._scripts = database.load_scripts("schema") if scripts is None else scripts
+        self._scripts = database.load_scripts("sqlite") if scripts is None else scripts
         self.where, self.known_version = where, len(self._scripts)
         self._queries = database.load_queries("sqlite")
         self._connection: sqlite3.Connection | None = None
@@ -581,7 +581,7 @@ def _blank_store() -> bytes:
     """Return an empty store in SQLite's file format. Loading it takes a tenth of the time of
     running the schema's statements."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        for script in load_scripts("schema"):
+        for script in load_scripts("sqlite"):
             connection.executescript(script)
         return connection.serialize()
 

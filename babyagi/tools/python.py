@@ -16,7 +16,7 @@ from typing import Any
 from babyagi.errors import ToolError
 from babyagi.files import MAX_FILE_BYTES, Folder
 from babyagi.offload import Offload
-from babyagi.pages.svg import sanitise_svg
+from babyagi.pages.html import sanitise_svg
 from babyagi.private import make_folder, write_bytes
 from babyagi.sandbox.python import (
     START_TIMEOUT_S,

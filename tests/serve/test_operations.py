@@ -12,9 +12,9 @@ from babyagi.cli.root import babyagi as command_group
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.inbox import APPROVAL, write_request
-from babyagi.serve.application import BASE
 from babyagi.serve.door import Level
 from babyagi.serve.operations import OPERATIONS, WITHOUT_ROUTE
+from babyagi.serve.server import BASE
 from support.served import serving
 from support.workers import join
 from tests.cli import homes, looked_at, samples

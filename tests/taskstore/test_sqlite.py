@@ -573,7 +573,7 @@ async def test_a_whole_store_has_no_damage_and_every_row_of_it_is_read(tmp_path,
 # -- an upgrade
 # --------------------------------------------------------------------------------------------------
 
-SCRIPTS = database.load_scripts("schema")
+SCRIPTS = database.load_scripts("sqlite")
 SECOND = statements_of(SCRIPTS[1], is_whole=sqlite3.complete_statement)
 NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
 

@@ -301,15 +301,21 @@ def find_tables(sql: str) -> Tables:
 
 
 @cache
-def load_scripts(prefix: str) -> tuple[str, ...]:
-    """Return the scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …. The n-th brings a store from
+def load_scripts(engine: str) -> tuple[str, ...]:
+    """Return the scripts `schema_001.sql`, `schema_002.sql`, …, with what the engine (`sqlite` or
+    `postgres`) says in its own way in the places that they name. The n-th brings a store from
     version n - 1 to version n."""
+    folder = files(__package__)
+    own = parse_queries(folder.joinpath(f"schema_{engine}.sql").read_text("utf-8"))
     names = sorted(
-        path.name
-        for path in files(__package__).iterdir()
-        if re.fullmatch(rf"{prefix}_\d{{3}}\.sql", path.name)
+        path.name for path in folder.iterdir() if re.fullmatch(r"schema_\d{3}\.sql", path.name)
     )
-    return tuple(files(__package__).joinpath(name).read_text("utf-8") for name in names)
+    return tuple(
+        re.sub(
+            r"\{\{(\w+)\}\}", lambda place: own[place[1]], folder.joinpath(name).read_text("utf-8")
+        )
+        for name in names
+    )
 
 
 def require_known(version: int, *, known: int, where: str) -> None:

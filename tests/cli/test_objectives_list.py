@@ -40,7 +40,7 @@ def test_objectives_are_found_by_their_words_and_by_whether_they_ended(capsys):
 def test_the_list_says_when_how_long_how_it_stands_and_what_it_cost_and_where_the_older_ones_are(
     capsys, monkeypatch
 ):
-    monkeypatch.setattr("babyagi.cli.lists.MAX_SHOWN", 1)
+    monkeypatch.setattr("babyagi.cli.objectives.MAX_SHOWN", 1)
     homes.fill_home("Count the bridges")
     homes.fill_home("Name the towers", reason=StopReason.FINISHED)
 

@@ -2,7 +2,7 @@
 
 import re
 
-from babyagi.pages.graph import MAX_DRAWN, render_graph
+from babyagi.pages.pictures import MAX_DRAWN, render_graph
 from babyagi.tasks import TaskStatus
 from tests.cli import samples
 

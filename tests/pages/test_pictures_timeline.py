@@ -4,8 +4,8 @@ import re
 from datetime import timedelta
 
 from babyagi import events
-from babyagi.pages import timeline
-from babyagi.pages.timeline import Bar, assign_lanes, find_bars, make_scale, render_timeline
+from babyagi.pages import pictures
+from babyagi.pages.pictures import Bar, assign_lanes, find_bars, make_scale, render_timeline
 from tests.cli import samples
 
 
@@ -68,7 +68,7 @@ def test_a_call_of_a_duty_has_a_row_of_its_own():
     )
 
     assert [(one.lane, one.label) for one in found] == [
-        (timeline.OTHER_LANE, "check, call of m"),
+        (pictures.OTHER_LANE, "check, call of m"),
     ]
 
 
@@ -82,14 +82,14 @@ def test_a_night_in_which_nobody_worked_takes_little_room():
     scale = make_scale([bar(0, 100), bar(40_000, 40_100)])
 
     middle = scale.place(samples.at(100))
-    assert scale.place(samples.at(40_000)) - middle < 0.1 * (timeline.WIDTH - timeline.LEFT)
-    assert scale.place(samples.at(40_100)) == timeline.WIDTH
+    assert scale.place(samples.at(40_000)) - middle < 0.1 * (pictures.WIDTH - pictures.LEFT)
+    assert scale.place(samples.at(40_100)) == pictures.WIDTH
 
 
 def test_of_thousands_of_bars_the_longest_are_drawn_and_the_others_are_counted():
     drawn = render_timeline([bar(n, n + 0.5) for n in range(4000)], known_tasks={})
 
-    assert drawn.count("<rect") == timeline.MAX_BARS
+    assert drawn.count("<rect") == pictures.MAX_BARS
     assert "2,500 shorter ones are not drawn" in drawn
 
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from babyagi.pages.svg import MAX_SVG_CHARS, sanitise_svg
+from babyagi.pages.html import MAX_SVG_CHARS, sanitise_svg
 
 PLOT = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10"><title>Tea</title>'
