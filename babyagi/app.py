@@ -372,7 +372,9 @@ class App:
         patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
         try:
             async with self._open_worker(company) as worker, self._notifying(objective.id):
-                objective, number = await worker.run(objective.id, patience=patience)
+                objective, number = await worker.run(
+                    objective.id, patience=patience, known=objective
+                )
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
             await self._set_aside(objective.id, after_id=after_id, why=error.what)
             raise
@@ -433,7 +435,7 @@ class App:
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
         )
         async with self._open_worker(company) as worker, self._notifying(objective.id):
-            objective, number = await worker.run(objective.id, patience=patience)
+            objective, number = await worker.run(objective.id, patience=patience, known=objective)
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:
@@ -1113,10 +1115,10 @@ async def open_app(
         tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
-        home, now = home_id(settings.home), utc_now()
-        others = {worker.name for worker in await store.workers() if worker.home != home}
+        home, now, leases = home_id(settings.home), utc_now(), await store.leases()
+        others = {lease.name for lease in leases if lease.home != home}
         with take_name(settings.home, settings.worker_name, taken=others) as name:
-            await reap_namesakes(store, name=name, home=home)
+            await reap_namesakes(store, leases, name=name, home=home)
             identity = Worker(
                 id=new_worker_id(name),
                 name=name,

@@ -33,6 +33,7 @@ from babyagi.verbs import serving
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
 REPORT_LINE = "the report is being written"
+PAUSE_S = 0.05  # changes that come close together are read at once
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind: a full batch
 
 _TASK_WORDS = {
@@ -228,7 +229,7 @@ class PlainView:
     """
 
     tick_s = 5.0
-    pause_s = 0.0
+    pause_s = PAUSE_S
 
     def __init__(
         self, store: TaskStore, *, prefix: str = "", without: Collection[str] = ()
@@ -254,7 +255,7 @@ class JsonView:
     """Prints every event as one line of JSON."""
 
     tick_s = 5.0
-    pause_s = 0.0
+    pause_s = PAUSE_S
 
     def __init__(self) -> None:
         self._pending: Sequence[Event] = ()

@@ -63,9 +63,16 @@ class Availability:
         self, source: EventSource, objective_id: int, *, tell: Callable[[str], None] | None = None
     ) -> None:
         self.objective_id = objective_id
-        self.is_troubled = False
+        self._is_troubled: bool | None = None  # None: not known yet
         self._source = source
         self._tell = tell
+
+    async def is_troubled(self) -> bool:
+        """Return whether trouble was reported last, by this worker, an earlier run or another
+        one."""
+        if self._is_troubled is None:
+            self._is_troubled = bool(await find_trouble(self._source, self.objective_id))
+        return self._is_troubled
 
     async def note_trouble(self, error: BabyagiError, *, is_start: bool = False) -> None:
         """Report the trouble once. With `is_start`, the start of a run, report it even if an
@@ -73,9 +80,9 @@ class Availability:
         logger.warning(
             "the result store is behind, the loop goes on: %s (%s)", error.what, error.why
         )
-        if self.is_troubled and not is_start:
+        if self._is_troubled and not is_start:
             return
-        self.is_troubled = await self._say(
+        self._is_troubled = await self._say(
             events.INDEX_UNAVAILABLE, {"reason": error.what, "why": error.why, "fix": error.fix}
         )
         if self._tell is not None:
@@ -86,16 +93,12 @@ class Availability:
 
     async def note_success(self) -> None:
         """Report that results reach the index again, if trouble was reported before."""
-        if self.is_troubled:
-            self.is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
+        if await self.is_troubled():
+            self._is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
             if self._tell is not None:
                 self._tell(
                     f"objective {self.objective_id}: results get into the result store again"
                 )
-
-    async def resume(self) -> None:
-        """Load what an earlier run, or another worker, has reported."""
-        self.is_troubled = bool(await find_trouble(self._source, self.objective_id))
 
     async def _say(self, kind: str, data: Mapping[str, Any]) -> bool:
         """Append the event, and return whether that worked. A failure here must not stop the

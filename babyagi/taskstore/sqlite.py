@@ -483,12 +483,13 @@ class SqliteDatabase(SqliteEngine):
             )
 
     def _schema_version(self) -> int:
-        names = [str(row["name"]) for row in self._open().execute(self._queries["tables"])]
-        row = (
-            self._open().execute(self._queries["schema_version"]).fetchone()
-            if "meta" in names
-            else None
-        )
+        names, row = ["meta"], None
+        try:
+            row = self._open().execute(self._queries["schema_version"]).fetchone()
+        except sqlite3.OperationalError:  # there is no such table
+            names = [str(one["name"]) for one in self._open().execute(self._queries["tables"])]
+            if "meta" in names:
+                raise
         return database.parse_version(
             names, None if row is None else str(row["value"]), where=str(self.path)
         )

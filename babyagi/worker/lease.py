@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil
@@ -32,15 +32,13 @@ def knows_nobody_dead(_: str) -> bool:
     return False
 
 
-async def reap_namesakes(store: TaskStore, *, name: str, home: str) -> None:
+async def reap_namesakes(
+    store: TaskStore, leases: Iterable[Lease], *, name: str, home: str
+) -> None:
     """Free what earlier workers of our name held. None of them lives, because this process holds
     the name's lock in this home."""
     await store.reap_gone(
-        [
-            lease.worker_id
-            for lease in await store.leases()
-            if (lease.name, lease.home) == (name, home)
-        ]
+        [lease.worker_id for lease in leases if (lease.name, lease.home) == (name, home)]
     )
 
 

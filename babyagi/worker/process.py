@@ -90,10 +90,17 @@ class WorkerLoop:
         self._fatal: BabyagiError | None = None
 
     async def run(
-        self, objective_id: int, *, patience: Patience | None = None
+        self,
+        objective_id: int,
+        *,
+        patience: Patience | None = None,
+        known: Objective | None = None,
     ) -> tuple[Objective, int | None]:
         """Work on the objective until it has ended and its report is written, until it is paused,
         or until a signal asks to stop.
+
+        Args:
+            known: the objective as it has just been read.
 
         Returns:
             The objective as it is then, and the number of the signal that stopped the run, None
@@ -106,7 +113,7 @@ class WorkerLoop:
 
         async with self._living():
             try:
-                async with self._serving(objective_id, patience or Patience()) as serving:
+                async with self._serving(objective_id, patience or Patience(), known) as serving:
                     await serving.run()
             except BabyagiError as error:
                 self._fatal = self._fatal or error
@@ -192,10 +199,12 @@ class WorkerLoop:
             self._shunned.add(objective_id)
 
     @asynccontextmanager
-    async def _serving(self, objective_id: int, patience: Patience) -> AsyncIterator[Serving]:
+    async def _serving(
+        self, objective_id: int, patience: Patience, known: Objective | None = None
+    ) -> AsyncIterator[Serving]:
         """The work on one objective, known to this process until this is left."""
         serving = self._servings[objective_id] = Serving(
-            self._process, objective_id, patience=patience
+            self._process, objective_id, patience=patience, known=known
         )
         if self._stopped_by is not None:
             serving.drain(STOPPING)

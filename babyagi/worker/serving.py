@@ -177,9 +177,7 @@ class IndexFeed:
             SettingsError: what it needs is not installed.
         """
         try:
-            await self._availability.resume()
             await self._loop.ping_index()
-            await self._availability.note_success()
         except IndexOwnedElsewhereError as error:
             logger.info("another process has the result store open: %s", error.what)
         except (IndexUnavailableError, StoreUnusableError) as error:
@@ -187,14 +185,16 @@ class IndexFeed:
 
     async def feed(self) -> None:
         """Feed the index until cancelled."""
+        pause_s = FEED_PAUSE_S
         while True:
-            await self._sleep(await self._feed_once())
+            await self._sleep(pause_s)
+            pause_s = await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
         """Feed what is left, within `within_s`."""
         try:
             async with asyncio.timeout(within_s):
-                while not self._is_owned_elsewhere and await self._index_once():
+                while not self._is_owned_elsewhere and await self._look_and_index():
                     pass
         except (IndexOwnedElsewhereError, *NOT_ITS_FAULT) as error:
             logger.info("the result store is not fed now: %s", error.what)
@@ -236,14 +236,17 @@ class IndexFeed:
             return FEED_RETRY_S
         return FEED_PAUSE_S
 
-    async def _look_and_index(self) -> None:
-        """Index a batch. After trouble the index is asked first, because nothing may be owed to
-        it.
+    async def _look_and_index(self) -> int | None:
+        """Index a batch, and return how many results it had; None when another worker feeds the
+        index. After trouble, also of an earlier run, the index is asked first, because nothing may
+        be owed to it.
         """
-        if self._availability.is_troubled:
+        if await self._availability.is_troubled():
             await self._loop.ping_index()
-        if await self._index_once() is not None:
+        n_fed = await self._index_once()
+        if n_fed is not None:
             await self._availability.note_success()
+        return n_fed
 
     async def _index_once(self) -> int | None:
         """Return how many results were fed; None when another worker feeds the index."""
@@ -374,15 +377,27 @@ class Process:
 
 
 class Serving:
-    """The work on one objective, from when this worker joins it until it leaves it."""
+    """The work on one objective, from when this worker joins it until it leaves it.
 
-    def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
+    Args:
+        known: the objective as it has just been read.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        objective_id: int,
+        *,
+        patience: Patience,
+        known: Objective | None = None,
+    ) -> None:
         self._process = process
         self._store = process.store
         self._worker_lease = process.worker_lease
         self._pace = process.pace
         self._objective_id = objective_id
         self._patience = patience
+        self._known = known
         self._loop: Loop
         self._claimable: Claimable
         self._gate = Gate()
@@ -465,7 +480,9 @@ class Serving:
         Raises:
             BabyagiError: what only a person can mend.
         """
-        objective = await self._store.objective(self._objective_id)
+        objective, self._known = self._known, None
+        if objective is None:
+            objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
             self._gate = Gate()
         async with self._process.open_loop(objective, self._gate) as loop:
@@ -550,8 +567,9 @@ class Serving:
                     self._running.add(task)
                     self._scout = task if self._outages.n else None
                     task.add_done_callback(self._forget)
-                    continue
-                if await self._is_finished():
+                    if not self._was_last(work):
+                        continue
+                elif await self._is_finished():
                     return
             except StoreUnavailableError as error:
                 self._rest_from_store(error)
@@ -601,6 +619,11 @@ class Serving:
             min_unordered=MIN_ORDERED,
             min_recorded=MIN_PLANNED,
         )
+
+    def _was_last(self, work: Work) -> bool:
+        """Return whether nothing else could be claimed when the work was."""
+        seen = self._claimable
+        return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
 
     async def _is_finished(self) -> bool:
         """Return whether there is nothing left to do here, after nothing could be claimed."""

@@ -162,7 +162,9 @@ async def _run(world: VirtualWorld, objective: Objective) -> None:
             assert ended.has_report, "it came back without a report"
             return
         with suppress(StoreUnavailableError):
-            await reap_namesakes(world.store, name=world.worker_name, home="")
+            await reap_namesakes(
+                world.store, await world.store.leases(), name=world.worker_name, home=""
+            )
     raise AssertionError("it could not be started in ten tries")
 
 

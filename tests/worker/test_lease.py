@@ -100,7 +100,7 @@ def test_a_worker_that_was_declared_dead_notices_it_at_the_next_check():
     async def live():
         life = Life()
         await life.worker_lease.begin()
-        await reap_namesakes(life.store, name="me", home="")
+        await reap_namesakes(life.store, await life.store.leases(), name="me", home="")
         await life.keep(1.1)
         assert life.lost == 1
 
@@ -340,7 +340,7 @@ def test_an_objective_that_is_gone_is_not_served_again():
         await life.worker_lease.serve(objective_id)
         await life.store.reap_gone(["w"])
         await life.store.delete_objective(objective_id)
-        await reap_namesakes(life.store, name="me", home="")
+        await reap_namesakes(life.store, await life.store.leases(), name="me", home="")
         await life.keep(1.1)
         assert [worker.joined for worker in await life.store.workers()] == [()]
         await join(life.store, make_worker("x"), await begin(life.store))

@@ -90,7 +90,7 @@ class City:
             worker_name=name,
             _worker_numbers=self.numbers,
         )
-        await reap_namesakes(line, name=name, home="")
+        await reap_namesakes(line, await line.leases(), name=name, home="")
         await world.open_worker().run(self.objective_id)
 
     def start(self, name):

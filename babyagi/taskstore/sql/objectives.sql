@@ -1,9 +1,9 @@
 -- Objectives, their events and their duties.
 
 -- insert_objective --
--- Enter an active objective; returns its id.
-INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal)
-VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal) RETURNING id;
+-- Enter an active objective with its first task counted; returns the row.
+INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal, last_task_id)
+VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal, 1) RETURNING *, 0 AS has_report;
 
 -- newest_objective --
 -- The newest objective with this identity, if there is one.

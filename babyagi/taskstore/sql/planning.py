@@ -94,6 +94,13 @@ def enter(
     )
 
 
+def enter_first(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
+    """Add the first task of an objective, which is counted already."""
+    named = _name(proposal)
+    if named is not None:
+        _Batch(tx=tx, objective_id=objective_id, last_id=0, named=[named], new={1: named}).insert()
+
+
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
     """Let the task come after these tasks and no others. Return the changed task."""
     values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(list(after))}

@@ -23,13 +23,14 @@ from babyagi.schedules import (
     next_due,
     objective_uid,
 )
-from babyagi.tasks import ObjectiveSpec, ObjectiveStatus, Role
+from babyagi.tasks import Objective, ObjectiveSpec, ObjectiveStatus, Reservation, Role
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.limits import to_microusd
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction
 from babyagi.taskstore.sql.rows import (
     from_time,
+    objective_from_row,
     policy_to_json,
     schedule_from_row,
     sealed,
@@ -42,18 +43,18 @@ from babyagi.taskstore.sql.rows import (
 MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only for milliseconds
 
 
-def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> int:
-    """Insert a new objective with its first task, and return its id."""
+def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
+    """Insert a new objective with its first task."""
     values = {
         "uid": uid,
         "identity": identity,
         "spec": spec_to_json(spec),
         "created_at_us": tx.now_us,
     }
-    objective_id: int = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
-    transitions.append_event(tx, objective_id, events.OBJECTIVE_CREATED, uid=uid)
-    planning.enter(tx, objective_id, [lifecycle.first_task(spec)], allow_duplicates=True)
-    return objective_id
+    (row,) = tx.all("insert_objective", **sealed("objective", values))
+    transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid)
+    planning.enter_first(tx, row["id"], lifecycle.first_task(spec))
+    return objective_from_row(row, held=Reservation(), active_us=0)
 
 
 class Schedules(SqlAccess):
@@ -251,7 +252,7 @@ def _enter(
         # an identity of its own, so that `run` with the same words does not continue it
         objective_id = create_objective(
             tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
-        )
+        ).id
         data = {"schedule_id": schedule.id, "due_at": due_at.isoformat()}
         transitions.append_event(tx, objective_id, events.OBJECTIVE_SCHEDULED, **data)
     tx.run(

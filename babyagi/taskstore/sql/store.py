@@ -549,17 +549,12 @@ class Workers(SqlAccess):
         self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
         def work(tx: Transaction) -> None:
-            row, worker = (
-                transitions.objective_row(tx, objective_id),
-                tx.one("worker", worker_id=worker_id),
-            )
+            row = transitions.objective_row(tx, objective_id)
+            worker = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
             if worker is None:
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            known, reason = (
-                tx.one("joined", worker_id=worker_id, objective_id=objective_id),
-                lifecycle.storable_blocked_reason(blocked_reason),
-            )
-            if known is not None and known["hindrance"] == reason:
+            reason = lifecycle.storable_blocked_reason(blocked_reason)
+            if worker["hindrance"] == reason:
                 return
             transitions.carry_time(tx, row)
             tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
@@ -570,10 +565,8 @@ class Workers(SqlAccess):
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
-            worker = tx.one("worker", worker_id=worker_id)
-            if worker is not None and tx.has(
-                "joined", worker_id=worker_id, objective_id=objective_id
-            ):
+            worker = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+            if worker is not None and worker["hindrance"] is not None:
                 self._leave(tx, worker, objective_id, events.WORKER_LEFT)
 
         await self._write(work, objective_id)
@@ -781,8 +774,7 @@ class SqlTaskStore(
             known = None if always_new else tx.one("newest_objective", identity=identity)
             if known is not None:
                 return transitions.read_objective(tx, known["id"]), False
-            objective_id = create_objective(tx, spec, uid=uid, identity=identity)
-            return transitions.read_objective(tx, objective_id), True
+            return create_objective(tx, spec, uid=uid, identity=identity), True
 
         return await self._write_all(work)
 
@@ -1062,9 +1054,7 @@ class SqlTaskStore(
         )
 
     async def count_results(self, objective_id: int) -> int:
-        return await self._look(
-            objective_id, lambda tx: int(tx.all("n_results", objective_id=objective_id)[0]["n"])
-        )
+        return await self._read(lambda tx: transitions.n_results(tx, objective_id))
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
         return await self._list(
@@ -1142,9 +1132,8 @@ class SqlTaskStore(
             tx.ask("pending_results", objective_id=objective_id, space=space, limit=limit)
             if words:
                 tx.ask("word_counts", **_counting(objective_id, words))
-            n_results = int(tx.all("n_results", objective_id=objective_id)[0]["n"])
+            n_results = transitions.n_results(tx, objective_id)
             if not n_results:
-                transitions.objective_row(tx, objective_id)
                 return Pending(n_results=0, results=(), vectors={})
             rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)
             return Pending(

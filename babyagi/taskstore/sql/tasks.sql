@@ -198,8 +198,8 @@ SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN t
 SELECT task_id FROM result WHERE objective_id = :objective_id AND (CAST(:is_indexed AS BIGINT) IS NULL OR is_indexed = :is_indexed) ORDER BY id;
 
 -- n_results --
--- How many results there are.
-SELECT count(*) AS n FROM result WHERE objective_id = :objective_id;
+-- How many results there are; no row where there is no such objective.
+SELECT (SELECT count(*) FROM result WHERE objective_id = :objective_id) AS n FROM objective WHERE id = :objective_id;
 
 -- results_of --
 -- The results of some tasks, in the order in which they were recorded.
@@ -279,8 +279,10 @@ INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALU
 ON CONFLICT (worker_id, objective_id) DO UPDATE SET hindrance = excluded.hindrance;
 
 -- joined --
--- That the worker serves the objective, if it does.
-SELECT * FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :objective_id;
+-- The worker, and what hinders it from serving the objective: NULL where it does not serve it.
+SELECT w.*, j.hindrance FROM worker AS w
+  LEFT JOIN worker_objective AS j ON j.worker_id = w.id AND j.objective_id = :objective_id
+ WHERE w.id = :worker_id;
 
 -- joined_by --
 -- What the worker serves, by objective: the order in which objectives are locked.

@@ -72,6 +72,11 @@ def objective_of(tx: Transaction, row: Row) -> Objective:
     return objective_from_row(row, held=held, active_us=counted_us(tx, row))
 
 
+def n_results(tx: Transaction, objective_id: int) -> int:
+    row = tx.one("n_results", objective_id=objective_id) or objective_row(tx, objective_id)
+    return int(row["n"])
+
+
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
     row = tx.one("task", objective_id=objective_id, task_id=task_id)
     if row is None:
