@@ -103,7 +103,8 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
     key = request.headers.get("idempotency-key", "") if operation.takes_key else ""
     if len(key) > MAX_KEY_CHARS:
         raise BadRequestError(422, "the Idempotency-Key is too long", f"{MAX_KEY_CHARS} at most")
-    call = Call(desk=desk, path=request.path_params, query=query, body=body, key=key)
+    level = request.scope[ACCESS].level
+    call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level, key=key)
     return await asyncio.to_thread(write_answer, await operation.run(call), request)
 
 

@@ -234,11 +234,13 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
     try:
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
-            desk = Desk(app=app, feed=feed, keys=keys, submitting=asyncio.Lock())
+            hooks = app.open_hooks()
+            desk = Desk(app=app, feed=feed, keys=keys, hooks=hooks, submitting=asyncio.Lock())
             server = _Server(_configure(desk, names))
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
                 answering = group.create_task(server.serve(sockets=[listening]))
+                telling = group.create_task(hooks.watch())
                 looking = group.create_task(_watch_token(desk))
                 write_address(settings.home, url)
                 try:
@@ -248,6 +250,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                     feed.stop()
                     server.should_exit = True
                     await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
+                    telling.cancel()
                     looking.cancel()
                     watching.cancel()
                     answering.cancel()
