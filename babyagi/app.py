@@ -10,7 +10,15 @@ import secrets
 import socket
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+)
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -56,6 +64,7 @@ from babyagi.home import (
     remembered_abilities,
     remembered_concurrency,
     remembered_folder,
+    remembered_hooks,
     take_name,
 )
 from babyagi.index.hashing import HashEmbedder
@@ -82,7 +91,16 @@ from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.net.door import Door
 from babyagi.next_command import quoted, raise_limit
-from babyagi.notify import KEY_FILE, Notifier, Signer, is_address, make_sender
+from babyagi.notify import (
+    KEY_FILE,
+    TIMEOUT_S,
+    Hooks,
+    Notifier,
+    Signer,
+    is_address,
+    make_guarded_sender,
+    make_sender,
+)
 from babyagi.react.outputs import OutputType, require_json
 from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
 from babyagi.redaction import redact_url
@@ -253,19 +271,33 @@ class App:
         self._on_piece: OnPiece | None = None
         self._concurrency = settings.concurrency
         self._tracer: Tracer = NO_TRACER
+        self._granted: frozenset[str] | None = None  # of the tools; None for all
 
-    def beside(self, settings: Settings | None = None) -> App:
+    def beside(
+        self, settings: Settings | None = None, *, tools: Collection[str] | None = None
+    ) -> App:
         """Another whole over the same task store, for work beside that of this worker: a name, an
-        id and connections of its own, and other settings where they are given."""
+        id and connections of its own, and other settings where they are given.
+
+        Args:
+            tools: the names of those that it grants, of all that it could; None for all.
+        """
         name = f"{self._identity.name}-beside"
         identity = replace(self._identity, id=new_worker_id(name), name=name)
-        return App(
+        made = App(
             settings or self.settings,
             self.store,
             identity=identity,
             tell=self._tell,
             given=self._given,
         )
+        made._granted = None if tools is None else frozenset(tools)
+        return made
+
+    @property
+    def agent_name(self) -> str:
+        """Of the agent that carries tasks out, '' where it is not one of a file."""
+        return self._given.agent.name if self._given.agent else ""
 
     async def start_objective(
         self, *, always_new: bool = False, uid: str = ""
@@ -285,14 +317,17 @@ class App:
         self._remember(objective)
         return objective, is_new
 
-    async def add_schedule(self, timing: Timing) -> Schedule:
+    async def add_schedule(self, timing: Timing, *, uid: str = "") -> Schedule:
         """Keep the objective that the settings describe as what each tick begins.
+
+        Args:
+            uid: that it gets; a random one when not given.
 
         Raises:
             SettingsError: the timing cannot be read, is never due, or a tick's limit of money does
                 not fit under that of a day.
         """
-        uid = secrets.token_hex(8)
+        uid = uid or secrets.token_hex(8)
         spec = self._spec()
         daily_usd = self._daily_limit(spec, timing.daily_limit)
         if daily_usd and not spec.limits.max_cost_usd:
@@ -532,12 +567,7 @@ class App:
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = None
-        if is_address(target):
-            make_home(settings.home)
-            path = settings.home / KEY_FILE
-            key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-            signer = Signer(key=key, now_s=lambda: utc_now().timestamp())
+        signer = self._make_signer() if is_address(target) else None
         send = make_sender(
             target, environ=bare_environment(), proxies=settings.proxies, signer=signer
         )
@@ -548,6 +578,31 @@ class App:
             with_text=signer is not None,
             secrets=settings.known_secrets,
         )
+
+    def open_hooks(self) -> Hooks:
+        """What tells the addresses that were named with single objectives of this home."""
+        settings = self.settings
+        signer = self._make_signer()
+        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)
+
+        def open_notifier(address: str) -> Notifier:
+            return Notifier(
+                self.store,
+                make_guarded_sender(address, door=door, signer=signer),
+                now=utc_now,
+                with_text=True,
+                secrets=settings.known_secrets,
+                kind=events.HOOK_TOLD,
+            )
+
+        find = partial(remembered_hooks, settings.home)
+        return Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
+
+    def _make_signer(self) -> Signer:
+        make_home(self.settings.home)
+        path = self.settings.home / KEY_FILE
+        key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
+        return Signer(key=key, now_s=lambda: utc_now().timestamp())
 
     # -- what belongs to the objective
     # -----------------------------------------------------------------------------------
@@ -578,7 +633,7 @@ class App:
             memory=Memory(settings.memory),
             planning=Planning(settings.planning),
             output_schema=self._given.output.schema if self._given.output else None,
-            agent=self._given.agent.name if self._given.agent else "",
+            agent=self.agent_name,
             prompt_version=prompt_version(),
         )
 
@@ -600,7 +655,17 @@ class App:
             raise SettingsError(
                 f"two tools have the name {twice[0]}", fix="rename one of them", guide="tools"
             )
-        return grants
+        if self._granted is None:
+            return grants
+        names = {grant.name for grant in grants}
+        if unknown := self._granted - names:
+            raise SettingsError(
+                f"the tool {_listed(unknown)} is not handed out here",
+                why=f"handed out are: {_listed(names) or 'none'}",
+                fix="start it with --tools or --files, such as babyagi serve --tools web",
+                guide="serve",
+            )
+        return tuple(grant for grant in grants if grant.name in self._granted)
 
     def _note_free_vectors(self, embedding: str) -> None:
         """Raises `SettingsError` where a person set the limit of money: with vectors of unknown
@@ -992,12 +1057,11 @@ class App:
         return OwnAgent(bounds=agent.bounds, memory=TaskMemory(agent.memory, log))
 
     def _open_folder(self, objective: Objective) -> Folder:
-        home, uid = self.settings.home, objective.uid
-        folder = (
-            self.settings.files
-            or remembered_folder(home, uid)
-            or remembered_folder(home, schedule_uid(uid))
-        )
+        home, uid, given = self.settings.home, objective.uid, self.settings.files
+        known = remembered_folder(home, uid) or remembered_folder(home, schedule_uid(uid))
+        # a folder within the one that this worker hands out was chosen for this objective
+        is_within = given and known and known.is_relative_to(given.resolve())
+        folder = known if is_within else given or known
         if folder is None or not folder.is_dir():
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",

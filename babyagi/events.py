@@ -43,6 +43,7 @@ ORDER_APPLIED = "order.applied"
 PLAN_FAILED = "plan.failed"  # nothing could be planned from these results
 CONTEXT_CUT = "context.cut"  # a prompt holds results only in part, or not at all
 PERSON_TOLD = "person.told"  # a command or an address was told of all up to an event
+HOOK_TOLD = "hook.told"  # the address that was named with the objective was
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"
 # results do not get into the result store; a worker tries again by itself

@@ -19,6 +19,7 @@ MAX_WORKERS_PER_NAME = 64
 MAX_TOUCHED = 100
 TOUCHED = "touched"
 SCRATCH = "scratch"  # files of the programs of tasks, by objective uid and task
+HOOKS = "hooks"
 PAGES = "pages"  # fetched web pages, by objective uid
 MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -133,6 +134,20 @@ def remember_folder(home: Path, uid: str, folder: Path) -> None:
     private.write_file(path, str(folder.resolve()))
 
 
+def remember_hook(home: Path, uid: str, address: str) -> None:
+    """Store the address that is to be told of an objective. Whoever knows it can use it, so it
+    stays in this home."""
+    path = home / HOOKS / uid
+    private.make_folder(path.parent)
+    private.write_file(path, address)
+
+
+def remembered_hooks(home: Path) -> dict[str, str]:
+    """Return the stored addresses by the uids of their objectives."""
+    found = (home / HOOKS).iterdir() if (home / HOOKS).is_dir() else ()
+    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in found}
+
+
 def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
     """Store how many tasks of an objective a person wants at once in this home. As with the folder,
     it is not in the task store."""
@@ -181,7 +196,7 @@ def memory_of(uid: str) -> str:
 
 def forget(home: Path, uid: str) -> None:
     """Remove what this home keeps about a deleted objective."""
-    for kind in ("folders", "concurrency"):
+    for kind in ("folders", "concurrency", HOOKS):
         (home / kind / uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
         shutil.rmtree(home / kind / uid, ignore_errors=True)

@@ -22,9 +22,10 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from babyagi import events
-from babyagi.errors import BabyagiError
+from babyagi.errors import BabyagiError, ToolError
 from babyagi.inbox import asking_task, describe
 from babyagi.net.addresses import Proxies
+from babyagi.net.door import Door
 from babyagi.redaction import redact
 from babyagi.tasks import Event
 from babyagi.taskstore.port import TaskStore
@@ -69,7 +70,7 @@ class Notifier:
 
     Args:
         now: the time of the task store. with_text: what is sent says in words what a person needs;
-            `secrets` stand in none of it.
+            `secrets` stand in none of it. kind: of the events that say up to where it was told.
     """
 
     def __init__(
@@ -80,10 +81,12 @@ class Notifier:
         now: Callable[[], datetime],
         with_text: bool = False,
         secrets: Sequence[str] = (),
+        kind: str = events.PERSON_TOLD,
     ) -> None:
         self._store = store
         self._send = send
         self._now = now
+        self._kind = kind
         self._with_text = with_text
         self._secrets = tuple(secrets)
         self._sending = asyncio.Lock()
@@ -119,6 +122,26 @@ class Notifier:
             with suppress(asyncio.CancelledError):
                 await telling
 
+    async def tell_whole(self, objective_id: int) -> None:
+        """Tell of an objective from its beginning until its end was told with its report. Whoever
+        works on it works elsewhere."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            last_id = await self._store.last_event_id(objective_id)
+            objective = await self._store.objective(objective_id)
+            has_ended = objective.stop_reason is not None and objective.has_report
+            rest = await self._find_rest(objective_id)
+            due = [one for one in rest if has_ended or one.kind != events.OBJECTIVE_ENDED]
+            if not due:
+                if has_ended:
+                    return
+                await self._store.wait_for_events(objective_id, after_id=last_id, timeout_s=POLL_S)
+            elif await self._try_to_send(due[0]):
+                pause_s = FIRST_PAUSE_S
+            else:
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, MAX_PAUSE_S)
+
     async def _tell_the_rest(self) -> None:
         while True:
             try:
@@ -140,14 +163,12 @@ class Notifier:
         return told
 
     async def _told_up_to(self, objective_id: int) -> int | None:
-        kinds = (events.PERSON_TOLD,)
+        kinds = (self._kind,)
         found = await self._store.events_of(objective_id, kinds=kinds, limit=1)
         return int(found[-1].data["up_to"]) if found else None
 
     async def _note(self, objective_id: int, event_id: int) -> None:
-        await self._store.append_event(
-            objective_id, kind=events.PERSON_TOLD, data={"up_to": event_id}
-        )
+        await self._store.append_event(objective_id, kind=self._kind, data={"up_to": event_id})
 
     async def _follow(self, objective_id: int, after_id: int) -> None:
         while True:
@@ -246,6 +267,86 @@ class Notifier:
         return _bounded(clean(redact(said, secrets=self._secrets)))
 
 
+class Hooks:
+    """Tells addresses that were named with single objectives, each of its own one.
+
+    Args:
+        find: gives the addresses by the uids of their objectives. open_notifier: makes what tells
+            an address.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        *,
+        find: Callable[[], Mapping[str, str]],
+        open_notifier: Callable[[str], Notifier],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._store = store
+        self._find = find
+        self._open_notifier = open_notifier
+        self._now = now
+        self._following: set[int] = set()
+        self._nudged = asyncio.Event()
+
+    def nudge(self) -> None:
+        """Look now: an address was named."""
+        self._nudged.set()
+
+    async def watch(self) -> None:
+        """Tell, until cancelled. Once a minute it looks for objectives that are open again."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._nudged.clear()
+                try:
+                    for objective_id, address in await self._find_untold():
+                        self._following.add(objective_id)
+                        group.create_task(self._follow(objective_id, address))
+                except (BabyagiError, OSError) as error:
+                    logger.warning("who is to be told could not be read: %s", error)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RETELL_S):
+                        await self._nudged.wait()
+
+    async def _find_untold(self) -> list[tuple[int, str]]:
+        address_by_uid = self._find()
+        if not address_by_uid:
+            return []
+        since = self._now() - MAX_AGE
+        return [
+            (one.id, address_by_uid[one.uid])
+            for one in await self._store.objectives()
+            if one.uid in address_by_uid
+            and one.id not in self._following
+            and (one.ended_at is None or one.ended_at > since)
+        ]
+
+    async def _follow(self, objective_id: int, address: str) -> None:
+        try:
+            await self._open_notifier(address).tell_whole(objective_id)
+        except BabyagiError as error:  # an outage, or the objective is gone
+            logger.warning("nobody is told of objective %d now: %s", objective_id, error.what)
+        finally:
+            self._following.discard(objective_id)
+
+
+def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
+    """What takes the JSON of an event to an address that somebody else named: only on the public
+    internet, or where the person allowed it."""
+
+    async def send(text: str) -> None:
+        body = text.encode()
+        headers = {"content-type": "application/json", **signer.headers(body)}
+        try:
+            status = await door.post(address, body=body, headers=headers)
+        except ToolError:
+            raise UndeliveredError("its address cannot be reached, or is not public") from None
+        _require_taken(status)
+
+    return send
+
+
 def _bounded(text: str) -> str:
     return text if len(text) <= MAX_SAID_CHARS else f"{text[: MAX_SAID_CHARS - 1]}…"
 
@@ -337,5 +438,9 @@ async def _post(address: str, body: bytes, proxy: str | None, signer: Signer | N
         client.stream("POST", address, content=body, headers=headers) as answer,
     ):
         status = answer.status_code  # what it says beside that is not read
+    _require_taken(status)
+
+
+def _require_taken(status: int) -> None:
     if status >= 300:
         raise UndeliveredError(f"the address answered with {status}")

@@ -64,8 +64,9 @@ MAX_NUMBER_CHARS = 40  # of a pause in a robots.txt
 MAX_HOSTS = 256  # whose rules and last visit are remembered
 MAX_ACCEPTED_PAUSE_S = 10.0  # that a robots.txt may ask for
 _REDIRECTS = (301, 302, 303, 307, 308)
+_OURS = (b"User-Agent", USER_AGENT.encode())
 _HEADERS = (
-    (b"User-Agent", USER_AGENT.encode()),
+    _OURS,
     (b"Accept", b"text/html, application/xhtml+xml, text/*, application/pdf, application/json"),
     (b"Accept-Encoding", b"gzip, deflate"),
     (b"Accept-Language", b"en, *;q=0.5"),
@@ -164,6 +165,20 @@ class Door:
         content_type = _header(response, b"content-type")
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 
+    async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
+        """Send the body to the address, and return the status of the answer; a redirect is not
+        followed. Raises as `fetch`."""
+        said = [(name.encode(), one.encode()) for name, one in headers.items()]
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                target = read_target(url)
+                async with self._ask(target, "POST", [*said, _OURS], body) as response:
+                    return int(response.status)
+        except TimeoutError:
+            raise ToolError(f"{_shown(url)} gave no answer in {self._timeout_s:g} s") from None
+        except AddressError as error:
+            raise ToolError(f"{_shown(url)}: {error}") from None
+
     # -- good manners ------------------------------------------------------------------------------
 
     async def _require_allowed_by_robots(self, target: Target) -> None:
@@ -211,13 +226,19 @@ class Door:
     # -- one request -------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _ask(self, target: Target) -> AsyncIterator[Response]:
+    async def _ask(
+        self,
+        target: Target,
+        method: str = "GET",
+        headers: Sequence[tuple[bytes, bytes]] = _HEADERS,
+        body: bytes | None = None,
+    ) -> AsyncIterator[Response]:
         import httpcore2
 
         try:
             async with (
                 self._open_pool(target) as pool,
-                pool.stream("GET", target.url, headers=[*_HEADERS]) as response,
+                pool.stream(method, target.url, headers=[*headers], content=body) as response,
             ):
                 yield response
         except httpcore2.ConnectError:

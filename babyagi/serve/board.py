@@ -448,6 +448,7 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
         path=request.path_params,
         query=operation.query,
         body=parse_parameters(fields, operation.body),
+        level=access.level,
     )
     answer = await operation.run(call)
     return RedirectResponse(_back(dict(pairs), answer.value), status_code=303)

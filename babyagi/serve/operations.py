@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from babyagi import json_shapes, verbs
@@ -19,17 +21,21 @@ from babyagi.app import App, Timing
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import describe_index, utc_now
 from babyagi.errors import NotFoundError, SettingsError
+from babyagi.home import forget, remember_hook
 from babyagi.inbox import Decision
 from babyagi.metrics import read_metrics
+from babyagi.net.addresses import read_target
+from babyagi.notify import Hooks, is_address
 from babyagi.reporting import load_artifacts, load_page, load_report, load_sources
 from babyagi.results import load_index_status
-from babyagi.schedules import CatchUp, Overlap, Schedule
+from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule
 from babyagi.serve.door import Keys, Level
 from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
 from babyagi.settings.fields import declared_fields
 from babyagi.tasks import Limits, Objective, Place, Step, Task, TaskStatus
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import shorten
 from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
@@ -40,9 +46,11 @@ SEE_LISTS = "babyagi objectives and babyagi tasks show the numbers"
 MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
+MAX_ANSWERED = 1_000
 MAX_TEXT_CHARS = 100_000
 MAX_USD = 1_000_000_000.0
 PROMETHEUS = "text/plain; version=0.0.4"
+_LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 OBJECT, LIST, TEXT = "object", "array", ""  # what an operation gives
 
 
@@ -53,7 +61,10 @@ class Desk:
     app: App
     feed: Feed
     keys: Keys
+    hooks: Hooks
     submitting: asyncio.Lock
+    # what was answered to requests with an Idempotency-Key that nothing in the store remembers
+    answered: dict[tuple[str, ...], tuple[Any, Answer]] = field(default_factory=dict)
 
     @property
     def store(self) -> TaskStore:
@@ -73,6 +84,7 @@ class Call:
     path: Mapping[str, str]
     query: Any
     body: Any
+    level: Level
     key: str = ""
 
     @property
@@ -129,7 +141,9 @@ class LimitFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields(LimitFields):
-    """What an objective is. What is not given is as in the settings of the server."""
+    """What an objective is. What is not given is as in the settings of the server, which are also
+    the most that it gets: `tools` names some of those that the server hands out, `files` a folder
+    within its own, `agent` its agent."""
 
     objective: str
     first_task: str = ""
@@ -137,13 +151,18 @@ class ObjectiveFields(LimitFields):
     model: str = ""
     memory: Literal["objective", "shared"] | None = None
     planning: Literal["separate", "combined"] | None = None
+    tools: tuple[str, ...] | None = None
+    files: str = ""
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(ObjectiveFields):
-    """A new objective, also beside the same one where `new` says so."""
+    """A new objective, also beside the same one where `new` says so. `notify` is an address on the
+    public internet that is told when a task of it waits, and when it has ended."""
 
     new: bool = False
+    notify: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,40 +320,102 @@ async def list_objectives(call: Call) -> Answer:
 
 async def submit(call: Call) -> Answer:
     body: Submission = call.body
-    settings = settings_of(call.desk.settings, body)
-    settings.require_objective()
+    app = _app_of(call, body)
     async with call.desk.submitting:
-        objective, is_new = await _submit_once(call.desk, settings, body, call.key)
+        objective, is_new = await _submit_once(call.desk, app, body, call.key)
     return Answer(
         value=json_shapes.submitted_shape(objective, is_new=is_new), status=201 if is_new else 200
     )
 
 
-async def _submit_once(
-    desk: Desk, settings: Settings, body: Submission, key: str
-) -> tuple[Objective, bool]:
+async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tuple[Objective, bool]:
     """Submit it, or find what the same key has submitted."""
-    app = desk.app.beside(settings)
     if not key:
-        return await app.start_objective(always_new=body.new)
-    uid = hashlib.sha256(f"submit:{key}".encode()).hexdigest()[:16]
-    known = await _find_uid(desk.store, uid)
+        return await _start(desk, app, body, secrets.token_hex(8))
+    uid = _uid_of("submit", key)
+    known = next((one for one in await desk.store.objectives() if one.uid == uid), None)
     if known is None:
-        return await app.start_objective(always_new=body.new, uid=uid)
-    spec = known.spec
+        return await _start(desk, app, body, uid)
+    spec, settings = known.spec, app.settings
     if (spec.text, spec.initial_task, spec.instance_name) != (
         settings.objective,
         settings.initial_task,
         settings.instance_name,
     ):
-        raise BadRequestError(
-            422, "this Idempotency-Key has submitted another objective", "use a new one"
-        )
+        raise _other_key()
     return known, False
 
 
-async def _find_uid(store: TaskStore, uid: str) -> Objective | None:
-    return next((one for one in await store.objectives() if one.uid == uid), None)
+async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
+    """What it makes, or what the same key has made while this server lives."""
+    if not call.key:
+        return await make()
+    answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
+    async with call.desk.submitting:
+        if name not in answered:
+            answered[name] = call.body, await make()
+            if len(answered) > MAX_ANSWERED:
+                answered.pop(next(iter(answered)))
+            return answered[name][1]
+    body, answer = answered[name]
+    if body != call.body:
+        raise _other_key()
+    return replace(answer, status=200)
+
+
+def _other_key() -> BadRequestError:
+    return BadRequestError(422, "this Idempotency-Key has made something else", "use a new one")
+
+
+async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
+    """Start it. Its address is kept first, so that a kill in between loses no word to it."""
+    home = desk.settings.home
+    if body.notify:
+        _require_hook(body.notify)
+        remember_hook(home, uid, body.notify)
+    objective, is_new = await app.start_objective(always_new=body.new, uid=uid)
+    if body.notify and objective.uid != uid:
+        forget(home, uid)
+        remember_hook(home, objective.uid, body.notify)
+    desk.hooks.nudge()
+    return objective, is_new
+
+
+def _require_hook(address: str) -> None:
+    try:
+        if not is_address(address):
+            raise ValueError("no address of http or https")
+        read_target(address)
+    except ValueError as error:
+        raise SettingsError(
+            f"notify must be an address on the public internet: {error}",
+            fix="send one such as https://example.org/hook",
+            guide="serve",
+        ) from error
+
+
+def _uid_of(verb: str, key: str) -> str:
+    return hashlib.sha256(f"{verb}:{key}".encode()).hexdigest()[:16]
+
+
+def _app_of(call: Call, body: ObjectiveFields) -> App:
+    """What would start the objective: with the settings of the server, as they were narrowed.
+
+    Raises:
+        SettingsError: a value makes no sense, or is more than this server hands out.
+        BadRequestError: a limit is higher than a key of this level may set.
+    """
+    given_limits(call, body)
+    settings = settings_of(call.desk.settings, body)
+    settings.require_objective()
+    app = call.desk.app.beside(settings, tools=body.tools)
+    if body.agent and body.agent != app.agent_name:
+        raise SettingsError(
+            f"the agent {shorten(body.agent, 100)} is not handed out here",
+            fix="babyagi serve --agent FILE#NAME",
+            guide="serve",
+        )
+    return app
 
 
 def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
@@ -350,10 +431,12 @@ def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
         "llm_model": body.model,
         "memory": body.memory,
         "planning": body.planning,
-        **given_limits(body),
+        **{name: getattr(body, name) for name in _LIMITS},
     }
     values = {name: _parse(name, one) for name, one in texts.items() if one not in (None, "")}
     more: dict[str, Any] = {}
+    if body.files:
+        more["files"] = _folder_within(settings, body.files)
     if body.max_cost_usd is not None:
         more["cost_limit_is_explicit"] = True
     if body.model:
@@ -374,11 +457,34 @@ def _parse(name: str, value: Any) -> Any:
         ) from error
 
 
-def given_limits(body: LimitFields) -> dict[str, Any]:
-    """The limits that were sent, each as the settings read it."""
-    names = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
-    given = {name: getattr(body, name) for name in names}
-    return {name: _parse(name, one) for name, one in given.items() if one is not None}
+def _folder_within(settings: Settings, name: str) -> Path:
+    """The folder of that name within the one that the server hands out."""
+    whole = settings.files.resolve() if settings.files is not None else None
+    folder = (whole / _short(name)).resolve() if whole is not None and "\0" not in name else None
+    if whole is None or folder is None or not folder.is_relative_to(whole) or not folder.is_dir():
+        raise SettingsError(
+            "this folder is not handed out here",
+            why="the server hands out a folder of its own, and those within it",
+            fix="babyagi serve --files FOLDER",
+            guide="serve",
+        )
+    return folder
+
+
+def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
+    """The limits that were sent, each as the settings read it. Raises `BadRequestError` where one
+    is higher than the server's, and the key is not that of an admin."""
+    given = {name: getattr(body, name) for name in _LIMITS}
+    limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
+    for name, value in limits.items():
+        most = getattr(call.desk.settings, name)
+        if call.level < Level.ADMIN and most and not 0 < value <= most:
+            raise BadRequestError(
+                403,
+                f"{name} may be {most:g} at most",
+                "a key of the level admin sets higher ones",
+            )
+    return limits
 
 
 async def status(call: Call) -> Answer:
@@ -419,7 +525,7 @@ async def cancel(call: Call) -> Answer:
 
 
 async def extend(call: Call) -> Answer:
-    limits = given_limits(call.body)
+    limits = given_limits(call, call.body)
     if not limits:
         raise BadRequestError(422, "no limit is given", "send one, such as max_tasks")
     return _row(await verbs.extend(call.store, await call.objective(), limits))
@@ -427,11 +533,16 @@ async def extend(call: Call) -> Answer:
 
 async def ask_further(call: Call) -> Answer:
     body: Question = call.body
-    found, given = await call.objective(), given_limits(body)
-    limits: Limits | None = replace(found.spec.limits, **given) if given else None
-    app = call.desk.app.beside()
-    found = await app.ask_further(found, _short(body.question), limits=limits)
-    return _row((found, await call.store.counts(found.id)))
+    given = given_limits(call, body)
+
+    async def ask() -> Answer:
+        found = await call.objective()
+        limits: Limits | None = replace(found.spec.limits, **given) if given else None
+        app = call.desk.app.beside()
+        found = await app.ask_further(found, _short(body.question), limits=limits)
+        return _row((found, await call.store.counts(found.id)))
+
+    return await _once(call, ask)
 
 
 def _row(row: verbs.Row) -> Answer:
@@ -495,11 +606,14 @@ async def why_task(call: Call) -> Answer:
 async def add_task(call: Call) -> Answer:
     body: Addition = call.body
     to = Place.FIRST if body.first else Place.LAST
-    objective = await call.objective()
-    changed = await verbs.add_task(
-        call.store, objective, _short(body.name), to=to, after=body.after
-    )
-    return Answer(value=json_shapes.changed_shape(changed), status=201)
+
+    async def add() -> Answer:
+        changed = await verbs.add_task(
+            call.store, await call.objective(), _short(body.name), to=to, after=body.after
+        )
+        return Answer(value=json_shapes.changed_shape(changed), status=201)
+
+    return await _once(call, add)
 
 
 async def move_task(call: Call) -> Answer:
@@ -665,14 +779,28 @@ async def list_schedules(call: Call) -> Answer:
 
 async def add_schedule(call: Call) -> Answer:
     body: NewSchedule = call.body
-    settings = settings_of(call.desk.settings, body)
-    settings.require_objective()
-    added = await call.desk.app.beside(settings).add_schedule(_timing_of(body))
-    return replace(_schedule(added), status=201)
+    app, timing = _app_of(call, body), _timing_of(call, body)
+    if not call.key:
+        return replace(_schedule(await app.add_schedule(timing)), status=201)
+    uid = _uid_of("schedule", call.key)
+    async with call.desk.submitting:
+        kept = await call.store.schedules(with_removed=True)
+        known = next((one for one in kept if one.uid == uid), None)
+        if known is None:
+            return replace(_schedule(await app.add_schedule(timing, uid=uid)), status=201)
+    if known.spec.objective.text != app.settings.objective:
+        raise _other_key()
+    return _schedule(known)
 
 
-def _timing_of(body: NewSchedule) -> Timing:
+def _timing_of(call: Call, body: NewSchedule) -> Timing:
     usd = body.daily_limit_usd
+    if usd is not None and call.level < Level.ADMIN and not 0 < usd <= DAILY_LIMIT_USD:
+        raise BadRequestError(
+            403,
+            f"daily_limit_usd may be {DAILY_LIMIT_USD:g} at most",
+            "a key of the level admin sets higher ones",
+        )
     return Timing(
         cron=body.cron,
         every=body.every,
@@ -879,6 +1007,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "Ask something further of it.",
         "run --continue",
         body=Question,
+        takes_key=True,
     ),
     _look(
         f"{_ONE}/tasks",
@@ -889,7 +1018,15 @@ OPERATIONS: tuple[Operation, ...] = (
         query=TasksQuery,
         gives=LIST,
     ),
-    _change(f"{_ONE}/tasks", add_task, "Add a task.", "tasks add", body=Addition, status=201),
+    _change(
+        f"{_ONE}/tasks",
+        add_task,
+        "Add a task.",
+        "tasks add",
+        body=Addition,
+        status=201,
+        takes_key=True,
+    ),
     _look(_TASK, show_task, "Show a task with its prompts and calls.", "show", query=ShowQuery),
     _look(f"{_TASK}/why", why_task, "Say why a task does not run.", "why"),
     _change(f"{_TASK}/move", move_task, "Move a queued task.", "tasks move", body=Move),
@@ -981,6 +1118,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "schedule add",
         body=NewSchedule,
         status=201,
+        takes_key=True,
     ),
     _look(
         _SCHEDULE,

@@ -279,11 +279,13 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
     try:
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
-            desk = Desk(app=app, feed=feed, keys=keys, submitting=asyncio.Lock())
+            hooks = app.open_hooks()
+            desk = Desk(app=app, feed=feed, keys=keys, hooks=hooks, submitting=asyncio.Lock())
             server = _Server(_configure(desk, names))
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(feed.watch())
                 answering = group.create_task(server.serve(sockets=[listening]))
+                telling = group.create_task(hooks.watch())
                 looking = group.create_task(_watch_token(desk))
                 write_address(settings.home, url)
                 try:
@@ -293,6 +295,7 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                     feed.stop()
                     server.should_exit = True
                     await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
+                    telling.cancel()
                     looking.cancel()
                     watching.cancel()
                     answering.cancel()
@@ -432,7 +435,8 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
     key = request.headers.get("idempotency-key", "") if operation.takes_key else ""
     if len(key) > MAX_KEY_CHARS:
         raise BadRequestError(422, "the Idempotency-Key is too long", f"{MAX_KEY_CHARS} at most")
-    call = Call(desk=desk, path=request.path_params, query=query, body=body, key=key)
+    level = request.scope[ACCESS].level
+    call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level, key=key)
     return await asyncio.to_thread(write_answer, await operation.run(call), request)
 
 

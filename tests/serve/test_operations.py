@@ -1,6 +1,8 @@
 """One table, two doors: what the command line says with --json, and what the API says."""
 
 import asyncio
+import hashlib
+import hmac
 import json
 import re
 import shutil
@@ -8,9 +10,11 @@ import shutil
 import click
 import pytest
 
+from babyagi import notify
 from babyagi.cli.root import babyagi as command_group
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
+from babyagi.home import remembered_folder
 from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve.door import Level
 from babyagi.serve.operations import OPERATIONS, WITHOUT_ROUTE
@@ -432,3 +436,181 @@ def test_a_report_comes_in_each_format_as_a_file(home):
     assert html.text.startswith("<!")
     assert html.headers["content-disposition"] == 'attachment; filename="objective-1.html"'
     assert other.status == 422
+
+
+# -- what a submission may ask for
+# --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def handed_out(tmp_path):
+    """A folder that a server hands out, with one within it, and a way out of it."""
+    folder = tmp_path / "documents"
+    (folder / "part").mkdir(parents=True)
+    (folder / "out").symlink_to(tmp_path)
+    return folder
+
+
+def test_a_submission_gets_no_more_than_the_server_hands_out(home, handed_out):
+    refused = (
+        {"tools": ["run_python"]},
+        {"files": ".."},
+        {"files": "/etc"},
+        {"files": "out"},
+        {"files": "part/../../home"},
+        {"files": "a\0b"},
+        {"agent": "other"},
+    )
+
+    async def work():
+        variables = {"BABYAGI_FILES": str(handed_out), "BABYAGI_TOOLS": "calculator"}
+        async with serving(home, **variables) as served:
+            body = {"objective": "Know it", "tools": ["calculator", "read_file"], "files": "part"}
+            made = await served.ask("POST", f"{BASE}/objectives", body)
+            shown = await served.ask("GET", ONE)
+            wrong = [
+                await served.ask("POST", f"{BASE}/{where}", {"objective": "x", **more})
+                for where in ("objectives", "schedules")
+                for more in refused
+            ]
+            return made, shown, wrong
+
+    made, shown, wrong = asyncio.run(work())
+
+    assert made.status == 201, made.text
+    assert [one["name"] for one in shown.json()["tools"]] == ["read_file", "calculator"]
+    assert remembered_folder(home, shown.json()["objective"]["uid"]) == handed_out / "part"
+    assert {one.status for one in wrong} == {422}
+    assert all("handed out here" in one.json()["title"] for one in wrong)
+
+
+def test_a_server_without_a_folder_hands_out_none(home):
+    (reply,) = ask(home, ("POST", f"{BASE}/objectives", {"objective": "x", "files": "."}))
+
+    assert (reply.status, reply.json()["try"]) == (422, "babyagi serve --files FOLDER")
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "limit"),
+    [
+        ("objectives", {"objective": "x", "new": True}, "max_cost_usd"),
+        ("objectives", {"objective": "x", "new": True}, "max_tasks"),
+        ("schedules", {"objective": "x", "every": "1d"}, "max_cost_usd"),
+        ("schedules", {"objective": "x", "every": "1d"}, "daily_limit_usd"),
+        ("objectives/1/extend", {}, "max_cost_usd"),
+        ("objectives/1/questions", {"question": "why"}, "max_tasks"),
+    ],
+)
+def test_only_an_admin_sets_limits_above_those_of_the_server(path, body, limit, home):
+    async def work():
+        variables = {"BABYAGI_MAX_COST_USD": "1", "BABYAGI_MAX_TASKS": "9"}
+        async with serving(home, **variables) as served:
+            await served.ask("POST", f"{BASE}/objectives", {"objective": "Know it"})
+            sent = [(value, Level.STEER) for value in (0, 10, 1)] + [(2, Level.ADMIN)]
+            return [
+                (await served.ask("POST", f"{BASE}/{path}", {**body, limit: value}, level=level))
+                for value, level in sent
+            ]
+
+    none, high, low, admin = asyncio.run(work())
+
+    assert low.status < 300, low.text
+    assert admin.status < 300, admin.text
+    assert (none.status, high.status) == (403, 403)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "listed"),
+    [
+        ("objectives", {"objective": "Know it", "new": True}, "objectives"),
+        ("schedules", {"objective": "Know it", "every": "1d"}, "schedules"),
+        ("objectives/1/tasks", {"name": "Sing"}, "objectives/1/tasks"),
+        ("objectives/1/questions", {"question": "why"}, "objectives/1/tasks"),
+    ],
+)
+def test_what_a_key_has_made_is_made_once_also_at_the_same_time(path, body, listed, home):
+    async def work():
+        async with serving(home) as served:
+            await served.ask("POST", f"{BASE}/objectives", {"objective": "First"})
+            before = len((await served.ask("GET", f"{BASE}/{listed}")).json())
+            key = {"idempotency_key": "k1"}
+            made = await asyncio.gather(
+                *(served.ask("POST", f"{BASE}/{path}", body, **key) for _ in range(4))
+            )
+            other = {name: "Other" if isinstance(one, str) else one for name, one in body.items()}
+            other |= {"every": "1d"} if "every" in body else {}
+            wrong = await served.ask("POST", f"{BASE}/{path}", other, **key)
+            after = len((await served.ask("GET", f"{BASE}/{listed}")).json())
+            return made, wrong.status, after - before
+
+    made, wrong, n_added = asyncio.run(work())
+
+    assert all(one.status in (200, 201) for one in made), made[0].text
+    assert (wrong, n_added) == (422, 1)
+
+
+class Hook:
+    """An address on this machine that fails at first."""
+
+    def __init__(self):
+        self.kept = []
+
+    async def answer(self, reader, writer):
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().casefold()
+        length = int(re.search(r"content-length: (\d+)", head)[1])
+        self.kept.append((head, await reader.readexactly(length)))
+        status = b"503 Away" if len(self.kept) == 1 else b"204 Taken"
+        writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+
+async def test_an_address_that_was_named_with_it_hears_of_an_objectives_end(home, monkeypatch):
+    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(notify, "POLL_S", 0.05)
+    hook = Hook()
+    listening = await asyncio.start_server(hook.answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/hook?key=secret"
+    async with listening, serving(home, BABYAGI_WEB_ALLOW="127.0.0.1") as served:
+        body = {"objective": "Know it", "notify": address}
+        await served.ask("POST", f"{BASE}/objectives", body)
+        await served.ask("POST", f"{ONE}/cancel")
+        async with asyncio.timeout(20):
+            while len(hook.kept) < 2:
+                await asyncio.sleep(0.01)
+        log = (await served.ask("GET", f"{ONE}/log")).text
+
+    (_, first), (head, second) = hook.kept
+    said = json.loads(second)
+    at = re.search(r"x-babyagi-timestamp: (\d+)", head)[1]
+    key = (home / notify.KEY_FILE).read_text().strip().encode()
+    mark = hmac.new(key, f"{at}.".encode() + second, hashlib.sha256).hexdigest()
+    assert first == second
+    assert f"x-babyagi-signature: v1={mark}" in head
+    assert (said["kind"], said["data"]["reason"]) == ("objective.ended", "cancelled")
+    assert "has ended" in said["text"]
+    assert "secret" not in log
+
+
+async def test_an_address_that_is_not_public_is_told_nothing(home, monkeypatch, caplog):
+    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
+    hook = Hook()
+    listening = await asyncio.start_server(hook.answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/hook"
+    async with listening, serving(home) as served:
+        await served.ask("POST", f"{BASE}/objectives", {"objective": "Know it", "notify": address})
+        await served.ask("POST", f"{ONE}/cancel")
+        async with asyncio.timeout(20):
+            while "is not public" not in caplog.text:
+                await asyncio.sleep(0.01)
+
+    assert hook.kept == []
+    assert address not in caplog.text
+
+
+@pytest.mark.parametrize("address", ["file:///etc/passwd", "notify-send hello", "http://a@b.c/"])
+def test_what_is_no_address_is_refused(address, home):
+    body = {"objective": "Know it", "notify": address}
+
+    reply, kept = ask(home, ("POST", f"{BASE}/objectives", body), ("GET", f"{BASE}/objectives"))
+
+    assert (reply.status, kept.json()) == (422, [])
