@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.tasks import Objective, Place, Result
     from babyagi.taskstore.port import TaskStore
-    from babyagi.verbs import Changed, Going
+    from babyagi.verbs import Changed, Prunable
     from babyagi.why import Facts
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
@@ -429,16 +429,16 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import load, with_store
-    from babyagi.json_shapes import going_shape
-    from babyagi.verbs import delete_whole, find_going
+    from babyagi.json_shapes import prunable_shape
+    from babyagi.verbs import delete_whole, find_prunable
 
     above = context.parent.params if context.parent is not None else {}
     as_json = as_json or bool(above.get("as_json"))
     settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
 
-    async def work(store: TaskStore) -> tuple[list[Going], list[str]]:
-        found = await find_going(store, before=before)
-        for line in render_going(found):
+    async def work(store: TaskStore) -> tuple[list[Prunable], list[str]]:
+        found = await find_prunable(store, before=before)
+        for line in render_prunable(found):
             (warn if as_json else echo)(line)
         if not found or not (
             is_sure
@@ -455,12 +455,12 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
     for trouble in dict.fromkeys(filter(None, troubles)):
         warn(f"note: the index may keep vectors of them: {trouble}", Style.YELLOW)
     if as_json:
-        print_json(going_shape(deleted))
+        print_json(prunable_shape(deleted))
     else:
         echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
 
 
-def render_going(found: Sequence[Going]) -> list[str]:
+def render_prunable(found: Sequence[Prunable]) -> list[str]:
     return [
         f"{going.objective.id:>4}  {going.why}, "
         f"{going.n_results} {'result' if going.n_results == 1 else 'results'}: "

@@ -3,8 +3,8 @@ that, and only then runs the code.
 
 It is started isolated, with nothing of this project but the modules beside it, and no third-party
 module. Standard input carries the code as UTF-8, and after it the files that the code may read, in
-the format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then the
-outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
+the format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then
+the outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
 installed, nothing in this process can be trusted, not even the functions of this file. Whatever the
 code changes here, it changes only what the process says last, and that is the code's to say anyway.
 
@@ -85,7 +85,7 @@ def main(
         prctl = find_prctl()
         die_with_parent(prctl, parent_pid)
         given = read_all(0)
-        desk = None if code_bytes < 0 else program.lay_out(given[code_bytes:])
+        desk = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
         code = (given if desk is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
         del given
         program.prepare(code)

@@ -1,5 +1,5 @@
-"""Runs an ordinary program in a process that can only compute: its modules, its files, what it prints,
-its value, and time without waiting.
+"""Runs an ordinary program in a process that can only compute: its modules, its files, what it
+prints, its value, and time without waiting.
 
 It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare`
 runs before the filter is installed, `run` behind it. Nothing here protects anything. It lets a
@@ -165,7 +165,7 @@ class Output(io.RawIOBase):
 # --------------------------------------------------------------------------------------------------
 
 
-def lay_out(packed: bytes) -> Desk:
+def unpack_files(packed: bytes) -> Desk:
     """Return the files that were handed in."""
     import marshal
 
