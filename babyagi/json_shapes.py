@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from babyagi.results import IndexStatus
     from babyagi.taskstore.port import Verification
     from babyagi.transcript import Exchange
-    from babyagi.verbs import Changed, Going, Request, Shown, Stand
+    from babyagi.verbs import Changed, Prunable, Request, Shown, Stand
     from babyagi.why import Reason
 
 
@@ -412,7 +412,7 @@ def decided_shape(step: Step, decision: Decision) -> Json:
     }
 
 
-def going_shape(deleted: Sequence[Going]) -> Json:
+def prunable_shape(deleted: Sequence[Prunable]) -> Json:
     """What `objectives prune --json` prints."""
     return {"v": VERSION, "deleted": [going.objective.id for going in deleted]}
 

@@ -133,7 +133,7 @@ def _measure_workers(vitals: Vitals) -> list[Metric]:
 def _measure_money(vitals: Vitals) -> list[Metric]:
     totals = vitals.totals
     cost, perhaps = (
-        totals.get((name, "", ""), 0) / 1e6 for name in ("cost_microusd", "perhaps_microusd")
+        totals.get((name, "", ""), 0) / 1e6 for name in ("cost_microusd", "unconfirmed_microusd")
     )
     tokens = {kind: totals.get(("tokens", kind, ""), 0) for kind in ("prompt", "completion")}
     held = sum(standing.objective.held.cost_usd for standing, _ in vitals.standings)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from babyagi import events
-from babyagi.agents.report import Aside, Written, render_report
+from babyagi.agents.report import ReportNotes, Written, render_report
 from babyagi.artifacts import Made, find_artifacts
 from babyagi.inbox import describe
 from babyagi.index.indexer import find_trouble
@@ -39,7 +39,7 @@ async def compose_report(
         )
     ]
     left_out = {result.task_id for result in written.left_out}
-    aside = Aside(
+    aside = ReportNotes(
         asked=asked,
         bounds=bounds,
         index_trouble=await find_trouble(store, objective.id),

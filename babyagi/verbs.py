@@ -191,7 +191,7 @@ async def delete_whole(store: TaskStore, settings: Settings, objective: Objectiv
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Going:
+class Prunable:
     """An objective that is to be deleted, with how many results it has, and why."""
 
     objective: Objective
@@ -199,13 +199,13 @@ class Going:
     why: str
 
 
-async def find_going(store: TaskStore, *, before: datetime) -> list[Going]:
+async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]:
     """What ended before a moment, and what never got an answer."""
     judged = [await _judge(store, one, before=before) for one in await store.objectives()]
     return [going for going in judged if going is not None]
 
 
-async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Going | None:
+async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Prunable | None:
     """Why the objective may go, None where it stays."""
     if objective.status is ObjectiveStatus.ACTIVE or not (
         objective.is_set_aside or objective.has_report
@@ -213,11 +213,11 @@ async def _judge(store: TaskStore, objective: Objective, *, before: datetime) ->
         return None
     n_results = await store.count_results(objective.id)
     if n_results == 0 and (objective.is_set_aside or objective.has_report):
-        return Going(objective=objective, n_results=0, why="it never got an answer")
+        return Prunable(objective=objective, n_results=0, why="it never got an answer")
     ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
     if ended_at < before:
         why = f"it ended on {ended_at.astimezone():%Y-%m-%d}"
-        return Going(objective=objective, n_results=n_results, why=why)
+        return Prunable(objective=objective, n_results=n_results, why=why)
     return None
 
 

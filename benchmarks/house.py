@@ -111,7 +111,9 @@ def _imported_by(path: Path, known: Mapping[str, Path]) -> set[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= inner & known.keys() or {node.module}
+            found |= inner & known.keys()
+            if not inner <= known.keys():
+                found.add(node.module)
     return found & known.keys()
 
 

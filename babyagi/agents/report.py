@@ -144,7 +144,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aside:
+class ReportNotes:
     """What a person should know besides the answer.
 
     Attributes:
@@ -168,7 +168,7 @@ def render_report(
     written: Written,
     tasks: Sequence[Task],
     results: Sequence[Result],
-    aside: Aside | None = None,
+    aside: ReportNotes | None = None,
 ) -> str:
     """Return the whole report as Markdown: the answer, what is missing from it, how the objective
     ended.
@@ -178,7 +178,7 @@ def render_report(
         tasks: all tasks of the objective, in list order.
         results: in the order in which they were recorded.
     """
-    aside = aside or Aside()
+    aside = aside or ReportNotes()
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",

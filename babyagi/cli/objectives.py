@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.tasks import Objective, Place, Result
     from babyagi.taskstore.port import TaskStore
-    from babyagi.verbs import Changed, Going
+    from babyagi.verbs import Changed, Prunable
     from babyagi.why import Facts
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
@@ -328,12 +328,8 @@ MAX_DAYS = 36_500.0
 def pause(objective: str, as_json: bool) -> None:
     """Pause an objective: no worker makes a further call for it."""
     from babyagi import verbs
-    from babyagi.cli.session import pick_objective, touch, with_store
 
-    async def change(store: TaskStore) -> Row:
-        return await verbs.pause(store, touch(await pick_objective(store, objective)))
-
-    _say(with_store(change, changes=True), as_json)
+    _steer(verbs.pause, objective, as_json)
 
 
 @click.command()
@@ -342,12 +338,8 @@ def pause(objective: str, as_json: bool) -> None:
 def cancel(objective: str, as_json: bool) -> None:
     """End an objective; what was found is kept, with a report."""
     from babyagi import verbs
-    from babyagi.cli.session import pick_objective, touch, with_store
 
-    async def change(store: TaskStore) -> Row:
-        return await verbs.cancel(store, touch(await pick_objective(store, objective)))
-
-    _say(with_store(change, changes=True), as_json)
+    _steer(verbs.cancel, objective, as_json)
 
 
 @click.command()
@@ -361,7 +353,6 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     """
 
     from babyagi import verbs
-    from babyagi.cli.session import pick_objective, touch, with_store
 
     given = parse_flags(limits)
     if not given:
@@ -370,14 +361,13 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
             click.get_current_context(),
         )
 
-    async def change(store: TaskStore) -> Row:
-        before = touch(await pick_objective(store, objective))
+    async def change(store: TaskStore, before: Objective) -> Row:
         found, counts = await verbs.extend(store, before, given)
         if not as_json and before.stop_reason is not None and found.stop_reason is None:
             echo(f"Objective {found.id} had ended ({before.stop_reason}), and is open again.")
         return found, counts
 
-    _say(with_store(change, changes=True), as_json)
+    _steer(change, objective, as_json)
 
 
 @click.command()
@@ -429,16 +419,16 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import load, with_store
-    from babyagi.json_shapes import going_shape
-    from babyagi.verbs import delete_whole, find_going
+    from babyagi.json_shapes import prunable_shape
+    from babyagi.verbs import delete_whole, find_prunable
 
     above = context.parent.params if context.parent is not None else {}
     as_json = as_json or bool(above.get("as_json"))
     settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
 
-    async def work(store: TaskStore) -> tuple[list[Going], list[str]]:
-        found = await find_going(store, before=before)
-        for line in render_going(found):
+    async def work(store: TaskStore) -> tuple[list[Prunable], list[str]]:
+        found = await find_prunable(store, before=before)
+        for line in render_prunable(found):
             (warn if as_json else echo)(line)
         if not found or not (
             is_sure
@@ -455,12 +445,12 @@ def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) 
     for trouble in dict.fromkeys(filter(None, troubles)):
         warn(f"note: the index may keep vectors of them: {trouble}", Style.YELLOW)
     if as_json:
-        print_json(going_shape(deleted))
+        print_json(prunable_shape(deleted))
     else:
         echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
 
 
-def render_going(found: Sequence[Going]) -> list[str]:
+def render_prunable(found: Sequence[Prunable]) -> list[str]:
     return [
         f"{going.objective.id:>4}  {going.why}, "
         f"{going.n_results} {'result' if going.n_results == 1 else 'results'}: "
@@ -478,11 +468,18 @@ def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
     return ask(f"{question} [y/N]").lower() in ("y", "yes")
 
 
-def _say(row: Row, as_json: bool) -> None:
+def _steer(
+    change: Callable[[TaskStore, Objective], Awaitable[Row]], selector: str, as_json: bool
+) -> None:
+    """Change an objective, and say how it stands."""
     from babyagi import json_shapes
     from babyagi.cli import render
+    from babyagi.cli.session import pick_objective, touch, with_store
 
-    objective, counts = row
+    async def work(store: TaskStore) -> Row:
+        return await change(store, touch(await pick_objective(store, selector)))
+
+    objective, counts = with_store(work, changes=True)
     if as_json:
         print_json(json_shapes.status_shape(objective, counts))
         return
@@ -526,11 +523,12 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
     from babyagi import verbs
     from babyagi.tasks import Place
 
-    async def change(store: TaskStore, found: Objective) -> Changed:
-        to = Place.FIRST if first else Place.LAST
-        return await verbs.add_task(store, found, name, to=to, after=after)
-
-    _change(change, objective, as_json)
+    to = Place.FIRST if first else Place.LAST
+    _change(
+        lambda store, found: verbs.add_task(store, found, name, to=to, after=after),
+        objective,
+        as_json,
+    )
 
 
 @tasks.command()
@@ -550,10 +548,7 @@ def move(
 
     to = _place(first=first, last=last, before=before)
 
-    async def change(store: TaskStore, found: Objective) -> Changed:
-        return await verbs.move_task(store, found, task_id, to=to)
-
-    _change(change, objective, as_json)
+    _change(lambda store, found: verbs.move_task(store, found, task_id, to=to), objective, as_json)
 
 
 def _place(first: bool, last: bool, before: int | None) -> Place | int:
@@ -582,10 +577,7 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
 
     from babyagi import verbs
 
-    async def change(store: TaskStore, found: Objective) -> Changed:
-        return await verbs.edit_task(store, found, task_id, name)
-
-    _change(change, objective, as_json)
+    _change(lambda store, found: verbs.edit_task(store, found, task_id, name), objective, as_json)
 
 
 @tasks.command()
@@ -600,10 +592,7 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 
     from babyagi import verbs
 
-    async def change(store: TaskStore, found: Objective) -> Changed:
-        return await verbs.skip_task(store, found, task_id)
-
-    _change(change, objective, as_json)
+    _change(lambda store, found: verbs.skip_task(store, found, task_id), objective, as_json)
 
 
 @click.command()
@@ -618,10 +607,7 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
 
     from babyagi import verbs
 
-    async def change(store: TaskStore, found: Objective) -> Changed:
-        return await verbs.retry_task(store, found, task_id)
-
-    _change(change, objective, as_json)
+    _change(lambda store, found: verbs.retry_task(store, found, task_id), objective, as_json)
 
 
 def _change(

@@ -161,8 +161,10 @@ def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
     A column for the cost that is not confirmed is added when any objective has one. On a narrow
     screen the times are left out.
     """
-    has_perhaps = any(_perhaps(objective) for objective, _ in rows)
-    lines = [Line(_objective_columns(_OBJECTIVE_HEAD, width, has_perhaps) + "OBJECTIVE", Style.DIM)]
+    has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _ in rows)
+    lines = [
+        Line(_objective_columns(_OBJECTIVE_HEAD, width, has_unconfirmed) + "OBJECTIVE", Style.DIM)
+    ]
     for objective, counts in rows:
         columns = {
             "id": f"{objective.id}",
@@ -171,9 +173,9 @@ def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
             "status": _short_status(objective, counts),
             "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
             "cost": _spent(objective),
-            "perhaps": _perhaps(objective),
+            "perhaps": _unconfirmed_cost(objective),
         }
-        head = _objective_columns(columns, width, has_perhaps)
+        head = _objective_columns(columns, width, has_unconfirmed)
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
         text = "; ".join((objective.spec.text, *objective.spec.further))
         lines.append(Line(head + fit(text, max(8, width - len(head))), style))
@@ -186,13 +188,13 @@ _OBJECTIVE_HEAD = {
 WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # blank cells in a row
 
 
-def _objective_columns(columns: Mapping[str, str], width: int, has_perhaps: bool) -> str:
+def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: bool) -> str:
     """Return the columns before an objective's text, as many as have room."""
     n_begun = 16 if width >= WITH_THE_HOUR else 10
     times = f"{columns['begun'][:n_begun]:<{n_begun}}  "
-    if width >= WITH_THE_HOUR or not has_perhaps:
+    if width >= WITH_THE_HOUR or not has_unconfirmed:
         times += f"{columns['worked']:>9}  "
-    perhaps = f" {columns['perhaps']:>9}" if has_perhaps else ""
+    perhaps = f" {columns['perhaps']:>9}" if has_unconfirmed else ""
     return (
         f"{columns['id']:>4}  {times if width >= WITH_THE_DAY else ''}"
         f"{columns['status']:<13} {columns['done']:>7} {columns['cost']:>9}{perhaps}  "
@@ -218,7 +220,7 @@ def _spent(objective: Objective) -> str:
     )
 
 
-def _perhaps(objective: Objective) -> str:
+def _unconfirmed_cost(objective: Objective) -> str:
     return (
         f"${objective.usage.unconfirmed_cost_usd:.4f}"
         if objective.usage.unconfirmed_cost_usd > 0

@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
+
 PART_CHARS = 900
 MAX_HEADING_CHARS = 120  # that each part below it is given
 MAX_LEVEL = 6
-# Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), 3.1
-_K1, _B = 1.2, 0.75
 _WORD = re.compile(r"\w+")
 _MIN_STEM = 4
 
@@ -129,7 +129,8 @@ def _weight(n_with: int, n_all: int) -> float:
 
 
 def _frequency(n: int, relative_length: float) -> float:
-    return n * (_K1 + 1) / (n + _K1 * (1 - _B + _B * relative_length))
+    length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * relative_length
+    return n * (BM25_SATURATION + 1) / (n + BM25_SATURATION * length)
 
 
 def _words(text: str) -> list[str]:

@@ -85,7 +85,7 @@ def main(
         prctl = find_prctl()
         die_with_parent(prctl, parent_pid)
         given = read_all(0)
-        desk = None if code_bytes < 0 else program.lay_out(given[code_bytes:])
+        desk = None if code_bytes < 0 else program.unpack_files(given[code_bytes:])
         code = (given if desk is None else given[:code_bytes]).decode("utf-8", "surrogatepass")
         del given
         program.prepare(code)

@@ -165,7 +165,7 @@ class Output(io.RawIOBase):
 # --------------------------------------------------------------------------------------------------
 
 
-def lay_out(packed: bytes) -> Desk:
+def unpack_files(packed: bytes) -> Desk:
     """Return the files that were handed in."""
     import marshal
 

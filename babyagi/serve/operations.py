@@ -506,10 +506,10 @@ async def delete(call: Call) -> Answer:
 async def prune(call: Call) -> Answer:
     body: Pruning = call.body
     days = _within(body.older_than_days, "older_than_days", 0, 36_500)
-    going = await verbs.find_going(call.store, before=utc_now() - timedelta(days=days))
+    going = await verbs.find_prunable(call.store, before=utc_now() - timedelta(days=days))
     for one in going:
         await verbs.delete_whole(call.store, call.desk.settings, one.objective)
-    return Answer(value=json_shapes.going_shape(going))
+    return Answer(value=json_shapes.prunable_shape(going))
 
 
 async def pause(call: Call) -> Answer:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from babyagi.net.addresses import complete_proxy, host_of
 from babyagi.redaction import redact_url
 from babyagi.text import C1_CONTROLS, CONTROLS, clean
+
+T = TypeVar("T")
 
 MAX_TEXT_BYTES = 1_000_000
 MIN_TOKEN_CHARS = 20
@@ -399,7 +401,12 @@ class Declared:
         return self.variables[0] if self.variables else max(self.flags, key=len)
 
 
-def declare(names: str, help: str, **more: Any) -> dict[str, Declared]:
+def declare(default: T, names: str, help: str, **more: Any) -> T:
+    """Return a field of a dataclass: a setting with this default, and the rest as in `describe`."""
+    return field(default=default, metadata=describe(names, help, **more))
+
+
+def describe(names: str, help: str, **more: Any) -> dict[str, Declared]:
     """Return a field's metadata. `names` are variables and flags, separated by blanks; `more` as in
     `Declared`. `choices` bring their own parser."""
     if "choices" in more:

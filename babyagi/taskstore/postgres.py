@@ -46,7 +46,7 @@ _QUOTED = re.compile(r'"(?!(?:port|host|user|dbname|sslmode|connect_timeout|=)")
 
 
 @contextmanager
-def in_our_words(shown: str) -> Iterator[None]:
+def translating_errors(shown: str) -> Iterator[None]:
     """Translate the driver's errors into ours; `shown` is the URL, masked."""
     try:
         yield
@@ -188,7 +188,7 @@ class Connections:
     def __init__(self, url: str) -> None:
         """Raises `SettingsError` when the URL cannot be read."""
         self.shown = redact_url(url)
-        with in_our_words(self.shown):
+        with translating_errors(self.shown):
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
         options = f"{given.get('options') or ''} {SESSION}".strip()
         self._conninfo = psycopg.conninfo.make_conninfo(
@@ -440,7 +440,7 @@ class Schema:
         self._row("clock", given_us=None)
         tx = Transaction(self.connection, queries=self.queries, now_us=0)
         if tx.has("has_living_worker"):
-            raise database.held_up(version, self.scripts, where=self.where)
+            raise database.upgrade_blocked(version, self.scripts, where=self.where)
 
     def _require_utf8(self) -> None:
         encoding = self._row("encoding")["encoding"]
@@ -588,7 +588,7 @@ class PostgresDatabase:
         scripts = database.load_scripts("postgres") if scripts is None else scripts
         self.known_version = len(scripts)
         try:
-            with in_our_words(self.where):
+            with translating_errors(self.where):
                 Schema(
                     connection=self._connections.mine(),
                     queries=self._queries,
@@ -679,7 +679,7 @@ class PostgresDatabase:
     def _persist(self, transact: Callable[[BoundedConnection], T]) -> T:
         """Run the transaction. Repeat it when it was rolled back or cut off before its commit,
         because then nothing was changed."""
-        with in_our_words(self.where):
+        with translating_errors(self.where):
             for _ in range(TRIES - 1):
                 connection = self._connections.mine_in_line()
                 try:
@@ -733,7 +733,7 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
     as `PostgresDatabase`."""
     connections = Connections(url)
     scripts = database.load_scripts("postgres") if scripts is None else scripts
-    with in_our_words(connections.shown), closing(connections):
+    with translating_errors(connections.shown), closing(connections):
         return Schema(
             connection=connections.mine(),
             queries=load_queries(),

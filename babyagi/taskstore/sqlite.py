@@ -496,7 +496,7 @@ class SqliteDatabase(SqliteEngine):
 
     def _require_no_worker(self, version: int) -> None:
         if self.read(lambda tx: tx.has("has_living_worker")):
-            raise database.held_up(version, self._scripts, where=str(self.path))
+            raise database.upgrade_blocked(version, self._scripts, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
         """Copy the file, whole or not at all, to `<name>.version-<n>`."""

@@ -25,7 +25,7 @@ from babyagi.tools.issues import (
     build_search_issues,
 )
 from babyagi.tools.pipelines import ASK_PIPELINE, RemotePipeline, build_pipeline_search
-from babyagi.tools.python import Bench, build_python_with_files
+from babyagi.tools.python import Workspace, build_python_with_files
 from babyagi.tools.search import OPEN_PAGE, WEB_SEARCH, build_open_page, build_web_search
 
 ASK_USER = "ask_user"
@@ -122,7 +122,7 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
     if context.pages is not None:
         yield build_open_page(context.pages)
     yield build_python_with_files(
-        Bench(offload=context.offload, folder=context.folder, scratch=context.scratch),
+        Workspace(offload=context.offload, folder=context.folder, scratch=context.scratch),
         name=RUN_PYTHON,
         description=(
             "Run Python that computes: statistics, dates, text, tables, plots as SVG. It reads the "

@@ -110,7 +110,7 @@ _OPENS = re.compile(r"\b(?:open|read_text|read_bytes)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class Workspace:
     """Where programs find their files.
 
     Attributes:
@@ -123,7 +123,7 @@ class Bench:
     scratch: Path | None = None
 
 
-def build_python_with_files(bench: Bench, *, name: str, description: str) -> Tool:
+def build_python_with_files(bench: Workspace, *, name: str, description: str) -> Tool:
     """Return the tool of the loop: what a program writes stays for the later calls of its task, and
     tables, plots and texts among it come with the answer as artifacts.
 

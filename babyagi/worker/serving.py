@@ -407,7 +407,7 @@ class Serving:
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
         # the first work that was begun after an outage
-        self._scout: asyncio.Task[None] | None = None
+        self._probing_task: asyncio.Task[None] | None = None
         self._must_rejoin = False  # the store may have given us a claim whose answer was lost
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
@@ -565,7 +565,7 @@ class Serving:
                 if work is not None:
                     task = group.create_task(self._carry_out(work))
                     self._running.add(task)
-                    self._scout = task if self._outages.n else None
+                    self._probing_task = task if self._outages.n else None
                     task.add_done_callback(self._forget)
                     if not self._was_last(work):
                         continue
@@ -593,11 +593,11 @@ class Serving:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
             self._must_rejoin = False
-        if not self._expects_work or self._must_not_claim() or self._is_scouting():
+        if not self._expects_work or self._must_not_claim() or self._is_probing():
             self._claimable = await self._store.claimable(self._objective_id)
             duty = lifecycle.first_duty(self._claimable, self._deferral)
             is_owed = self._claimable.has_task or duty is not None
-            if not is_owed or self._must_not_claim() or self._is_scouting():
+            if not is_owed or self._must_not_claim() or self._is_probing():
                 return None
         self._claimable, claim = await self._store.claim_next(
             self._objective_id, self._worker_lease.identity.id, deferral=self._deferral
@@ -647,10 +647,12 @@ class Serving:
             or self._must_rejoin
         )
 
-    def _is_scouting(self) -> bool:
+    def _is_probing(self) -> bool:
         """Return whether one piece of work is testing if the outage is over. Work that was begun
         before the outage and may hang does not count."""
-        return self._outages.n > 0 and self._scout is not None and not self._scout.done()
+        return (
+            self._outages.n > 0 and self._probing_task is not None and not self._probing_task.done()
+        )
 
     def _is_over(self, objective: Objective) -> bool:
         if objective.status is ObjectiveStatus.PAUSED:

@@ -35,7 +35,7 @@ UNCONFINED = Path(__file__).with_name("unconfined.py")
 BOUND_S = 0.4  # for programs that never end
 
 
-def lay_out(folder):
+def unpack_files(folder):
     """A file that everybody may read and write, with something beside it."""
     folder.mkdir()
     (folder / "secret.txt").write_text(SECRET)
@@ -55,7 +55,7 @@ def look(path):
 
 @pytest.fixture
 def secret(tmp_path):
-    path = lay_out(tmp_path / "folder")
+    path = unpack_files(tmp_path / "folder")
     before = look(path)
     yield path
     assert look(path) == before
@@ -94,7 +94,7 @@ def run_parts(programs, parts, folder):
     """What each program gives under the child's own parts: `none` of the walls, or the `filter`
     alone."""
     codes = {
-        name: code.replace("PATH", repr(str(lay_out(folder / name))))
+        name: code.replace("PATH", repr(str(unpack_files(folder / name))))
         for name, code in programs.items()
     }
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, parts]

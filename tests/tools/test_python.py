@@ -11,7 +11,7 @@ from babyagi.offload import run_inline
 from babyagi.private import find_wide
 from babyagi.tasks import Artifact, Passage, find_sources
 from babyagi.tools.base import Observation
-from babyagi.tools.python import Bench, build_python, build_python_with_files, strip_fence
+from babyagi.tools.python import Workspace, build_python, build_python_with_files, strip_fence
 
 CODE = "final_result = 6 * 7"
 WRITTEN = {
@@ -63,7 +63,7 @@ def bench_of(tmp_path):
     (tmp_path / "files" / ".hidden.csv").write_text("secret")
     (tmp_path / "outside.csv").write_text("secret")
     (tmp_path / "files" / "link.csv").symlink_to(tmp_path / "outside.csv")
-    return Bench(
+    return Workspace(
         offload=run_inline, folder=Folder(tmp_path / "files"), scratch=tmp_path / "home" / "scratch"
     )
 

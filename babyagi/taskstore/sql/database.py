@@ -351,7 +351,7 @@ def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> 
     return int(version)
 
 
-def held_up(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
+def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
     """Return the error for an older schema that cannot be upgraded, because workers of the older
     program are at work."""
     return StoreUnusableError(

@@ -36,7 +36,7 @@ SELECT id FROM objective ORDER BY id DESC LIMIT :limit;
 -- Those that have something for workers: active, or ended without a report; oldest first.
 SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report IS NULL) ORDER BY id;
 
--- carry_time --
+-- store_active_time --
 -- Set the counted time as of now.
 UPDATE objective SET active_us = :active_us, seen_us = :now_us WHERE id = :objective_id;
 

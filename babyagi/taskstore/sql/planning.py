@@ -163,7 +163,7 @@ def bears_on(name: str, text: str) -> bool:
 def ask(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
     """Announce the queries that recording a plan reads."""
     objective_id = fence.objective_id
-    transitions.ask_to_put_down(tx, objective_id)
+    transitions.prefetch_free_task(tx, objective_id)
     for task_id in task_ids:
         tx.ask("task", objective_id=objective_id, task_id=task_id)
 
@@ -479,7 +479,7 @@ def record_lack(tx: Transaction, task: Task) -> Task:
     if task.n_lacks >= lifecycle.MAX_LACKS:
         transitions.count_no_answer(tx, task.objective_id)
         return _give_up(tx, task)
-    return transitions.put_down(tx, replace(task, status=TaskStatus.RECORDED))
+    return transitions.free_task(tx, replace(task, status=TaskStatus.RECORDED))
 
 
 def ask_lacking(tx: Transaction, objective_id: int) -> None:
@@ -530,7 +530,7 @@ def _finish(
     n_duplicates: int,
     after: transitions.Progress,
 ) -> None:
-    transitions.put_down(tx, replace(task, status=TaskStatus.DONE), row=row)
+    transitions.free_task(tx, replace(task, status=TaskStatus.DONE), row=row)
     n_barren = after.n_tasks_without_progress
     data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
     transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
@@ -562,7 +562,7 @@ def _requeue(
             tx, objective_id, events.TASK_AFTER_DROPPED, task.id, named=str(task_id)
         )
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
-    written = transitions.put_down(
+    written = transitions.free_task(
         tx, replace(task, status=TaskStatus.QUEUED, try_no=task.try_no + 1), row=row
     )
     if written.status is not TaskStatus.QUEUED:
@@ -579,7 +579,7 @@ def _give_up(tx: Transaction, task: Task) -> Task:
         f"after {task.n_lacks} tries it still lacked: {_what(task)}",
         max_chars=lifecycle.MAX_DETAIL_CHARS,
     )
-    written = transitions.put_down(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    written = transitions.free_task(tx, replace(task, status=TaskStatus.DEAD, error=error))
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
     transitions.note_freed(tx, written)

@@ -258,7 +258,7 @@ class Parking(SqlAccess):
                     "put_step",
                     **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
                 )
-            transitions.note_freed(tx, transitions.put_down(tx, task))
+            transitions.note_freed(tx, transitions.free_task(tx, task))
             return _find_to_park(tx, fence, key) or step
 
         return await self._write(work, fence.objective_id)
@@ -311,7 +311,7 @@ def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
 
 def _hold_back(tx: Transaction, task: Task) -> None:
     """Queue a task that would ask a person, until one of the open questions is answered."""
-    freed = transitions.put_down(tx, task)
+    freed = transitions.free_task(tx, task)
     tx.run(
         "hold_back",
         objective_id=task.objective_id,

@@ -556,7 +556,7 @@ class Workers(SqlAccess):
             reason = lifecycle.storable_blocked_reason(blocked_reason)
             if worker["hindrance"] == reason:
                 return
-            transitions.carry_time(tx, row)
+            transitions.store_active_time(tx, row)
             tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
             kind, data = lifecycle.joined_event(worker_id, worker["name"], reason)
             transitions.append_event(tx, objective_id, kind, **data)
@@ -577,7 +577,9 @@ class Workers(SqlAccess):
             if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
             for joined in tx.all("joined_by", worker_id=worker_id):
-                transitions.carry_time(tx, transitions.objective_row(tx, joined["objective_id"]))
+                transitions.store_active_time(
+                    tx, transitions.objective_row(tx, joined["objective_id"])
+                )
 
         await self._write_all(work, is_lasting=False)
 
@@ -647,7 +649,7 @@ class Workers(SqlAccess):
                 release(tx, task, reason="worker left")
         for duty in tx.all("duties_held_by", worker_id=worker["id"], objective_id=objective_id):
             transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
-        transitions.carry_time(tx, row)
+        transitions.store_active_time(tx, row)
         tx.run("delete_joined", worker_id=worker["id"], objective_id=objective_id)
         transitions.append_event(
             tx, objective_id, kind, worker_id=worker["id"], name=worker["name"]
@@ -817,7 +819,7 @@ class SqlTaskStore(
         def work(tx: Transaction) -> Objective:
             row = transitions.objective_row(tx, objective_id)
             if row["status"] == old:
-                transitions.carry_time(tx, row)
+                transitions.store_active_time(tx, row)
                 tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
                 data = {"detail": detail} if detail else {}
                 transitions.append_event(tx, objective_id, kind, **data)

@@ -61,7 +61,7 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            _look_out(tx, objective_id, worker_id="")
+            _prefetch_claimable(tx, objective_id, worker_id="")
             return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
@@ -70,7 +70,7 @@ class Claims(SqlAccess):
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
         def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _look_out(tx, objective_id, worker_id)
+            _prefetch_claimable(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
@@ -123,7 +123,7 @@ class Claims(SqlAccess):
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # this may change the task
-                transitions.ask_to_put_down(tx, claim.fence.objective_id)
+                transitions.prefetch_free_task(tx, claim.fence.objective_id)
                 planning.ask_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
@@ -136,7 +136,7 @@ class Claims(SqlAccess):
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
             tx.run("insert_result", **result_to_values(result))
-            task = transitions.put_down(tx, replace(task, status=TaskStatus.RECORDED, lack=None))
+            task = transitions.free_task(tx, replace(task, status=TaskStatus.RECORDED, lack=None))
             transitions.append_event(
                 tx,
                 task.objective_id,
@@ -339,7 +339,7 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
-def _look_out(tx: Transaction, objective_id: int, worker_id: str) -> None:
+def _prefetch_claimable(tx: Transaction, objective_id: int, worker_id: str) -> None:
     """Read in one query what `_look_for_work` and a claim need."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
     tx.ask("duties", objective_id=objective_id)
@@ -469,7 +469,7 @@ def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
 
 
 def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
-    freed = transitions.put_down(tx, task, delay_s=delay_s)
+    freed = transitions.free_task(tx, task, delay_s=delay_s)
     transitions.append_event(
         tx,
         task.objective_id,
@@ -490,7 +490,7 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
         release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
         return
     error = f"{n_lost} workers in a row were lost while they worked on it"
-    written = transitions.put_down(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    written = transitions.free_task(tx, replace(task, status=TaskStatus.DEAD, error=error))
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
     transitions.note_freed(tx, written)
@@ -501,7 +501,7 @@ def _give_up_or_retry(
 ) -> None:
     """Release a task whose failure is counted already: queued again, or dead."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
-    written = transitions.put_down(tx, replace(task, status=status), delay_s=delay_s)
+    written = transitions.free_task(tx, replace(task, status=status), delay_s=delay_s)
     transitions.append_event(
         tx, task.objective_id, events.TASK_FAILED, task.id, error=task.error, failures=task.failures
     )
@@ -615,7 +615,7 @@ class Steering(SqlAccess):
             transitions.append_event(
                 tx, objective_id, events.TASK_CANCELLED, old.id, replaced_by=new.id
             )
-            transitions.let_ask(tx, objective_id)
+            transitions.allow_questions(tx, objective_id)
             return transitions.read_task(tx, objective_id, new.id)
 
         return await self._write(work, objective_id)
@@ -625,7 +625,7 @@ class Steering(SqlAccess):
             _changeable(tx, objective_id, task_id)
             tx.run("cancel_task", objective_id=objective_id, task_id=task_id)
             transitions.append_event(tx, objective_id, events.TASK_CANCELLED, task_id)
-            transitions.let_ask(tx, objective_id)
+            transitions.allow_questions(tx, objective_id)
             return transitions.read_task(tx, objective_id, task_id)
 
         return await self._write(work, objective_id)

@@ -134,7 +134,7 @@ UPDATE task SET status = 'queued', n_lost = 0 WHERE objective_id = :objective_id
 -- A queued task is not claimable before a question is answered.
 UPDATE task SET not_before_us = :until_answered_us, delay_us = :until_answered_us WHERE objective_id = :objective_id AND id = :task_id AND status = 'queued';
 
--- let_ask --
+-- allow_questions --
 -- The first tasks that wait for an answer to another's question may ask their own.
 UPDATE task SET not_before_us = NULL, delay_us = 0
  WHERE objective_id = :objective_id

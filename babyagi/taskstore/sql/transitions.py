@@ -140,8 +140,8 @@ def counted_us(tx: Transaction, row: Row) -> int:
     )
 
 
-def carry_time(tx: Transaction, row: Row) -> None:
-    tx.run("carry_time", objective_id=row["id"], active_us=counted_us(tx, row))
+def store_active_time(tx: Transaction, row: Row) -> None:
+    tx.run("store_active_time", objective_id=row["id"], active_us=counted_us(tx, row))
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
@@ -278,7 +278,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
-    let_ask(tx, objective_id)
+    allow_questions(tx, objective_id)
     tx.run("count_afresh", objective_id=objective_id)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
         reopen(tx, objective_id)
@@ -289,12 +289,15 @@ def count_asked(tx: Transaction, objective_id: int) -> int:
     return len(tx.all("inbox", objective_id=objective_id))
 
 
-def let_ask(tx: Transaction, objective_id: int) -> None:
+def allow_questions(tx: Transaction, objective_id: int) -> None:
     """Free tasks that were kept from asking, as many as there is room for more questions."""
     n_free = lifecycle.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
     if n_free > 0:
         tx.run(
-            "let_ask", objective_id=objective_id, limit=n_free, until_answered_us=UNTIL_ANSWERED_US
+            "allow_questions",
+            objective_id=objective_id,
+            limit=n_free,
+            until_answered_us=UNTIL_ANSWERED_US,
         )
 
 
@@ -342,13 +345,13 @@ def _duty_of(tx: Transaction, fence: Fence) -> Row:
 # -------------------------------------------------------------------------------------
 
 
-def ask_to_put_down(tx: Transaction, objective_id: int) -> None:
+def prefetch_free_task(tx: Transaction, objective_id: int) -> None:
     """Announce the queries that the end of a task's claim reads."""
     tx.ask("objective", objective_id=objective_id)
     tx.ask("unsettled_steps", objective_id=objective_id)
 
 
-def put_down(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
+def free_task(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
     """Write a task that its worker holds as one that nobody holds any more, and settle its open
     calls. The returned task does not include their charges.
 
@@ -468,7 +471,7 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
     if row["status"] == ObjectiveStatus.ENDED:
         return
     detail = lifecycle.storable(detail, max_chars=lifecycle.MAX_DETAIL_CHARS)
-    carry_time(tx, row)
+    store_active_time(tx, row)
     if reason in lifecycle.CANCELLING:
         for task in tx.all(
             "tasks_with_status",

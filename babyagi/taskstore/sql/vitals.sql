@@ -44,4 +44,4 @@ UNION ALL SELECT 'calls', '', '', CAST(coalesce(sum(calls), 0) AS BIGINT) FROM o
 UNION ALL SELECT 'tokens', 'prompt', '', CAST(coalesce(sum(prompt_tokens), 0) AS BIGINT) FROM objective
 UNION ALL SELECT 'tokens', 'completion', '', CAST(coalesce(sum(completion_tokens), 0) AS BIGINT) FROM objective
 UNION ALL SELECT 'cost_microusd', '', '', CAST(coalesce(sum(cost_microusd), 0) AS BIGINT) FROM objective
-UNION ALL SELECT 'perhaps_microusd', '', '', CAST(coalesce(sum(unconfirmed_cost_microusd), 0) AS BIGINT) FROM objective;
+UNION ALL SELECT 'unconfirmed_microusd', '', '', CAST(coalesce(sum(unconfirmed_cost_microusd), 0) AS BIGINT) FROM objective;
