@@ -498,14 +498,7 @@ class Loop:
         if answer.plan is None:
             return None
         proposals = [
-            Proposal(
-                name=one.name,
-                after=one.after,
-                label=one.label,
-                parent_id=task.id,
-                origins=answer.origins,
-            )
-            for one in answer.plan.tasks
+            replace(one, parent_id=task.id, origins=answer.origins) for one in answer.plan.tasks
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
         seen = await self._store.plannable(
@@ -663,12 +656,8 @@ class Loop:
         """Return the reply as a plan: without proposals that lie too deep or exist already, and
         with what brings the lacks of the tasks."""
         proposals = [
-            Proposal(
-                name=one.name,
-                after=one.after,
-                label=one.label,
-                parent_id=one.source or find_source(one.name, finished),
-                origins=origins,
+            replace(
+                one, parent_id=one.parent_id or find_source(one.name, finished), origins=origins
             )
             for one in reply.tasks
         ]
@@ -680,10 +669,7 @@ class Loop:
             if task.lack is not None
         }
         proposals = [one for one in proposals if not _is_there(one, lacking, bringers)]
-        unanswered = [
-            await self._to_unanswered(one.task_id, one.lacks, one.after, finished)
-            for one in reply.unanswered
-        ]
+        unanswered = [await self._complete(one, finished) for one in reply.unanswered]
         unanswered = [
             replace(one, after=(*one.after, *bringers[one.task_id].ids))
             if one.task_id in bringers
@@ -705,25 +691,18 @@ class Loop:
             dropped=(*reply.dropped, *dropped),
         )
 
-    async def _to_unanswered(
-        self, task_id: int, lacks: str, after: Sequence[int | str], finished: Sequence[Finished]
-    ) -> Unanswered:
+    async def _complete(self, said: Unanswered, finished: Sequence[Finished]) -> Unanswered:
         """Return what creation says about an unanswered task, with the results that stood in its
         prompt."""
-        task = next(one.task for one in finished if one.task.id == task_id)
-        steps = await self._store.steps(task.objective_id, owner=f"task:{task_id}")
+        task = next(one.task for one in finished if one.task.id == said.task_id)
+        steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
         shown = [
             entry["task_id"]
             for entry in json.loads(inputs or "{}").get("excerpts", ())
             if "objective_id" not in entry
         ]
-        return Unanswered(
-            task_id=task_id,
-            lack=lacks or "an answer to what it asks",
-            after=tuple(after),
-            shown=tuple(shown),
-        )
+        return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
     async def _find_repeats(
         self, text_by_task: Mapping[int, str], seen: Plannable
@@ -938,10 +917,7 @@ class Loop:
                 error.what,
             )
             return []
-        return [
-            Proposal(name=one.name, after=one.after, label=one.label, origins=origins)
-            for one in reply.tasks
-        ]
+        return [replace(one, parent_id=None, origins=origins) for one in reply.tasks]
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         answer, why = "", "the model wrote nothing"
