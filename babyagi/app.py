@@ -34,13 +34,6 @@ from typing import TYPE_CHECKING, Any
 from babyagi import events, private
 from babyagi.agents.prompting import prompt_version
 from babyagi.backends import open_index, open_store, utc_now
-from babyagi.components.description import (
-    AgentDescription,
-    Granted,
-    build_described_agent_tool,
-    load_description,
-)
-from babyagi.components.kinds import KEY_VARIABLES
 from babyagi.errors import (
     CredentialsError,
     LimitReachedError,
@@ -167,6 +160,7 @@ from babyagi.worker.serving import Pace, Patience, nobody
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+    from babyagi.components.description import AgentDescription, Granted
     from babyagi.llm.prices import Price
 
 MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
@@ -1233,6 +1227,8 @@ def _load_own_tools(settings: Settings) -> list[Tool]:
     """The tools that `tools_from` names: functions, or an agent of a file."""
     where = settings.tools_from
     if where.partition("#")[0].endswith((".yaml", ".yml")):
+        from babyagi.components.description import build_described_agent_tool
+
         return [build_described_agent_tool(load_agent(where, settings))]
     return load_tools(where, cwd=Path.cwd()) if where else []
 
@@ -1244,6 +1240,8 @@ def load_agent(reference: str, settings: Settings) -> AgentDescription:
     Raises:
         SettingsError: as `load_description`.
     """
+    from babyagi.components.description import load_description
+
     file, _, name = reference.partition("#")
     return load_description(Path(file), name, granted=grant_to_files(settings), has_model=True)
 
@@ -1251,6 +1249,9 @@ def load_agent(reference: str, settings: Settings) -> AgentDescription:
 def grant_to_files(settings: Settings) -> Granted:
     """Return what a file of agents may have: the keys of its components, each from its own setting,
     and the hosts that the person named."""
+    from babyagi.components.description import Granted
+    from babyagi.components.kinds import KEY_VARIABLES
+
     return Granted(
         keys={variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES},
         variables=variables_here(),

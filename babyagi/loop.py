@@ -36,8 +36,8 @@ from babyagi.agents.creation import (
     order_tasks,
     renames,
 )
-from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
-from babyagi.agents.outcomes import OutcomeKind
+from babyagi.agents.execution import Context, Excerpt, execute_task
+from babyagi.agents.outcomes import Outcome, OutcomeKind
 from babyagi.agents.replies.creation import CreationReply
 from babyagi.agents.report import Written, write_answer, write_output
 from babyagi.errors import (
@@ -194,8 +194,8 @@ class Loop:
         try:
             with self._traced(claim.fence, objective):
                 async with journal:
-                    answer, shown = await self._execute(claim.task, objective, journal)
-                    await self._commit(claim, objective, answer, shown=shown, journal=journal)
+                    outcome, shown = await self._execute(claim.task, objective, journal)
+                    await self._commit(claim, objective, outcome, shown=shown, journal=journal)
         except ParkedError as error:
             logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
 
@@ -203,15 +203,12 @@ class Loop:
         self,
         claim: Claim,
         objective: Objective,
-        answer: Answer,
+        outcome: Outcome,
         *,
         shown: tuple[int, ...],
         journal: Journal,
     ) -> None:
-        outcome, plan = (
-            answer.outcome,
-            await self._plan_of(claim.task, answer, objective.spec.asked),
-        )
+        plan = await self._plan_of(claim.task, outcome, objective.spec.asked)
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
             plan = await self._plan_for_lack(claim.task, lack, plan, journal)
@@ -221,12 +218,12 @@ class Loop:
             return
         text = await self._enrich(claim.task, outcome.text, journal)
         changed = ("tool:enrich",) if text != outcome.text else ()
-        await self._remember(claim, answer, journal)
+        await self._remember(claim, outcome, journal)
         await journal.commit(
             lambda first: self._store.record_result(
                 claim,
                 text=text,
-                origins=(*answer.origins, *changed),
+                origins=(*outcome.origins, *changed),
                 lack=outcome.lack,
                 plan=plan,
                 first=first,
@@ -333,7 +330,7 @@ class Loop:
 
     async def _execute(
         self, task: Task, objective: Objective, journal: Journal
-    ) -> tuple[Answer, tuple[int, ...]]:
+    ) -> tuple[Outcome, tuple[int, ...]]:
         """Return the outcome of the task, and the tasks whose results it was shown."""
         is_combined = objective.spec.planning is Planning.COMBINED
 
@@ -366,7 +363,7 @@ class Loop:
             if inputs.get("may_recall")
             else []
         )
-        answer = await execute_task(
+        outcome = await execute_task(
             task,
             context=context,
             tools=[*self._tools, *recall],
@@ -376,11 +373,11 @@ class Loop:
             else AgentBounds(max_output_tokens=self._bounds.max_output_tokens),
             protocol=inputs["protocol"],
         )
-        if answer.has_fallen_back:
+        if outcome.has_fallen_back:
             # known to this worker from the next try on, so that no further try begins with a
             # refusal
             self._protocol = "text"
-        return answer, tuple(
+        return outcome, tuple(
             entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry
         )
 
@@ -413,7 +410,7 @@ class Loop:
             for label, passage in await own.memory.recollect(task.name)
         ]
 
-    async def _remember(self, claim: Claim, answer: Answer, journal: Journal) -> None:
+    async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
         """Let the agent remember the task with its answer, which is durable already."""
         own, task = self._bounds.agent, claim.task
         if own is None or own.memory is None:
@@ -421,10 +418,10 @@ class Loop:
         await journal.flush()
         await own.memory.keep(
             task.name,
-            answer.outcome.text,
+            outcome.text,
             key=f"task:{task.id}/{task.try_no}",
             asked_from=task.origins or ("person",),
-            made_from=join_origins(answer.origins),
+            made_from=join_origins(outcome.origins),
             calls=journal.below("memory"),
         )
 
@@ -492,32 +489,25 @@ class Loop:
             for entry in chosen
         )
 
-    async def _plan_of(self, task: Task, answer: Answer, objective_text: str) -> Planned | None:
+    async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
         """Return the plan of the execution agent itself; None when the creation agent must be
         asked."""
-        if answer.plan is None:
+        if outcome.plan is None:
             return None
         proposals = [
-            Proposal(
-                name=one.name,
-                after=one.after,
-                label=one.label,
-                parent_id=task.id,
-                origins=answer.origins,
-            )
-            for one in answer.plan.tasks
+            replace(one, parent_id=task.id, origins=outcome.origins) for one in outcome.plan.tasks
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
         seen = await self._store.plannable(
             task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=1
         )
-        repeats = await self._find_repeats({task.id: answer.outcome.text}, seen)
-        is_met = answer.plan.is_met and not is_claim(answer.outcome.text, objective_text)
+        repeats = await self._find_repeats({task.id: outcome.text}, seen)
+        is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
         return Planned(
             proposals=tuple(proposals),
             is_met=is_met,
             repeats=repeats,
-            dropped=(*answer.plan.dropped, *dropped),
+            dropped=(*outcome.plan.dropped, *dropped),
         )
 
     async def _plan_for_lack(
@@ -663,12 +653,8 @@ class Loop:
         """Return the reply as a plan: without proposals that lie too deep or exist already, and
         with what brings the lacks of the tasks."""
         proposals = [
-            Proposal(
-                name=one.name,
-                after=one.after,
-                label=one.label,
-                parent_id=one.source or find_source(one.name, finished),
-                origins=origins,
+            replace(
+                one, parent_id=one.parent_id or find_source(one.name, finished), origins=origins
             )
             for one in reply.tasks
         ]
@@ -680,10 +666,7 @@ class Loop:
             if task.lack is not None
         }
         proposals = [one for one in proposals if not _is_there(one, lacking, bringers)]
-        unanswered = [
-            await self._to_unanswered(one.task_id, one.lacks, one.after, finished)
-            for one in reply.unanswered
-        ]
+        unanswered = [await self._complete(one, finished) for one in reply.unanswered]
         unanswered = [
             replace(one, after=(*one.after, *bringers[one.task_id].ids))
             if one.task_id in bringers
@@ -705,25 +688,18 @@ class Loop:
             dropped=(*reply.dropped, *dropped),
         )
 
-    async def _to_unanswered(
-        self, task_id: int, lacks: str, after: Sequence[int | str], finished: Sequence[Finished]
-    ) -> Unanswered:
+    async def _complete(self, said: Unanswered, finished: Sequence[Finished]) -> Unanswered:
         """Return what creation says about an unanswered task, with the results that stood in its
         prompt."""
-        task = next(one.task for one in finished if one.task.id == task_id)
-        steps = await self._store.steps(task.objective_id, owner=f"task:{task_id}")
+        task = next(one.task for one in finished if one.task.id == said.task_id)
+        steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
         shown = [
             entry["task_id"]
             for entry in json.loads(inputs or "{}").get("excerpts", ())
             if "objective_id" not in entry
         ]
-        return Unanswered(
-            task_id=task_id,
-            lack=lacks or "an answer to what it asks",
-            after=tuple(after),
-            shown=tuple(shown),
-        )
+        return replace(said, lack=said.lack or "an answer to what it asks", shown=tuple(shown))
 
     async def _find_repeats(
         self, text_by_task: Mapping[int, str], seen: Plannable
@@ -938,10 +914,7 @@ class Loop:
                 error.what,
             )
             return []
-        return [
-            Proposal(name=one.name, after=one.after, label=one.label, origins=origins)
-            for one in reply.tasks
-        ]
+        return [replace(one, parent_id=None, origins=origins) for one in reply.tasks]
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         answer, why = "", "the model wrote nothing"

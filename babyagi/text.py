@@ -10,6 +10,27 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any, cast
+
+# -- patterns
+# --------------------------------------------------------------------------------------------------
+
+
+class _LatePattern:
+    def __init__(self, source: str, flags: int) -> None:
+        self._source = source
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        vars(self)[name] = found = getattr(re.compile(self._source, self._flags), name)
+        return found
+
+
+def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
+    """Return a pattern that is compiled when it is first used. Those that judge replies take 90 ms
+    of processor time together, and no reply comes before the first call."""
+    return cast("re.Pattern[str]", _LatePattern(source, flags))
+
 
 # -- classes of characters, written for the brackets of a pattern
 # --------------------------------------------------------------------------------------------------

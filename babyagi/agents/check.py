@@ -26,7 +26,7 @@ from babyagi.names import name_sense
 from babyagi.react.asking import ask
 from babyagi.tasks import CheckedPart, Effect, Passage, Result, Role, find_sources
 from babyagi.taskstore.port import Checked
-from babyagi.text import OPENING, is_armed, rearm, split_sentences, unmix
+from babyagi.text import OPENING, is_armed, late_pattern, rearm, split_sentences, unmix
 from babyagi.tools.catalog import RUN_PYTHON, effect_of
 
 MAX_VALUE_WORDS = 6  # of a quote that may be only a value, without words of the question
@@ -42,11 +42,11 @@ MIN_CODED_CHARS = 16
 MAX_JUDGED_CHARS = 1000  # of a quote, a sentence or a text
 MAX_JUDGED_SENTENCES = 50
 
-_UNSPACED_WORD = re.compile(
+_UNSPACED_WORD = late_pattern(
     r"^\\b(?=[\u0590-\u06ff\u0900-\u097f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 )
 _NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-_UNSPACED = re.compile(f"[{_NO_SPACES}]")
+_UNSPACED = late_pattern(f"[{_NO_SPACES}]")
 
 
 def _any_of(words: str) -> str:
@@ -165,7 +165,7 @@ _PROTOCOL = (  # the keys of our replies, and the beginnings of turns
     r"answer|observation|action(?: input)?)\s*:"
     r"|^\W{0,6}(?:system|assistant|human|user)\s*:"
 )
-_BARE = re.compile(  # texts that contain nothing else
+_BARE = late_pattern(  # texts that contain nothing else
     r"\W*(?:(?:status|result|verdict|answer|outcome|state|conclusion)\W+)?(?:yes"
     r"|ok(?:ay)?|done|complete[d]?|finished"
     r"|success(?:ful(?:ly)?)?|met|fulfilled|achieved"
@@ -177,23 +177,23 @@ _BARE = re.compile(  # texts that contain nothing else
     r"|تم|पूर्ण|✅|✔️?|☑️?)[\W_]*",
     re.IGNORECASE,
 )
-_AIM = re.compile(_AIMS, re.IGNORECASE)
-_ABOUT_AIM = re.compile(
+_AIM = late_pattern(_AIMS, re.IGNORECASE)
+_ABOUT_AIM = late_pattern(
     (
         rf"(?:{_AIMS})[^\n]{{0,{MAX_GAP}}}?(?:{_DONE})"
         rf"|(?:{_DONE})[^\n]{{0,{MAX_GAP}}}?(?:{_AIMS})"
     ),
     re.IGNORECASE,
 )
-_ABOUT_WORK = re.compile(
+_ABOUT_WORK = late_pattern(
     (
         rf"(?:{_WHOLES})[^\n]{{0,{MAX_GAP}}}?(?:{_DONE})"
         rf"|(?:{_DONE})[^\n]{{0,{MAX_GAP}}}?(?:{_WHOLES})|{_LEFT}"
     ),
     re.IGNORECASE,
 )
-_STEERING = re.compile(f"{_ORDERS}|{_PROTOCOL}", re.IGNORECASE | re.MULTILINE)
-_WORK_WORD = re.compile(
+_STEERING = late_pattern(f"{_ORDERS}|{_PROTOCOL}", re.IGNORECASE | re.MULTILINE)
+_WORK_WORD = late_pattern(
     (
         f"{_AIMS}|{_WHOLES}|{_DONE}|\\b(?:found|determined|identified|verified|checked|agent"
         "|requested|asked|wanted|needed|sought|known|ended|dealt|handled|processed"
@@ -216,9 +216,9 @@ _FINDING = _any_of(
     "подтвержд[её]н выяснен znalezion ustalon potwierdzon bulundu belirlendi doğruland "
     "查明 找到 确认 确定 判明 見つか 確認 特定 찾았 확인 밝혀"
 )
-_FOUND = re.compile(rf"(?:{_FINDING})(?!\s(?:to be|as|from)\b)", re.IGNORECASE)
-_FOUND_THAT = re.compile(rf"(?:{_FINDING})\w*\s+that\s+(?=\w)", re.IGNORECASE)
-_NO_VALUE = re.compile(
+_FOUND = late_pattern(rf"(?:{_FINDING})(?!\s(?:to be|as|from)\b)", re.IGNORECASE)
+_FOUND_THAT = late_pattern(rf"(?:{_FINDING})\w*\s+that\s+(?=\w)", re.IGNORECASE)
+_NO_VALUE = late_pattern(
     # when a line was logged
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*(?:\s+\W?[A-Z]{4,8}\b\W?)?"
     # how much is done, and how certain it is
@@ -233,10 +233,10 @@ _NO_VALUE = re.compile(
     r"(?-i: [A-Z]\w+)+",
     re.IGNORECASE,
 )
-_HEADING = re.compile(r"\s*#{1,6}\s[^\n]*\s*\Z")
+_HEADING = late_pattern(r"\s*#{1,6}\s[^\n]*\s*\Z")
 # A few words with one of these are an English sentence, not a bare value.
-_STATES = re.compile(r"\b(?:is|are|was|were|has|have|had|been|can|may|must|shall|will)\b", re.I)
-_TOKEN = re.compile(r"[A-Za-z0-9]+(?:[-.,/][A-Za-z0-9]+)*|[^\W_]+")
+_STATES = late_pattern(r"\b(?:is|are|was|were|has|have|had|been|can|may|must|shall|will)\b", re.I)
+_TOKEN = late_pattern(r"[A-Za-z0-9]+(?:[-.,/][A-Za-z0-9]+)*|[^\W_]+")
 # The most common words of languages in Latin letters that are not English words.
 _GERMAN = frozenset(
     "der das und ist nicht ein eine einen dem zu von mit für auf im sich wurde wird sind".split()
@@ -246,10 +246,10 @@ _FOREIGN = _GERMAN | frozenset(
     "con una gli della di è che sono nel os da um uma não ao foi het een niet op te dat voor zijn "
     "och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
 )
-_CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # a reference to a task
+_CITED = late_pattern(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # a reference to a task
 # Built-in tools that compute what they are given, and read nothing unless its origin is named.
 _ONLY_COMPUTES = frozenset({"tool:calculator", f"tool:{RUN_PYTHON}"})
-_CODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
+_CODED = late_pattern(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
 
 def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:

@@ -9,7 +9,7 @@ from datetime import date
 from babyagi.agents.creation import list_known
 from babyagi.agents.outcomes import Outcome, OutcomeKind, judge_reply
 from babyagi.agents.prompting import Field, build_messages, load_prompt
-from babyagi.agents.replies.creation import CreationReply, split_combined
+from babyagi.agents.replies.creation import split_combined
 from babyagi.errors import MalformedReplyError
 from babyagi.index.subjects import content
 from babyagi.journal import Journal
@@ -85,22 +85,6 @@ class Context:
     memory: tuple[tuple[str, Passage], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The outcome of a task.
-
-    Attributes:
-        origins: every source that was in any of its prompts.
-        plan: None if the agent did not plan.
-        has_fallen_back: the endpoint was found to take no tools.
-    """
-
-    outcome: Outcome
-    origins: tuple[str, ...]
-    plan: CreationReply | None = None
-    has_fallen_back: bool = False
-
-
 async def execute_task(
     task: Task,
     *,
@@ -109,7 +93,7 @@ async def execute_task(
     journal: Journal,
     bounds: AgentBounds,
     protocol: str = "auto",
-) -> Answer:
+) -> Outcome:
     """Return the outcome of the task: it is answered, in part or whole, it lacks something, or it
     is doubtful.
 
@@ -123,8 +107,8 @@ async def execute_task(
         tools=tools, calls=journal, protocol=protocol if tools else "native", bounds=bounds
     )
     run = await executor.run(messages)
-    answer = _read(run, task, context, messages)
-    return replace(answer, has_fallen_back=executor.has_fallen_back)
+    outcome = _read(run, task, context, messages)
+    return replace(outcome, has_fallen_back=executor.has_fallen_back)
 
 
 def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[Message, ...]:
@@ -158,8 +142,8 @@ def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> F
     )
 
 
-def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Answer:
-    """Return the answer that the run came to.
+def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Outcome:
+    """Return the outcome that the run came to.
 
     Raises:
         MalformedReplyError: the task was not carried out.
@@ -189,8 +173,8 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
         raise MalformedReplyError(f"the model gave the task up: {run.detail[:300]}")
     if outcome.kind is OutcomeKind.NOT_DONE:
         raise MalformedReplyError(f"the model did not carry the task out: {outcome.why}")
-    return Answer(
-        outcome=outcome,
+    return replace(
+        outcome,
         origins=run.origins,
         plan=None if is_doubtful and outcome.kind is not OutcomeKind.LACKING else plan,
     )

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi.agents import phrases
+from babyagi.agents.replies.creation import CreationReply
 from babyagi.text import clean, rearm, shorten
 
 N_SHINGLE = 5
@@ -389,12 +390,18 @@ class Outcome:
         text: the reply without noise and without its `LACKING:` line.
         lack: what is lacking, in one line.
         why: for NOT_DONE, the reason as a sentence.
+        origins: of the outcome of a task, every source that was in any of its prompts.
+        plan: of the outcome of a task, what the agent planned itself; None if it did not.
+        has_fallen_back: the endpoint was found to take no tools.
     """
 
     kind: OutcomeKind
     text: str
     lack: str = ""
     why: str = ""
+    origins: tuple[str, ...] = ()
+    plan: CreationReply | None = None
+    has_fallen_back: bool = False
 
 
 # -- noise

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import re
 
+from babyagi.text import late_pattern
+
 
 def any_of(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
+    return late_pattern("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
 _NOT = r"(?:not|n't|never|no longer)"
@@ -561,7 +563,7 @@ OF_THE_SPEAKER = any_of(
     r"\b(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b", _SPEAKERS, _SURELY_HERE
 )
 # Names for what the model was given.
-SURELY_HERE = re.compile(_SURELY_HERE)
+SURELY_HERE = late_pattern(_SURELY_HERE)
 # Signs of a reply that is no answer: somebody asks for something, says what they lack or are about
 # to do, or leaves a placeholder. They decide nothing by themselves.
 DOUBT = any_of(
@@ -739,7 +741,7 @@ ASKS_QUOTE = any_of(
     r"|verbatim|echo|rephras\w+|paraphras\w+)\b"
 )
 # A task that works on a text that it is given, whatever kind of text that is.
-WORKS_ON_TEXT = re.compile(
+WORKS_ON_TEXT = late_pattern(
     r"^\W*(?:summari[sz]e|proofread|edit|convert|analy[sz]e|compute|calculate|determine"
     r"|plot|fix|check|review|assess|grade|book"
     r"|debug|refactor|run|verify|test|compare|count|find|estimate|classify|rate|sort"

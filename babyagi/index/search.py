@@ -147,6 +147,8 @@ class ResultSearch:
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
+        if not (found.nearest or found.by_words):
+            return Ranking(ranked=(), degraded=found.degraded)
         by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][
             :n_wanted
         ]

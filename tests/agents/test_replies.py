@@ -1,6 +1,7 @@
 """Model text to typed replies: every shape is read or left alone, and nothing is invented."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,15 @@ from hypothesis import strategies as st
 
 from babyagi.agents.replies.check import CheckReplyPart, parse_check
 from babyagi.agents.replies.creation import (
-    ProposedTask,
-    UnansweredTask,
     parse_creation,
     split_combined,
 )
 from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
+from babyagi.tasks import Proposal, Unanswered
 from tests.linear import grows_faster_than_linearly
+
+proposed = partial(Proposal, origins=("model",))
 
 DATA = Path(__file__).parent.parent / "data"
 SHAPES = json.loads((DATA / "prioritizer_replies.json").read_text(encoding="utf-8"))
@@ -237,12 +239,12 @@ def read_labelled(reply):
             {
                 "name": task.name,
                 "after": list(task.after),
-                **({"from": task.source} if task.source else {}),
+                **({"from": task.parent_id} if task.parent_id else {}),
             }
             for task in read.tasks
         ],
         "unanswered": [
-            {"task": lack.task_id, "lacks": lack.lacks, "after": list(lack.after)}
+            {"task": lack.task_id, "lacks": lack.lack, "after": list(lack.after)}
             for lack in read.unanswered
         ],
         "is_met": read.is_met,
@@ -365,7 +367,7 @@ def test_of_a_reply_that_was_cut_off_only_complete_tasks_count():
 
     reply = parse_creation(text, known_ids=(1,), max_tasks=9)
 
-    assert reply.tasks == (ProposedTask(name="A", after=(1,)), ProposedTask(name="B", after=(1,)))
+    assert reply.tasks == (proposed(name="A", after=(1,)), proposed(name="B", after=(1,)))
     assert not reply.is_met
 
 
@@ -438,7 +440,7 @@ def test_another_task_of_the_reply_is_named_by_its_label_or_by_its_name():
 def test_a_task_that_is_left_out_is_no_reference():
     text = '{"tasks": [{"name": "Look", "after": ["b"]}, {"id": "b", "name": "Compare"}]}'
 
-    assert parse_creation(text, known_ids=(), max_tasks=1).tasks == (ProposedTask(name="Look"),)
+    assert parse_creation(text, known_ids=(), max_tasks=1).tasks == (proposed(name="Look"),)
 
 
 def test_a_number_is_the_id_of_a_task_and_never_a_place_in_the_reply():
@@ -461,7 +463,7 @@ def test_a_finished_task_counts_in_after_and_only_a_finished_one_as_where_a_task
 
     reply = parse_creation(text, known_ids=(3,), finished_ids=(12,), max_tasks=5)
 
-    assert reply.tasks == (ProposedTask(name="A", after=(12,), source=12), ProposedTask(name="B"))
+    assert reply.tasks == (proposed(name="A", after=(12,), parent_id=12), proposed(name="B"))
 
 
 @pytest.mark.parametrize(
@@ -476,7 +478,7 @@ def test_a_number_may_be_left_out_when_only_one_task_is_finished(text):
     one = parse_creation(text, known_ids=(3,), finished_ids=(12,), max_tasks=5)
     two = parse_creation(text + '{"tasks": []}', known_ids=(3,), finished_ids=(12, 14), max_tasks=5)
 
-    assert one.unanswered == (UnansweredTask(task_id=12, lacks="x"),)
+    assert one.unanswered == (Unanswered(task_id=12, lack="x"),)
     assert two.unanswered == ()
 
 
@@ -513,7 +515,7 @@ def test_the_plan_is_cut_from_behind_the_result(text, result):
     said, plan, lacks = split_combined(text, known_ids={3}, max_tasks=5)
 
     assert said == result
-    assert plan is not None and plan.tasks == (ProposedTask(name="Look", after=(3,), label="a"),)
+    assert plan is not None and plan.tasks == (proposed(name="Look", after=(3,), label="a"),)
     assert lacks == "the price"
 
 

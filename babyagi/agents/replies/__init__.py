@@ -13,8 +13,6 @@ from babyagi.agents.replies.creation import (
     EXPECTED_TASKS,
     MAX_NAME_CHARS,
     CreationReply,
-    ProposedTask,
-    UnansweredTask,
     parse_creation,
     split_combined,
 )
@@ -30,8 +28,6 @@ __all__ = [
     "CheckReply",
     "CheckReplyPart",
     "CreationReply",
-    "ProposedTask",
-    "UnansweredTask",
     "parse_check",
     "parse_creation",
     "parse_order",

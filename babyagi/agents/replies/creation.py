@@ -40,6 +40,7 @@ from babyagi.agents.replies.reading import (
     without_thoughts,
 )
 from babyagi.errors import MalformedReplyError
+from babyagi.tasks import Proposal, Unanswered
 
 # -- tasks that a reply lists without JSON
 # --------------------------------------------------------------------------------------------------
@@ -550,40 +551,20 @@ EXPECTED_TASKS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProposedTask:
-    """A task as the creation agent proposes it.
+class CreationReply:
+    """What the creation agent said.
 
     Attributes:
-        after: ids that the agent was shown, and labels of other tasks of the same reply, or their
-            names if they have no label.
-        label: the "id" that the reply gave the task; never a number.
-        source: the finished task that it comes from, if the reply says so.
+        tasks: what it proposes. `after` has ids that it was shown, and labels of other tasks of the
+            reply, or their names if they have no label; a label is never a number; `parent_id` is
+            the finished task that the reply names as the source.
+        unanswered: finished tasks whose results do not answer them; the lack may be empty.
+        dropped: the names of tasks that were left out, and `note` why; empty if there are none.
     """
 
-    name: str
-    after: tuple[int | str, ...] = ()
-    label: str = ""
-    source: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnansweredTask:
-    """A finished task whose result does not answer it: what it lacks, and the tasks that bring it,
-    in the form of `ProposedTask.after`."""
-
-    task_id: int
-    lacks: str
-    after: tuple[int | str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreationReply:
-    """What the creation agent said. `dropped` names the tasks that were left out, and `note` says
-    why; it is empty if there are none."""
-
-    tasks: tuple[ProposedTask, ...]
+    tasks: tuple[Proposal, ...]
     is_met: bool
-    unanswered: tuple[UnansweredTask, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
     dropped: tuple[str, ...] = ()
     note: str = ""
 
@@ -1048,14 +1029,16 @@ def _to_reply(
     )
 
 
-def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> ProposedTask:
+def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> Proposal:
     source = next(
         (id_ for value in _to_references(draft.source) if (id_ := to_id(value)) in finished), None
     )
     after = tuple(
         ref for ref in siblings.resolve(draft.after) if ref not in (draft.label, draft.name)
     )
-    return ProposedTask(name=draft.name, after=after, label=draft.label, source=source)
+    return Proposal(
+        name=draft.name, after=after, label=draft.label, parent_id=source, origins=("model",)
+    )
 
 
 def _to_drafts(
@@ -1247,8 +1230,8 @@ def _to_references(value: Any) -> list[int | str]:
 
 def _to_unanswered(
     lacks: Iterable[Mapping[str, Any]], siblings: _Siblings, finished: frozenset[int]
-) -> tuple[UnansweredTask, ...]:
-    found: dict[int, UnansweredTask] = {}
+) -> tuple[Unanswered, ...]:
+    found: dict[int, Unanswered] = {}
     for lack in lacks:
         task_id = next(
             (id_ for key in _TASK_ID_KEYS if (id_ := to_id(lack.get(key))) is not None), None
@@ -1264,9 +1247,9 @@ def _to_unanswered(
         )
         if task_id not in finished or task_id is None or not is_named:
             continue
-        if task_id not in found or (said and not found[task_id].lacks):
-            found[task_id] = UnansweredTask(
-                task_id=task_id, lacks=said, after=siblings.resolve(first_of(lack, AFTER_KEYS))
+        if task_id not in found or (said and not found[task_id].lack):
+            found[task_id] = Unanswered(
+                task_id=task_id, lack=said, after=siblings.resolve(first_of(lack, AFTER_KEYS))
             )
     return tuple(found.values())
 
