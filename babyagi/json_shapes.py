@@ -159,7 +159,9 @@ def show_shape(
     }
 
 
-def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json:
+def objective_shape(
+    objective: Objective, counts: Mapping[TaskStatus, int], *, last_event_at: datetime
+) -> Json:
     """One row of `objectives --json`."""
     return {
         **pick(objective, "id uid"),
@@ -170,6 +172,7 @@ def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> J
         "report": {"is_written": objective.has_report},
         **pick(objective.checks, "missing"),
         **pick(objective, "created_at ended_at"),
+        "last_event_at": to_json(last_event_at),
     }
 
 

@@ -944,6 +944,11 @@ class Loop:
             claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out))
         )
 
+    async def has_answer(self, claim: DutyClaim) -> bool:
+        """Whether the model has written the report's text, and only its reading is left."""
+        steps = await self._store.steps(claim.fence.objective_id, owner=claim.fence.owner)
+        return any(step.key == "report" and step.output is not None for step in steps)
+
     async def _finish_report(
         self, claim: DutyClaim, objective: Objective, written: Written
     ) -> None:

@@ -90,6 +90,13 @@ async def find_objectives(
     ]
 
 
+async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime:
+    """When something last happened to the objective."""
+    last = await store.last_event_id(objective.id)
+    told = await store.events(objective.id, after_id=last - 1, limit=1)
+    return told[0].at if told else objective.created_at
+
+
 def _is_meant(
     objective: Objective, words: Sequence[str], *, is_ended: bool, is_active: bool
 ) -> bool:

@@ -17,7 +17,11 @@ SHAPES = {
     "tasks": lambda: [json_shapes.task_shape(samples.task())],
     "results": lambda: [json_shapes.result_shape(samples.result(), samples.made())],
     "status": lambda: json_shapes.status_shape(samples.objective(), samples.COUNTS),
-    "objectives": lambda: [json_shapes.objective_shape(samples.objective(), samples.COUNTS)],
+    "objectives": lambda: [
+        json_shapes.objective_shape(
+            samples.objective(), samples.COUNTS, last_event_at=samples.START
+        )
+    ],
     "report": lambda: json_shapes.report_shape(
         samples.objective(), "# Report\n", samples.sources(), samples.made()
     ),

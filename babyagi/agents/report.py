@@ -19,6 +19,7 @@ from babyagi.artifacts import Made, render_artifacts
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
+    ModelUnavailableError,
     ObjectiveStoppedError,
     StoreUnavailableError,
     StoreUnusableError,
@@ -104,6 +105,9 @@ async def write_output(
 
     Args:
         read: raises `MalformedReplyError` for a text that is not what is wanted.
+
+    Raises:
+        ModelUnavailableError: an outage, which is over some day; nothing is kept.
     """
     schema = objective.spec.output_schema or {}
     messages = build_messages(
@@ -122,7 +126,10 @@ async def write_output(
     prompt = Prompt(messages=messages, schema_name="output", schema=to_strict(schema))
     try:
         asked = await ask(journal, "output", prompt, role=Role.REPORT, read=read_reply)
-    except (LeaseLostError, ObjectiveStoppedError, StoreUnavailableError, StoreUnusableError):
+    except (
+        *(LeaseLostError, ObjectiveStoppedError, ModelUnavailableError),
+        *(StoreUnavailableError, StoreUnusableError),
+    ):
         raise
     except BabyagiError as error:
         await journal.keep(NO_OUTPUT, error.what)

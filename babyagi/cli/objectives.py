@@ -269,7 +269,7 @@ def list_options(command: Any) -> Any:
 @list_options
 @click.pass_context
 def objectives(context: click.Context, /, **flags: bool) -> None:
-    """List objectives with times, states and costs.
+    """List objectives with times, states and costs; LAST says how long nothing has happened.
 
     The newest is the last one. With words: those whose text has all of them.
     """
@@ -291,23 +291,33 @@ def _list(
     words: Sequence[str], *, as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
 ) -> None:
     from babyagi import json_shapes
+    from babyagi.backends import utc_now
     from babyagi.cli import render
     from babyagi.cli.session import with_store
     from babyagi.cli.text import terminal_width
-    from babyagi.verbs import find_objectives
+    from babyagi.verbs import find_last_event_at, find_objectives
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
         found = await find_objectives(store, words, is_ended=is_ended, is_active=is_active)
         shown = found if shows_all or as_json else found[-MAX_SHOWN:]
-        return [(one, await store.counts(one.id)) for one in shown], len(found) - len(shown)
+        rows = [
+            (one, await store.counts(one.id), await find_last_event_at(store, one)) for one in shown
+        ]
+        return rows, len(found) - len(shown)
 
     rows, n_older = with_store(fetch)
     if as_json:
-        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
+        print_json(
+            [
+                json_shapes.objective_shape(objective, counts, last_event_at=last_at)
+                for objective, counts, last_at in rows
+            ]
+        )
     elif rows:
         if n_older:
-            echo(f"{n_older} older ones are not shown: babyagi objectives --all", Style.DIM)
-        echo_lines(render.render_objectives(rows, terminal_width()))
+            left = "1 older one is" if n_older == 1 else f"{n_older} older ones are"
+            echo(f"{left} not shown: babyagi objectives --all", Style.DIM)
+        echo_lines(render.render_objectives(rows, terminal_width(), now=utc_now()))
     elif words or is_ended or is_active:
         echo("No such objective. All of them: babyagi objectives")
     else:

@@ -40,7 +40,7 @@ _STYLE_BY_STATUS = {
 
 
 # an objective, and how many tasks have each status
-Row = tuple[Objective, Mapping[TaskStatus, int]]
+Row = tuple[Objective, Mapping[TaskStatus, int], datetime]  # with when something last happened
 
 
 def render_duration(seconds: float) -> str:
@@ -52,6 +52,14 @@ def render_duration(seconds: float) -> str:
         return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
     minutes = whole % 3600 // 60
     return f"{whole // 3600} h {minutes} min" if minutes else f"{whole // 3600} h"
+
+
+def render_age(seconds: float) -> str:
+    """Return one unit: 45 s, 12 min, 2 h, 30 days."""
+    for unit_s, name in ((86_400, "days"), (3600, "h"), (60, "min")):
+        if seconds >= (2 if unit_s == 86_400 else 1) * unit_s:
+            return f"{int(seconds // unit_s)} {name}"
+    return f"{max(0, int(seconds))} s"
 
 
 def render_status_words(objective: Objective) -> str:
@@ -154,21 +162,22 @@ def _amount(limit: int, what: str) -> str:
     return f"{limit:,} {what if limit == 1 else what + 's'}"
 
 
-def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    """Return a head, and a line for each objective: its start, working time, state, finished tasks,
-    cost and text.
+def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list[Line]:
+    """Return a head, and a line for each objective: its start, time since its last event,
+    working time, state, finished tasks, cost and text.
 
     A column for the cost that is not confirmed is added when any objective has one. On a narrow
     screen the times are left out.
     """
-    has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _ in rows)
+    has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _, _ in rows)
     lines = [
         Line(_objective_columns(_OBJECTIVE_HEAD, width, has_unconfirmed) + "OBJECTIVE", Style.DIM)
     ]
-    for objective, counts in rows:
+    for objective, counts, last_at in rows:
         columns = {
             "id": f"{objective.id}",
             "begun": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
+            "last": render_age((now - last_at).total_seconds()),
             "worked": render_duration(objective.active_s),
             "status": _short_status(objective, counts),
             "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
@@ -183,20 +192,21 @@ def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
 
 
 _OBJECTIVE_HEAD = {
-    name: name.upper() for name in ("id", "begun", "worked", "status", "done", "cost", "perhaps")
+    name: name.upper()
+    for name in ("id", "begun", "last", "worked", "status", "done", "cost", "perhaps")
 }
-WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # blank cells in a row
+WITH_THE_AGE, WITH_THE_HOUR = 72, 100  # blank cells in a row
 
 
 def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: bool) -> str:
     """Return the columns before an objective's text, as many as have room."""
-    n_begun = 16 if width >= WITH_THE_HOUR else 10
-    times = f"{columns['begun'][:n_begun]:<{n_begun}}  "
+    times = f"{columns['begun'][:16]:<16}  " if width >= WITH_THE_HOUR else ""
+    times += f"{columns['last']:>8}  "
     if width >= WITH_THE_HOUR or not has_unconfirmed:
         times += f"{columns['worked']:>9}  "
     perhaps = f" {columns['perhaps']:>9}" if has_unconfirmed else ""
     return (
-        f"{columns['id']:>4}  {times if width >= WITH_THE_DAY else ''}"
+        f"{columns['id']:>4}  {times if width >= WITH_THE_AGE else ''}"
         f"{columns['status']:<13} {columns['done']:>7} {columns['cost']:>9}{perhaps}  "
     )
 

@@ -292,7 +292,14 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
             fix="set OPENAI_API_KEY anew",
             guide="models",
         )
-    if kinds & _CANNOT_BE_ASKED or "CERTIFICATE" in why:
+    if "CERTIFICATE" in why:
+        return ModelRejectedError(
+            f"the certificate of {address.url} is not trusted",
+            why=why,
+            fix="set SSL_CERT_FILE to a file with the certificate of its authority",
+            guide="models",
+        )
+    if kinds & _CANNOT_BE_ASKED:
         return ModelRejectedError(
             f"{address.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
         )

@@ -241,8 +241,8 @@ class Door:
                 pool.stream(method, target.url, headers=[*headers], content=body) as response,
             ):
                 yield response
-        except httpcore2.ConnectError:
-            raise ToolError(f"{target.origin} cannot be reached") from None
+        except httpcore2.ConnectError as error:
+            raise ToolError(f"{target.origin} {_why_closed(error)}") from None
         except (
             httpcore2.ProtocolError,
             httpcore2.NetworkError,
@@ -560,10 +560,15 @@ async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
                 if len(body) > MAX_BODY_BYTES:
                     raise _FetchError(f"answered with more than {MAX_BODY_BYTES // 2**20} MiB")
             return response.status_code, bytes(body)
-    except httpx2.ConnectError:
-        raise _FetchError("cannot be reached") from None
+    except httpx2.ConnectError as error:
+        raise _FetchError(_why_closed(error)) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
         raise _FetchError(f"cannot be asked ({type(error).__name__})") from None
+
+
+def _why_closed(error: Exception) -> str:
+    is_untrusted = "CERTIFICATE" in str(error)
+    return "shows a certificate that is not trusted" if is_untrusted else "cannot be reached"
 
 
 @contextmanager

@@ -314,7 +314,14 @@ async def list_objectives(call: Call) -> Answer:
     limit = _within(query.limit, "limit", 1, MAX_LISTED)
     left = [one for one in found if one.id > query.after]
     page = left[:limit]
-    shapes = [json_shapes.objective_shape(one, await call.store.counts(one.id)) for one in page]
+    shapes = [
+        json_shapes.objective_shape(
+            one,
+            await call.store.counts(one.id),
+            last_event_at=await verbs.find_last_event_at(call.store, one),
+        )
+        for one in page
+    ]
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
 
 

@@ -733,7 +733,8 @@ class Serving:
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Ask the model for the report's text, but not for long: without it the report is made from
-        the results alone."""
+        the results alone. Its reading into a value that a program wants is waited for like a
+        task."""
         try:
             await self._require_model(claim.fence)
             await self._loop.run_duty(claim, objective)
@@ -742,7 +743,8 @@ class Serving:
                 not isinstance(error, OverdueError)
                 and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
             )
-            if is_short and claim.fence.claim_no < MAX_REPORT_TRIES:
+            may_wait = is_short and claim.fence.claim_no < MAX_REPORT_TRIES
+            if may_wait or await self._loop.has_answer(claim):
                 raise
             await self._loop.give_up_duty(
                 claim, objective, why=f"the model could not be reached: {error.what}"

@@ -47,8 +47,8 @@ def test_the_list_says_when_how_long_how_it_stands_and_what_it_cost_and_where_th
     assert run_guarded(["objectives"]) == 0
 
     older, head, row = capsys.readouterr().out.splitlines()
-    assert older == "1 older ones are not shown: babyagi objectives --all"
-    assert head.split() == ["ID", "BEGUN", "WORKED", "STATUS", "DONE", "COST", "OBJECTIVE"]
+    assert older == "1 older one is not shown: babyagi objectives --all"
+    assert head.split() == ["ID", "BEGUN", "LAST", "WORKED", "STATUS", "DONE", "COST", "OBJECTIVE"]
     assert "finished" in row and "1/3" in row and "nothing" in row and "Name the towers" in row
 
 

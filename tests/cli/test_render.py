@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -69,13 +70,19 @@ def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_
     screens = [
         joined(render.render_status(priced, samples.COUNTS, 100)),
         joined(render.render_closing(priced, samples.COUNTS)),
-        joined(render.render_objectives([(priced, samples.COUNTS)], 100)),
+        joined(
+            render.render_objectives(
+                [(priced, samples.COUNTS, samples.START)], 100, now=samples.START
+            )
+        ),
     ]
     assert all("$0.2100" in screen and "$1.3700" in screen for screen in screens)
     assert "8,000 of them perhaps" in screens[0]
     for screen in (
         render.render_status(unpriced, samples.COUNTS, 100),
-        render.render_objectives([(unpriced, samples.COUNTS)], 100),
+        render.render_objectives(
+            [(unpriced, samples.COUNTS, samples.START)], 100, now=samples.START
+        ),
     ):
         assert "unknown" in joined(screen) and "$0.0000" not in joined(screen)
 
@@ -158,13 +165,14 @@ def test_results_keep_their_lines():
 
 def test_objectives_are_listed_one_a_line():
     rows = [
-        (samples.objective(), samples.COUNTS),
-        (samples.running_objective(id=4), samples.COUNTS),
+        (samples.objective(), samples.COUNTS, samples.START - timedelta(minutes=12, seconds=4)),
+        (samples.running_objective(id=4), samples.COUNTS, samples.START - timedelta(days=30)),
     ]
 
-    lines = render.render_objectives(rows, 80)
+    lines = render.render_objectives(rows, 80, now=samples.START)
 
-    assert len(lines) == 3
+    assert len(lines) == 3 and "LAST" in lines[0].text
+    assert " 12 min " in lines[1].text and " 30 days " in lines[2].text
     assert "limit:tasks" in lines[1].text
     assert "active" in lines[2].text
 
@@ -176,5 +184,7 @@ def test_a_list_of_objectives_stays_within_the_terminal(width):
     perhaps = replace(long, usage=replace(long.usage, unconfirmed_cost_usd=0.01))
 
     for found in (long, perhaps):
-        lines = render.render_objectives([(found, samples.COUNTS)], width)
+        lines = render.render_objectives(
+            [(found, samples.COUNTS, samples.START)], width, now=samples.START
+        )
         assert all(len(line.text) <= max(width, 58) for line in lines)

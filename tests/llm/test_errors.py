@@ -97,7 +97,10 @@ def test_a_server_that_is_down_says_nothing_about_tools():
 def test_a_certificate_that_is_refused_needs_a_person():
     error = httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
 
-    assert isinstance(translate(error, PLACE), ModelRejectedError)
+    said = translate(error, PLACE)
+
+    assert isinstance(said, ModelRejectedError) and "certificate" in said.what
+    assert "SSL_CERT_FILE" in (said.fix or "")
 
 
 @pytest.mark.parametrize(

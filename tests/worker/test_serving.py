@@ -527,3 +527,34 @@ def test_a_limit_of_time_ends_the_waiting_for_a_person():
         assert ended.stop_reason is StopReason.LIMIT_TIME
 
     run_virtually(live())
+
+
+def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over():
+    script = Script({})
+
+    def answer(prompt, role):
+        if not prompt.messages[0].text.startswith("Role: output"):
+            is_down = is_probe(prompt) and len(asked) > 0 and clock() < 3000
+            return ModelUnavailableError("away") if is_down else script(prompt, role)
+        asked.append(clock())
+        return '"5"' if clock() >= 3000 else ModelUnavailableError("away")
+
+    asked: list[float] = []
+
+    def clock():
+        return asyncio.get_running_loop().time()
+
+    async def live():
+        model = ScriptedModel(answer)
+        world = VirtualWorld(model=model, pace=Pace(concurrency=1))
+        objective = await world.start(output_schema={"type": "string"})
+        ended = await world.run(objective)
+        steps = await world.store.steps(ended.id, owner="report")
+        return ended, {step.key: step.output for step in steps}, model, await world.store.report(1)
+
+    ended, outputs, model, report = run_virtually(live())
+
+    assert ended.stop_reason is StopReason.FINISHED and "Without a model" not in (report or "")
+    assert outputs["output/text"] == '"\\"5\\""' and "output/none" not in outputs
+    written = [prompt for prompt in model.asked(Role.REPORT) if "Role: report" in str(prompt)]
+    assert len(written) == 1 and len(asked) > 1
