@@ -119,8 +119,11 @@ class KeptCalls:
         self._calls.learn(role, found)
 
 
-async def update(kind: ConversationMemory, log: MemoryLog, calls: Calls) -> bool:
-    """Make of the turns what the kind makes of them, if enough came since the last time.
+async def update(
+    kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
+) -> bool:
+    """Make of the turns what the kind makes of them, if enough came since the last time; with
+    `is_flush` of however few.
 
     Returns:
         Whether anything was made; False also where another one is at work on it.
@@ -137,7 +140,7 @@ async def update(kind: ConversationMemory, log: MemoryLog, calls: Calls) -> bool
             kept = KeptCalls(calls, log, known.id)
             if crowded is not None:
                 await _condense(crowded, known, log, kept)
-            elif not pending or not is_due(kind, known):
+            elif not pending or not (is_flush or is_due(kind, known)):
                 break
             elif isinstance(kind, ConversationSummaryMemory):
                 await _summarize(pending, known, log, kept)
