@@ -369,10 +369,11 @@ class Agent(Generic[T]):
         return messages if memory is None else await memory.place(messages, question)
 
     async def __aenter__(self) -> Agent[T]:
-        """A conversation: what its memory makes of the turns goes on beside the next question, and
-        has ended, or was cut off within a bound, when the context is left."""
+        """A conversation: what its memory makes of the turns goes on beside the next question. When
+        the context is left, something is made of the last turns as well, within a bound of time."""
         async with AsyncExitStack() as stack:
-            self._session = await stack.enter_async_context(self._open_memory())
+            memory = self._open_memory(is_conversation=True)
+            self._session = await stack.enter_async_context(memory)
             self._leave = stack.pop_all()
         return self
 
@@ -397,10 +398,15 @@ class Agent(Generic[T]):
         async with self._open_memory() as memory:
             yield memory
 
-    def _open_memory(self) -> Remembering:
+    def _open_memory(self, *, is_conversation: bool = False) -> Remembering:
         if self.memory is None:
             raise ValueError("a conversation needs a memory: Agent(…, memory=ConversationMemory())")
-        return Remembering(self.memory, self._open_log(), open_calls=self._open_memory_calls)
+        return Remembering(
+            self.memory,
+            self._open_log(),
+            open_calls=self._open_memory_calls,
+            is_conversation=is_conversation,
+        )
 
     def _open_log(self) -> MemoryLog:
         if self._log is None:

@@ -24,7 +24,7 @@ class Made:
 
     @property
     def n_bytes(self) -> int:
-        return len(self.artifact.text.encode("utf-8"))
+        return len(self.artifact.data)
 
 
 async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Made]:

@@ -321,6 +321,23 @@ class Loop:
 
         return await self._indexer.run_once(embed=embed)
 
+    async def has_unread_memory(self) -> bool:
+        """Return whether the agent remembers tasks that nothing was made of yet."""
+        own = self._bounds.agent
+        return own is not None and own.memory is not None and await own.memory.has_pending()
+
+    async def flush_memory(
+        self, claim: DutyClaim, objective: Objective, *, within_s: float
+    ) -> None:
+        """Let the agent's memory make something of the last tasks, within what is left of the
+        objective's limits."""
+        own = self._bounds.agent
+        if own is not None and own.memory is not None:
+            calls = Journal(self._backends, fence=claim.fence).below(
+                f"memory/{objective.report_no}"
+            )
+            await own.memory.flush(calls, within_s=within_s)
+
     async def ping_index(self) -> None:
         """See `VectorIndex.ping`."""
         await self._indexer.ping()

@@ -6,6 +6,7 @@ datetimes, money is in US dollars. Nothing here touches a disk, a clock or a net
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
@@ -122,6 +123,7 @@ class Duty(StrEnum):
 ASKED_FURTHER = "Asked further: "  # prefix of a further question in `ObjectiveSpec.asked`
 MAX_SOURCES = 30  # named as sources of one text
 MAX_ARTIFACTS = 20  # of one tool call
+PNG = "image/png"
 _OUTSIDE = re.compile(r"file:|scratch:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
 
@@ -147,13 +149,20 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A text file that a tool made beside its answer: its path, its media type (`text/csv`,
-    `image/svg+xml`, …), and the SHA-256 of the text in UTF-8."""
+    """A file that a tool made beside its answer: its path, its media type (`text/csv`,
+    `image/svg+xml`, …), its text, which is in base64 for `image/png`, and the SHA-256 of its
+    bytes."""
 
     name: str
     media_type: str
     text: str
     digest: str
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        is_text = self.media_type != PNG
+        return self.text.encode("utf-8") if is_text else base64.b64decode(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -162,7 +162,7 @@ def test_names_of_tools_that_ship_and_functions_stand_in_one_list():
     run(model, tools=["calculator", price])
 
     offered = [tool.name for tool in model.calls[0][1].tools]
-    assert offered == ["calculator", "price"]
+    assert offered == ["calculator", "price", "fail_task"]
     with pytest.raises(ValueError, match="'calculator' is a tool that ships"):
         run(tools=[babyagi.tool(name="calculator")(price.function)])
 

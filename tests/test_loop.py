@@ -1033,7 +1033,10 @@ async def test_recall_is_offered_where_the_prompt_does_not_hold_the_whole_of_a_r
     objective = await world.run(limits=Limits(max_tokens=0))
 
     first, second = world.model.asked(Role.EXECUTION)
-    assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]
+    assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [
+        [],
+        ["recall", "fail_task"],
+    ]
     (shown,) = finished_in(second)
     assert len(shown[2]) < len(LONG)
     planning, execution = await events_of(world, objective, events.CONTEXT_CUT)
@@ -1049,7 +1052,10 @@ async def test_recall_is_offered_always_where_it_was_granted():
     await world.run(await world.start(spec))
 
     first, second = world.model.asked(Role.EXECUTION)
-    assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]
+    assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [
+        [],
+        ["recall", "fail_task"],
+    ]
 
 
 async def test_recall_is_not_offered_where_the_prompt_holds_the_whole_of_what_bears_on_the_task():

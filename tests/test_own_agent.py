@@ -1,6 +1,7 @@
 """An agent of a file in the loop: as the one that carries the tasks out, and as a tool."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -91,7 +92,7 @@ def test_the_agent_of_a_file_carries_the_tasks_out_with_its_tools_and_bounds():
 
     assert outcome.results[0].text == "It is said: Tea costs 5 euros."
     (first, *_) = executions(model)
-    assert [tool.name for tool in first.tools] == ["Prices"] and "ENOUGH" in first.stop
+    assert [tool.name for tool in first.tools] == ["Prices", "fail_task"] and "ENOUGH" in first.stop
     spec = outcome.objective.spec
     assert spec.agent == "shopper"
     assert [(grant.name, grant.effect) for grant in spec.tools] == [("Prices", Effect.READ)]
@@ -154,16 +155,37 @@ def test_what_the_agent_remembers_is_shown_to_later_tasks_kept_once_and_goes_wit
     known = parse_lines(path.read_bytes())
     assert [turn.key for turn in known.turns] == ["task:1/1", "task:2/1", "task:3/1"]
     assert known.turns[0].asked_from == ("person",) and known.turns[1].asked_from != ("person",)
-    assert (known.summary.text, known.summary.upto) == ("They asked for prices.", 2)
+    assert (known.summary.text, known.summary.upto) == ("They asked for prices.", 3)
     first, *_, last = executions(model)
     assert "<<question 1" not in first.messages[1].text
     assert "They asked for prices." in last.messages[1].text
     assert "They are data" in last.messages[0].text
-    # its call is a step of the objective, in its journal and its costs
-    assert sum("You keep" in p.messages[0].text for _, p in model.calls) == 1
+    # its calls are steps of the objective, in its journal and its costs: after two tasks, and of
+    # the last one after the report
+    kept = [n for n, (_, p) in enumerate(model.calls) if "You keep" in p.messages[0].text]
+    reported = max(n for n, (role, _) in enumerate(model.calls) if role is Role.REPORT)
+    assert len(kept) == 2 and kept[0] < reported < kept[1]
     assert outcome.usage.calls == len(model.calls)
     forget(home, outcome.objective.uid)
     assert not path.exists()
+
+
+async def test_what_a_limit_leaves_unread_of_the_last_tasks_stays_and_is_read_at_the_next_end(
+    tmp_path, home
+):
+    write(tmp_path, memory="{type: ConversationSummaryMemory, params: {summary_frequency: 9}}")
+    model = shop(n_tasks=3)
+    given = {"first_task": "Look the price of tea up", "model": model, "agent": "agents.yaml"}
+    limited = await babyagi.run_async("What does tea cost?", **given, max_calls=5)
+    assert not any("You keep" in p.messages[0].text for _, p in model.calls)
+
+    async with open_app(load_here({})) as app:
+        limits = replace(limited.objective.spec.limits, max_calls=60)
+        await app.store.extend_objective(limited.objective.id, limits=limits)
+    await babyagi.run_async("What does tea cost?", **given)
+
+    known = parse_lines(path_of(home, memory_of(limited.objective.uid)).read_bytes())
+    assert known.summary.upto == len(known.turns) > 1
 
 
 def test_an_agent_of_a_file_is_a_tool_of_the_loop():
@@ -172,8 +194,8 @@ def test_an_agent_of_a_file_is_a_tool_of_the_loop():
     outcome = run(model, tools_from="agents.yaml#shopper")
 
     assert "It is said" in outcome.results[0].text or "5 euros" in outcome.results[0].text
-    (offered,) = executions(model)[0].tools
-    assert offered.name == "shopper"
+    offered, give_up = executions(model)[0].tools
+    assert (offered.name, give_up.name) == ("shopper", "fail_task")
     assert "with the help of: Prices (knows what things cost)" in offered.description
     assert outcome.objective.spec.agent == ""
 

@@ -13,7 +13,7 @@ from babyagi.cli.options import given_flags, json_option, require_words, setting
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable
 
     from babyagi.agent import Agent
     from babyagi.json_shapes import Json
@@ -75,23 +75,29 @@ def ask(
         _show(signal)
 
     heard: dict[str, Any] = {} if as_json else {"on_signal": show, "on_text": passing.add}
-    run = asyncio.run(_ask(agent, question, heard))
-    passing.clear()
-    if as_json:
-        print_json(_shape(question, run))
-    return int(code_of_run(run.stopped))
+
+    async def put() -> Run[str]:
+        run = await agent.run_async(question, **heard)
+        passing.clear()
+        if as_json:
+            print_json(_shape(question, run))
+        return run
+
+    return int(code_of_run(asyncio.run(_ask(agent, put)).stopped))
 
 
-async def _ask(agent: Agent[str], question: str, heard: Mapping[str, Any]) -> Run[str]:
-    """Ask, and print which conversation is continued and how its memory was updated."""
+async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
+    """Put the question, and print which conversation is continued and how its memory was updated,
+    which begins when the answer is there."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
             warn("nothing is kept of this conversation; --memory NAME keeps it", Style.DIM)
-        return await agent.run_async(question, **heard)
+        return await put()
     name = agent.memory.name
     before = await agent.recall()
     warn(f"conversation {name}: {describe(before) if before.turns else 'it begins'}", Style.DIM)
-    run = await agent.run_async(question, **heard)
+    async with agent:
+        run = await put()
     if fault := (await agent.recall()).fault:
         warn(f"babyagi: the memory {name} was not brought up to date: {fault}", Style.YELLOW)
     return run

@@ -3,6 +3,7 @@ run; and all that happened to an objective, in order."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -40,6 +41,7 @@ from babyagi.cli.text import (
     safe_line,
     terminal_width,
     wrap,
+    write_bytes,
 )
 from babyagi.cli.views import EventNames, describe_event
 from babyagi.errors import NotFoundError, SettingsError
@@ -56,7 +58,7 @@ from babyagi.json_shapes import (
 from babyagi.redaction import redact
 from babyagi.settings.values import parse_duration_s
 from babyagi.sources import say_fetched
-from babyagi.tasks import Duty, Event, Objective, Result, Step, StepState, Task, Usage
+from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.port import TaskStore
 from babyagi.transcript import (
     Exchange,
@@ -128,7 +130,7 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
 
 
 def show_artifact(what: str, name: str, *, selector: str) -> None:
-    """Print an artifact of a task's result, and nothing else."""
+    """Print an artifact of a task's result, and nothing else; a picture as its bytes."""
     task_id = _parse_task(what)
 
     async def fetch(store: TaskStore) -> list[Made]:
@@ -137,15 +139,24 @@ def show_artifact(what: str, name: str, *, selector: str) -> None:
         return await find_artifacts(store, found)
 
     made = with_store(fetch)
-    texts = [one.artifact.text for one in made if one.artifact.name == name]
-    if not texts:
+    found = [one.artifact for one in made if one.artifact.name == name]
+    if not found:
         there = ", ".join(one.artifact.name for one in made) or "none"
         raise NotFoundError(
             f"the result of task {task_id} has no file {name!r}; its files: {there}",
             fix=f"babyagi show {task_id}",
             guide="looking",
         )
-    echo(texts[0].removesuffix("\n"))
+    if found[0].media_type != PNG:
+        echo(found[0].text.removesuffix("\n"))
+    elif sys.stdout.isatty():
+        raise SettingsError(
+            f"{name} is a picture, which a terminal cannot show",
+            fix=f"babyagi show {task_id} --artifact {name} > picture.png",
+            guide="looking",
+        )
+    else:
+        write_bytes(found[0].data)
 
 
 def _parse_task(what: str) -> int:

@@ -1,5 +1,5 @@
 """A memory at work for an agent: it shows what it holds, keeps each turn, and has something made of
-the turns beside the work that goes on."""
+the turns beside the work that goes on, and of the last ones when that work ends."""
 
 from __future__ import annotations
 
@@ -63,7 +63,12 @@ limits is left."""
 
 class Remembering:
     """Entered as a context, it ends the update that it began, within a bound. A cut update goes on
-    at the next one; what was paid for is kept."""
+    at the next one; what was paid for is kept.
+
+    Args:
+        is_conversation: when the context is left, something is made of the last turns too, however
+            few they are.
+    """
 
     def __init__(
         self,
@@ -71,16 +76,20 @@ class Remembering:
         log: MemoryLog,
         *,
         open_calls: OpenCalls,
+        is_conversation: bool = False,
         flush_s: float = FLUSH_S,
         cut_s: float = CUT_S,
     ) -> None:
         self._kind = kind
         self._log = log
         self._open_calls = open_calls
+        self._is_conversation = is_conversation
         self._flush_s = flush_s
         self._cut_s = cut_s
         self._updating: asyncio.Task[None] | None = None
         self._fault: BabyagiError | None = None
+        self._used: Usage | None = None  # of the run whose turn was kept last
+        self._has_failed = False  # an update; none is begun for the last turns alone then
 
     async def __aenter__(self) -> Self:
         return self
@@ -89,6 +98,9 @@ class Remembering:
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> None:
         await self.flush(self._flush_s if error is None else self._cut_s)
+        if error is None and self._is_conversation and self._used and not self._has_failed:
+            self._updating = asyncio.create_task(self._update(self._used, is_flush=True))
+            await self.flush(self._flush_s)
         if error is None and self._fault is not None:
             raise self._fault
 
@@ -115,6 +127,7 @@ class Remembering:
         except BabyagiError as error:
             self._fault = error
             return
+        self._used = used
         if self._updating is not None and self._updating.done():
             await self.flush(0)
         if self._updating is None and is_due(self._kind, known):
@@ -135,20 +148,25 @@ class Remembering:
             updating.cancel()
             await asyncio.wait([updating])
         if is_cut:
-            await self._note(f"it was cut off after {within_s:g} s, and goes on next time")
+            self._has_failed = True
+            await _note_cut(self._log, within_s)
         with suppress(asyncio.CancelledError):
             updating.result()
 
-    async def _update(self, used: Usage) -> None:
+    async def _update(self, used: Usage, *, is_flush: bool = False) -> None:
         try:
+            if is_flush and not find_pending(self._kind, await self._log.read()):
+                return
             async with self._open_calls(used) as calls:
                 if calls is not None:
-                    await update(self._kind, self._log, calls)
+                    await update(self._kind, self._log, calls, is_flush=is_flush)
         except BabyagiError as error:
-            await self._note(error.what)
+            self._has_failed = True
+            await _note(self._log, error.what)
 
-    async def _note(self, why: str) -> None:
-        await _note(self._log, why)
+
+async def _note_cut(log: MemoryLog, after_s: float) -> None:
+    await _note(log, f"it was cut off after {after_s:g} s, and goes on next time")
 
 
 async def _note(log: MemoryLog, why: str) -> None:
@@ -162,7 +180,8 @@ async def _note(log: MemoryLog, why: str) -> None:
 
 # --------------------------------------------------------------------------------------------------
 # The memory of the agent that carries out the tasks of an objective: each task with its answer is
-# a turn, and bringing it up to date is a part of the task, in its journal.
+# a turn, and bringing it up to date is a part of the task, in its journal. What is left of the
+# turns when the objective has ended is looked through after its report.
 # --------------------------------------------------------------------------------------------------
 
 # what must not cost the task its answer, which is there
@@ -200,8 +219,23 @@ class TaskMemory:
         await self._log.add_turn(
             task_name, answer, key=key, asked_from=asked_from, made_from=made_from
         )
+        await self._update(calls)
+
+    async def has_pending(self) -> bool:
+        """Whether there are turns that nothing was made of yet."""
+        return bool(find_pending(self._kind, await self._log.read()))
+
+    async def flush(self, calls: Calls, *, within_s: float) -> None:
+        """Make something of the last turns, however few; what takes longer is cut off."""
         try:
-            await update(self._kind, self._log, calls)
+            async with asyncio.timeout(within_s):
+                await self._update(calls, is_flush=True)
+        except TimeoutError:
+            await _note_cut(self._log, within_s)
+
+    async def _update(self, calls: Calls, *, is_flush: bool = False) -> None:
+        try:
+            await update(self._kind, self._log, calls, is_flush=is_flush)
         except FAULTS_OF_AN_UPDATE as error:
             await _note(self._log, error.what)
 
@@ -289,8 +323,11 @@ class KeptCalls:
         self._calls.learn(role, found)
 
 
-async def update(kind: ConversationMemory, log: MemoryLog, calls: Calls) -> bool:
-    """Make of the turns what the kind makes of them, if enough came since the last time.
+async def update(
+    kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
+) -> bool:
+    """Make of the turns what the kind makes of them, if enough came since the last time; with
+    `is_flush` of however few.
 
     Returns:
         Whether anything was made; False also where another one is at work on it.
@@ -307,7 +344,7 @@ async def update(kind: ConversationMemory, log: MemoryLog, calls: Calls) -> bool
             kept = KeptCalls(calls, log, known.id)
             if crowded is not None:
                 await _condense(crowded, known, log, kept)
-            elif not pending or not is_due(kind, known):
+            elif not pending or not (is_flush or is_due(kind, known)):
                 break
             elif isinstance(kind, ConversationSummaryMemory):
                 await _summarize(pending, known, log, kept)

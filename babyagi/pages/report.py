@@ -146,11 +146,11 @@ def render_files(pictured: Sequence[Pictured]) -> Html:
 
 def _render_file(artifact: Artifact) -> Html:
     match artifact.media_type:
-        case "image/svg+xml":
-            data = base64.b64encode(artifact.text.encode("utf-8")).decode()
+        case "image/svg+xml" | "image/png":
             return fill(
-                '<img src="data:image/svg+xml;base64,$data" alt="$name">',
-                data=data,
+                '<img src="data:$type;base64,$data" alt="$name">',
+                type=artifact.media_type,
+                data=base64.b64encode(artifact.data).decode(),
                 name=artifact.name,
             )
         case "text/csv":

@@ -683,7 +683,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         was added since the last order. PLAN: active, and a task is recorded. CHECK: active, and
         claimed to be met, or nothing is left to do and something was answered
         (`lifecycle.needs_check`). REPORT: ended, no report yet, and no task held. INDEX: some
-        result is not indexed yet.
+        result is not indexed yet; also when the objective has its report, for what is still to be
+        made of its results.
         """
         ...
 

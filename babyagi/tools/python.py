@@ -7,6 +7,8 @@ import base64
 import hashlib
 import json
 import re
+import struct
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -28,7 +30,7 @@ from babyagi.sandbox.python import (
     run_python,
     run_with_files,
 )
-from babyagi.tasks import MAX_ARTIFACTS, Artifact, Effect, Passage
+from babyagi.tasks import MAX_ARTIFACTS, PNG, Artifact, Effect, Passage
 from babyagi.text import clean
 from babyagi.tools.base import Tool, takes_text
 
@@ -45,7 +47,7 @@ CODE_WITH_FILES = (
     "It can import what comes with Python; no network, no input, no other packages. "
     "open('data.csv') reads a file of the objective by the path that list_files shows; name each "
     "file in the code. Files that it writes stay for later calls of this task, and .csv, .svg, "
-    ".json, .md and .txt files are shown with the result: draw a plot as SVG text."
+    ".png, .json, .md and .txt files are shown with the result: draw a plot as SVG text."
 )
 TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
@@ -95,12 +97,15 @@ def strip_fence(text: str) -> str:
 MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files, in one call
 MAX_SHOWN_CHARS = 300_000  # of a file that is shown with a result
 MAX_ALL_SHOWN_CHARS = 1_000_000  # of those of one call
+MAX_PIXELS = 16_000_000
+_PNG_CHUNKS = frozenset((b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"))
 MAX_NAMED = 20
 UNDO = ".undo"  # no program can name it
 _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
     ".svg": "image/svg+xml",
+    ".png": PNG,
     ".json": "application/json",
     ".md": "text/markdown",
     ".txt": "text/plain",
@@ -302,17 +307,42 @@ def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
     """Raises ValueError with the reason why the file cannot be shown."""
     if len(data) > 4 * MAX_SHOWN_CHARS:
         raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
-    try:
-        text = clean(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8") from None
+    text = base64.b64encode(_read_png(data)).decode() if media_type == PNG else _read_text(data)
     if media_type == "image/svg+xml":
         text = sanitise_svg(text)
     if len(text) > MAX_SHOWN_CHARS:
         raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
-    return Artifact(
-        name=name,
-        media_type=media_type,
-        text=text,
-        digest=hashlib.sha256(text.encode("utf-8")).hexdigest(),
-    )
+    artifact = Artifact(name=name, media_type=media_type, text=text, digest="")
+    return replace(artifact, digest=hashlib.sha256(artifact.data).hexdigest())
+
+
+def _read_text(data: bytes) -> str:
+    try:
+        return clean(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError("it is no text in UTF-8") from None
+
+
+def _read_png(data: bytes) -> bytes:
+    """Return the picture with nothing in it but its size, colours and pixels.
+
+    Raises:
+        ValueError: it is no PNG, damaged, or has more than `MAX_PIXELS`.
+    """
+    kept, at, name = [data[:8]], 8, b""
+    while at + 12 <= len(data) and name != b"IEND":
+        (n,) = struct.unpack_from(">I", data, at)
+        name, chunk = data[at + 4 : at + 8], data[at : at + 12 + n]
+        if chunk[-4:] != struct.pack(">I", zlib.crc32(chunk[4:-4])) or len(chunk) != 12 + n:
+            break
+        if name in _PNG_CHUNKS:
+            kept.append(chunk)
+        at += len(chunk)
+    if kept[0] != b"\x89PNG\r\n\x1a\n" or len(kept) < 3 or kept[-1][4:8] != b"IEND":
+        raise ValueError("it is no whole PNG")
+    if kept[1][4:8] != b"IHDR" or len(kept[1]) != 25:
+        raise ValueError("it is no whole PNG")
+    width, height = struct.unpack_from(">II", kept[1], 8)
+    if width * height > MAX_PIXELS:
+        raise ValueError(f"it has more than {MAX_PIXELS:,} pixels")
+    return b"".join(kept)

@@ -252,18 +252,47 @@ class IndexFeed:
         """Return how many results were fed; None when another worker feeds the index."""
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
-        claim = await self._store.claim_duty(
-            self._objective_id, self._worker_lease.identity.id, Duty.INDEX
-        )
-        if claim is None:
-            return None
-        try:
+        async with self._claiming() as claim:
+            if claim is None:
+                return None
             n_fed = await self._loop.feed_index(claim)
             self._is_owned_elsewhere = False
             return n_fed
+
+    async def finish_memory(self, *, within_s: float) -> None:
+        """When the objective has its report, let the agent's memory make something of the last
+        tasks. What is not read within `within_s`, or within the limits, stays for the next run."""
+        try:
+            objective = await self._store.objective(self._objective_id)
+            is_cancelled = objective.stop_reason is StopReason.CANCELLED
+            if not objective.has_report or is_cancelled or not await self._loop.has_unread_memory():
+                return
+            async with self._claiming() as claim:
+                if claim is not None:
+                    await self._loop.flush_memory(claim, objective, within_s=within_s)
+        except BabyagiError as error:
+            logger.info("the agent's memory was not brought up to date: %s", error.what)
+
+    @asynccontextmanager
+    async def _claiming(self) -> AsyncIterator[DutyClaim | None]:
+        try:
+            claim = await self._store.claim_duty(
+                self._objective_id, self._worker_lease.identity.id, Duty.INDEX
+            )
+        except asyncio.CancelledError:
+            self._on_unclear()
+            raise
+        if claim is None:
+            yield None
+            return
+        try:
+            yield claim
         finally:
             try:
                 await self._store.release_duty(claim)
+            except asyncio.CancelledError:
+                self._on_unclear()
+                raise
             except BabyagiError as error:  # this error must not replace our cancellation
                 logger.info("the duty to index could not be given back: %s", error.what)
                 self._on_unclear()
@@ -512,7 +541,9 @@ class Serving:
             if self._fatal is not None:
                 raise self._fatal
             if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
+                await self._rejoin_if_unclear()
                 await index_feed.finish(within_s=self._pace.drain_s)
+                await index_feed.finish_memory(within_s=self._pace.drain_s)
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
         """Tell once what blocks this worker from the objective, and wait. Return True when there is
@@ -588,11 +619,7 @@ class Serving:
         When work is expected, because work of ours has ended or more was seen, looking and claiming
         are one transaction. Otherwise looking is a read, which blocks nobody.
         """
-        # nobody works on a claim whose answer was lost: our lease must not keep it
-        if self._must_rejoin and not self._running:
-            await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
-            await self._worker_lease.serve(self._objective_id)
-            self._must_rejoin = False
+        await self._rejoin_if_unclear()
         if not self._expects_work or self._must_not_claim() or self._is_probing():
             self._claimable = await self._store.claimable(self._objective_id)
             duty = lifecycle.first_duty(self._claimable, self._deferral)
@@ -624,6 +651,14 @@ class Serving:
         """Return whether nothing else could be claimed when the work was."""
         seen = self._claimable
         return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
+
+    async def _rejoin_if_unclear(self) -> None:
+        """Give a claim back whose answer was lost: nobody works on it, and our lease must not keep
+        it."""
+        if self._must_rejoin and not self._running:
+            await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
+            await self._worker_lease.serve(self._objective_id)
+            self._must_rejoin = False
 
     async def _is_finished(self) -> bool:
         """Return whether there is nothing left to do here, after nothing could be claimed."""

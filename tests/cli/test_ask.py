@@ -9,6 +9,7 @@ from babyagi.cli.exits import ExitCode, code_of_run
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.errors import SettingsError
+from babyagi.memory.log import parse_lines, path_of
 from babyagi.react.steps import Stopped
 from support.local_server import Answer, LocalServer
 from support.processes import babyagi, environ
@@ -122,8 +123,11 @@ def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_
     memory = f"memory: {{type: {kind}}}, tools:"
     file = write(tmp_path, SMALL.replace("tools:", memory))
     line = ["ask", file, "What?", "--agent", "two", "--model", "rehearsal", "--memory", "tea"]
-    for _ in range(4):
+    for n in range(4):
         assert run_guarded(line) == ExitCode.OK
+        # what came of the turn was read when the process ended, before two more turns came
+        known = parse_lines(path_of(tmp_path / "home", "tea").read_bytes())
+        assert max(known.summary.upto, known.facts_upto) == n + 1
 
     told = capsys.readouterr().err.splitlines()
     assert told[0] == "conversation tea: it begins"
@@ -131,7 +135,7 @@ def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_
     assert run_guarded(["memory", "show", "tea"]) == ExitCode.OK
     shown = capsys.readouterr().out
     assert shown.startswith("tea: 4 turns") and "4. " in shown and "from person" in shown
-    assert ("summary of turns 1 to 3: " in shown) is (kind == "ConversationSummaryMemory")
+    assert ("summary of turns 1 to 4: " in shown) is (kind == "ConversationSummaryMemory")
 
 
 def test_the_protocol_of_the_settings_is_kept_to_unless_the_file_names_one(tmp_path, monkeypatch):

@@ -123,7 +123,7 @@ async def test_another_agent_of_the_file_is_a_tool(tmp_path):
     def answer(prompt, role):
         has_looked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
         names = [spec.name for spec in prompt.tools]
-        if names == ["Try"]:
+        if "Try" in names:
             return (
                 prompt.messages[-1].text
                 if has_looked

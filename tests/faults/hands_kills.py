@@ -78,7 +78,7 @@ class Model:
         text = request.messages[-1].text
         if "memory agent" in request.messages[0].text:
             return _note(text)
-        if [tool.name for tool in request.tools] == ["Archive"]:
+        if request.tools and request.tools[0].name == "Archive":
             return _advise(request)
         match request.agent:
             case "execution":

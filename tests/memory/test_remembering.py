@@ -205,6 +205,11 @@ async def test_nothing_is_asked_before_enough_turns_came_and_never_for_a_window(
     assert not await update(ConversationMemory(), log, calls)
     assert calls.asked == []
     assert await update(ConversationSummaryMemory(), log, calls)
+    await add(log, 4)
+    assert not await update(ConversationSummaryMemory(), log, calls)
+    assert not await update(ConversationMemory(), log, calls, is_flush=True)
+    assert await update(ConversationSummaryMemory(), log, calls, is_flush=True)
+    assert calls.asked == ["summary/1-3", "summary/4-4"]
 
 
 async def test_two_updates_at_once_ask_the_model_once(tmp_path, open_log):
@@ -372,6 +377,29 @@ async def test_an_outage_is_noted_and_the_next_update_makes_up_for_it(open_log):
         known = await log.read()
         assert known.fault == ("down" if n == 1 else "")
     assert known.summary.upto == 2
+
+
+@pytest.mark.parametrize(("reply", "n_asked"), [("a summary", 2), ("down", 1)])
+async def test_the_last_turns_are_read_when_a_conversation_ends_unless_an_update_failed(
+    open_log, reply, n_asked
+):
+    log = open_log()
+    calls = Calls(lambda prompt, role: ModelUnavailableError("down") if reply == "down" else reply)
+
+    @asynccontextmanager
+    async def opened(used):
+        yield calls
+
+    kind = ConversationSummaryMemory(summary_frequency=2)
+    async with Remembering(kind, log, open_calls=opened, is_conversation=True) as memory:
+        for n in (1, 2):
+            await memory.keep("q", "a", key=str(n), made_from=["model:m"], used=Usage())
+        await memory.flush(10)
+        if reply != "down":
+            await memory.keep("q", "a", key="3", made_from=["model:m"], used=Usage())
+
+    assert len(calls.asked) == n_asked
+    assert (await log.read()).summary.upto == (0 if reply == "down" else 3)
 
 
 def test_a_completion_is_read_back_as_it_was():

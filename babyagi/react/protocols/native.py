@@ -10,7 +10,7 @@ from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     AgentProtocol,
@@ -21,8 +21,13 @@ from babyagi.react.protocols.base import (
 )
 from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER, NO_REASON, as_text, read_called
 from babyagi.react.steps import Act, AgentDecision, Fail, Finish
-from babyagi.tools.base import DECODER
+from babyagi.tools.base import DECODER, takes_text
 
+GIVE_UP = ToolSpec(
+    name=FAIL_TASK,
+    description="Ends the work without an answer, when it cannot be done.",
+    parameters=takes_text("reason", "Why it cannot be done."),
+)
 _NAMES = ("name", "tool", "tool_name", "function", "action")
 _ARGUMENTS = ("arguments", "parameters", "tool_input", "input", "args", "action_input")
 _BESIDE = frozenset(("thought", "id", "type", "call_id", "index"))
@@ -34,7 +39,8 @@ _AROUND = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
-    """Return the request, with tool calls and observations in their own messages."""
+    """Return the request, with tool calls and observations in their own messages. Beside tools the
+    model can call `fail_task`."""
     messages = list(conversation.messages)
     for step, act in acts(conversation.steps):
         messages.append(
@@ -56,7 +62,8 @@ def render(conversation: Conversation) -> Prompt:
         ]
     if conversation.is_last:
         messages.append(Message(speaker=Speaker.USER, text=ANSWER_NOW, origins=("program",)))
-    tools = tuple(tool.spec for tool in conversation.tools)
+    specs = [tool.spec for tool in conversation.tools]
+    tools = (*specs, GIVE_UP) if specs else ()
     return Prompt(
         messages=tuple(messages), tools=tools, max_output_tokens=conversation.max_output_tokens
     )

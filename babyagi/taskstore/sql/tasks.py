@@ -547,7 +547,8 @@ def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
             is_due = row["status"] == ObjectiveStatus.ENDED and not row["has_report"]
             return is_due and not bool(transitions.tally(tx, objective_id)["has_held"])
         case Duty.INDEX:
-            return bool(transitions.tally(tx, objective_id)["has_unindexed"])
+            is_over = row["status"] == ObjectiveStatus.ENDED and row["has_report"]
+            return bool(is_over or transitions.tally(tx, objective_id)["has_unindexed"])
 
 
 # --------------------------------------------------------------------------------------------------
