@@ -10,6 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
@@ -47,8 +48,10 @@ from babyagi.serve.operations import (
     SEE_LISTS,
     Call,
     Desk,
+    Nothing,
     ObjectivesQuery,
     Operation,
+    PageQuery,
     TasksQuery,
     parse_id,
     pick_objective,
@@ -62,11 +65,11 @@ from babyagi.serve.wire import (
     write_problem,
 )
 from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
-from babyagi.text import UNSEEN, harmless
+from babyagi.text import UNSEEN, harmless, shorten
 from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
-    from babyagi.tasks import Task
+    from babyagi.tasks import Result, Task
     from babyagi.taskstore.port import TaskStore
     from babyagi.why import Facts, Reason
 
@@ -91,6 +94,7 @@ COLUMNS = (
 TABS = (
     ("", "Board"),
     ("/tasks", "List"),
+    ("/results", "Results"),
     ("/timeline", "Timeline"),
     ("/graph", "Graph"),
     ("/report", "Report"),
@@ -107,7 +111,29 @@ RULES = (
     ("cron", "Cron", "0 9 * * 1-5"),
     ("at", "Once, at", "2026-12-01T09:00"),
 )
+ASKS = {
+    "cancel": "End objective {objective}? What was found is kept, and a report is written from it.",
+    "delete": "Delete objective {objective} for good, with its tasks, results and report?",
+    "skip_task": "Cancel task {task}?",
+    "remove_schedule": "Remove schedule {schedule}? What it began goes on.",
+}
+"""What a person is asked before an operation that cannot be taken back."""
+OVERLAPS = (
+    ("skip", "skip the new one"),
+    ("queue", "begin the new one after it"),
+    ("allow", "let both go on"),
+)
+CATCH_UPS = (("one", "begin one of them"), ("none", "begin none"), ("all", "begin them all"))
+N_HITS = 20
+MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultsQuery(PageQuery):
+    text: str = ""
+
+
 Page = Callable[[Desk, Request], Awaitable[Response]]
 
 
@@ -119,6 +145,7 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
         ("/schedules/{schedule}", _schedule),
         ("/objectives/{objective}", _objective),
         ("/objectives/{objective}/tasks", _list),
+        ("/objectives/{objective}/results", _results),
         ("/objectives/{objective}/timeline", _timeline),
         ("/objectives/{objective}/graph", _graph),
         ("/objectives/{objective}/report", _report),
@@ -130,11 +157,16 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
         Route("/static/{name}", _static, methods=["GET"]),
         *(Route(path, _guarded(desk, page), methods=["GET"]) for path, page in pages),
         *(
-            Route(f"/do{one.path}", _guarded(desk, partial(_do, one)), methods=["POST"])
+            Route(_address_of(one), _guarded(desk, partial(_do, one)), methods=["POST"])
             for one in OPERATIONS
-            if one.method == "POST"
+            if one.method != "GET"
         ),
     ]
+
+
+def _address_of(operation: Operation) -> str:
+    """Where a form posts to: forms know no other method."""
+    return f"/do{operation.path}{'/delete' if operation.method == 'DELETE' else ''}"
 
 
 def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]:
@@ -215,7 +247,14 @@ async def _schedules(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     found = await desk.store.schedules()
     return await _render(
-        desk, request, "schedules.html", **place, schedules=found[::-1], rules=RULES
+        desk,
+        request,
+        "schedules.html",
+        **place,
+        schedules=found[::-1],
+        rules=RULES,
+        overlaps=OVERLAPS,
+        catch_ups=CATCH_UPS,
     )
 
 
@@ -308,6 +347,38 @@ async def _list(desk: Desk, request: Request) -> Response:
         statuses=tuple(TaskStatus),
         is_first=last is None,
         more=urlencode(more) if len(found) > len(shown) else "",
+    )
+
+
+async def _results(desk: Desk, request: Request) -> Response:
+    """The newest results, or those that are nearest to a text. What was searched for is not
+    searched for again at each event, since a search may cost something."""
+    objective, after = await _begin(desk, request)
+    query = parse_parameters(_said(request), ResultsQuery)
+    degraded, more = "", ""
+    found: list[tuple[Result, float | None]] = []
+    if query.text.strip():
+        async with desk.app.beside().open_results(objective) as opened:
+            ranking = await opened.search(query.text[:MAX_DRAWN_CHARS], k=N_HITS)
+        found = [(hit.result, hit.score) for hit in ranking]
+        degraded = ranking.degraded
+    else:
+        ids = (await desk.store.result_ids(objective.id))[::-1]
+        ids = ids[ids.index(query.after) + 1 :] if query.after in ids else ids
+        shown = await desk.store.results(objective.id, task_ids=ids[:MAX_ROWS])
+        found = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
+        more = urlencode({"after": ids[MAX_ROWS - 1]}) if len(ids) > MAX_ROWS else ""
+    live = {"events": ""} if query.text.strip() else {}
+    return await _render_tab(
+        desk,
+        request,
+        "/results",
+        after=after,
+        found=[(one, score, shorten(one.text, MAX_EXCERPT_CHARS)) for one, score in found],
+        query=query,
+        degraded=degraded,
+        more=more,
+        **live,
     )
 
 
@@ -422,7 +493,7 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
         "tab": tab,
     }
     template = f"{tab.strip('/') or 'objective'}.html"
-    return await _render(desk, request, template, **known, **values)
+    return await _render(desk, request, template, **{**known, **values})
 
 
 # -- what a form does
@@ -435,23 +506,39 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
     pairs = parse_qsl(
         data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS
     )
-    fields = [(name, text) for name, text in pairs if name not in ("word", "back") and text]
+    ours = ("word", "back", "sure")
+    fields = [(name, text) for name, text in pairs if name not in ours and text]
     words = [text for name, text in pairs if name == "word"]
     is_ours = len(words) == 1 and desk.keys.is_form_word(words[0], access.session)
     if not access.session or not is_ours:
         return render_refusal(UNSIGNED)
     if access.level < operation.level:
         return _say(403, f"this needs a key of the level {operation.level.word}", "")
-    assert operation.run is not None and operation.body is not None
+    assert operation.run is not None
+    form = dict(pairs)
+    if operation.name in ASKS and form.get("sure") != "yes":
+        return _ask(operation, request, pairs)
     call = Call(
         desk=desk,
         path=request.path_params,
         query=operation.query,
-        body=parse_parameters(fields, operation.body),
+        body=parse_parameters(fields, operation.body or Nothing),
         level=access.level,
     )
     answer = await operation.run(call)
-    return RedirectResponse(_back(dict(pairs), answer.value), status_code=303)
+    return RedirectResponse(_back(form, answer.value), status_code=303)
+
+
+def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
+    """The page on which a person says yes, where no script has asked already."""
+    return _render_page(
+        "sure.html",
+        status=200,
+        title=ASKS[operation.name].format(**request.path_params),
+        address=request.url.path,
+        pairs=[pair for pair in pairs if pair[0] != "sure"],
+        back=_back(dict(pairs), None),
+    )
 
 
 def _back(form: Mapping[str, str], value: Any) -> str:
@@ -515,6 +602,8 @@ async def _render(desk: Desk, request: Request, template: str, **values: Any) ->
         n_open=len(await desk.store.inbox()),
         word=desk.keys.form_word(access.session) if access.session else "",
         can_steer=bool(access.session) and access.level >= Level.STEER,
+        can_delete=bool(access.session) and access.level >= Level.ADMIN,
+        asks=ASKS,
         path=request.url.path,
         **values,
     )

@@ -51,7 +51,7 @@ MAX_TEXT_CHARS = 100_000
 MAX_USD = 1_000_000_000.0
 PROMETHEUS = "text/plain; version=0.0.4"
 _LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
-OBJECT, LIST, TEXT = "object", "array", ""  # what an operation gives
+TEXT = "text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -922,7 +922,7 @@ Run = Callable[[Call], Awaitable[Answer]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One route. `commands` are those of the command line that it is; `says` is its line in the
-    document; `gives` the kind of its answer."""
+    document; `gives` is `TEXT` where it answers with other texts than JSON."""
 
     method: str
     path: str
@@ -933,7 +933,7 @@ class Operation:
     query: type = Nothing
     body: type | None = None
     status: int = 200
-    gives: str = OBJECT
+    gives: str = ""
     takes_key: bool = False
 
     @property
@@ -975,7 +975,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "objectives",
         "objectives list",
         query=ObjectivesQuery,
-        gives=LIST,
     ),
     _change(
         "/objectives",
@@ -1023,7 +1022,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "tasks",
         "tasks list",
         query=TasksQuery,
-        gives=LIST,
     ),
     _change(
         f"{_ONE}/tasks",
@@ -1060,7 +1058,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "results",
         "results list",
         query=PageQuery,
-        gives=LIST,
     ),
     _look(
         f"{_ONE}/results/search",
@@ -1083,7 +1080,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "List what happened, an entry for each event.",
         "log",
         query=LogQuery,
-        gives=LIST,
     ),
     Operation(
         method="GET",
@@ -1103,7 +1099,11 @@ OPERATIONS: tuple[Operation, ...] = (
         says="Send the events of all objectives as they come (text/event-stream).",
     ),
     _look(
-        "/inbox", inbox, "List what waits for a person.", "inbox", query=ObjectiveQuery, gives=LIST
+        "/inbox",
+        inbox,
+        "List what waits for a person.",
+        "inbox",
+        query=ObjectiveQuery,
     ),
     _look("/inbox/{number}", show_request, "Show one request whole.", "inbox"),
     _change("/inbox/{number}/answer", answer, "Answer it.", "answer", body=Words),
@@ -1116,7 +1116,6 @@ OPERATIONS: tuple[Operation, ...] = (
         "schedule",
         "schedule list",
         query=SchedulesQuery,
-        gives=LIST,
     ),
     _change(
         "/schedules",
@@ -1147,14 +1146,18 @@ OPERATIONS: tuple[Operation, ...] = (
         "End its ticks; what it began goes on.",
         "schedule remove",
     ),
-    _look("/workers", workers, "Show who is at work.", "workers", gives=LIST),
+    _look(
+        "/workers",
+        workers,
+        "Show who is at work.",
+        "workers",
+    ),
     _look(
         "/index",
         index_status,
         "Show how many results are indexed.",
         "index status",
         query=ObjectiveQuery,
-        gives=LIST,
     ),
     _look(f"{_ONE}/index/check", index_check, "Compare the index with the store.", "index check"),
     _change(

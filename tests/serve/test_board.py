@@ -66,6 +66,8 @@ PAGES = (
     "/inbox",
     "/objectives/1",
     "/objectives/1/tasks",
+    "/objectives/1/results",
+    "/objectives/1/results?text=know",
     "/objectives/1/graph",
     "/objectives/1/timeline",
     "/objectives/1/report",
@@ -119,6 +121,73 @@ async def test_forms_do_what_the_operations_do(served):
     objective = await served.desk.store.objective(1)
     assert (objective.status.value, objective.spec.limits.max_tasks) == ("paused", 7)
     assert (await served.desk.store.tasks(1))[0].name == "Sing"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/do/objectives/1/cancel",
+        "/do/objectives/1/tasks/2/skip",
+        "/do/schedules/1/remove",
+        "/do/objectives/1/delete",
+    ],
+)
+async def test_what_cannot_be_taken_back_is_asked_first_without_a_script(path, served):
+    browser = Browser(served)
+    word = word_of(await browser.look("/"))
+    await browser.send("/do/objectives", word, objective="Know it")
+    await browser.send("/do/objectives/1/tasks", word, name="Sing")
+    await browser.send("/do/schedules", word, objective="Sing", every="1d", back="/schedules")
+    before = await kept(served)
+
+    asked = await browser.send(path, word, back='//evil.example/"><b>')
+    between = await kept(served)
+    fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', asked.text))
+    done = await browser.send(path, **fields)
+
+    assert (asked.status, between) == (200, before)
+    assert f'action="{path}"' in asked.text and 'href="/"' in asked.text
+    assert "<b>" not in asked.text
+    assert (done.status, done.headers["location"]) == (303, "/")
+    assert await kept(served) != before
+
+
+async def test_results_are_found_and_a_task_is_put_in_the_place_of_another(served):
+    await fill(served, text="The hall costs forty euros")
+    browser = Browser(served)
+    word = word_of(await browser.look("/"))
+    await browser.send("/do/objectives/1/tasks", word, name="Sing")
+
+    found = await browser.look("/objectives/1/results?text=hall")
+    edited = await browser.send("/do/objectives/1/tasks/4/edit", word, name="Dance")
+
+    assert "The hall costs forty euros" in found.text
+    assert "data-events" not in found.text  # a search may cost something
+    assert edited.status == 303
+    assert (await served.desk.store.task(1, 5)).name == "Dance"
+
+
+async def test_a_schedule_says_what_becomes_of_late_ticks(served):
+    browser = Browser(served)
+    page = await browser.look("/schedules")
+    fields = {"every": "1d", "overlap": "queue", "catch_up": "all", "grace": "2h", "jitter": "5s"}
+    assert all(f'name="{name}"' in page.text for name in fields)
+
+    added = await browser.send("/do/schedules", word_of(page), objective="Sing", **fields)
+
+    (kept,) = await served.desk.store.schedules()
+    assert added.status == 303
+    assert (kept.spec.overlap, kept.spec.catch_up) == ("queue", "all")
+    assert (kept.spec.grace_s, kept.spec.jitter_s) == (7200, 5)
+
+
+async def kept(served):
+    store = served.desk.store
+    return (
+        found := [(one.id, one.status) for one in await store.objectives()],
+        [(one.id, one.status) for id_, _ in found for one in await store.tasks(id_)],
+        [one.status for one in await store.schedules()],
+    )
 
 
 async def test_an_answer_is_given_in_the_inbox(served):

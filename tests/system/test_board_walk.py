@@ -49,43 +49,66 @@ async def fill(home):
         offload.close()
 
 
+class Server:
+    """A server that can be killed, and started again at the same address."""
+
+    def __init__(self, env):
+        self.env, self.port, self.process = env, "0", None
+
+    async def start(self):
+        self.process = await start("serve", "--port", self.port, env=self.env)
+        assert self.process.stdout is not None
+        async with asyncio.timeout(60):
+            while b"The board is at" not in (line := await self.process.stdout.readline()):
+                assert line
+        self.port = line.decode().partition(";")[0].rpartition(":")[2]
+
+    async def kill(self):
+        self.process.kill()
+        await self.process.wait()
+
+
 @asynccontextmanager
-async def opened(tmp_path):
-    """The board as a person opens it; nothing may be complained about, and nobody else asked."""
+async def served(tmp_path):
+    """The board as a person opens it, with its server; nobody else may be asked."""
     from playwright.async_api import async_playwright
 
     home = tmp_path / "home"
     home.mkdir()
     await fill(home)
     env = environ(home, LLM_MODEL="rehearsal", BABYAGI_EMBEDDING_MODEL="hash")
-    process = await start("serve", "--port", "0", env=env)
+    server = Server(env)
+    await server.start()
     try:
-        assert process.stdout is not None
-        async with asyncio.timeout(60):
-            while b"The board is at" not in (line := await process.stdout.readline()):
-                assert line
         address = (await babyagi("open", "--print", env=env)).out.strip()
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
-            page = await browser.new_page()
+            page = await (await browser.new_context()).new_page()
             page.set_default_timeout(WAIT_MS)
-            complaints, asked = [], []
-            page.on("console", lambda said: complaints.append(said.text))
-            page.on("pageerror", lambda error: complaints.append(str(error)))
+            asked = []
             page.on("request", lambda request: asked.append(request.url))
             await page.goto(address)
             await page.wait_for_selector("textarea[name=objective]")
-            yield page
+            yield page, server
             await browser.close()
         base = address.partition("/open")[0]
-        assert complaints == []
         assert [url for url in asked if not url.startswith((f"{base}/", "data:"))] == []
-        process.terminate()
-        await finish(process)
+        server.process.terminate()
+        await finish(server.process)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        if server.process.returncode is None:
+            await server.kill()
+
+
+@asynccontextmanager
+async def opened(tmp_path):
+    """The board, about which nothing may be complained."""
+    async with served(tmp_path) as (page, _):
+        complaints = []
+        page.on("console", lambda said: complaints.append(said.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        yield page
+        assert complaints == []
 
 
 def names(page):
@@ -144,6 +167,41 @@ async def test_a_person_answers_and_changes_the_list(tmp_path):
         await page.click(".card:has-text('Sing') button:text-is('Cancel')")
         await page.click("#confirm button:has-text('Yes')")
         await page.wait_for_selector(".column:nth-child(5) .card:has-text('Sing')")
+
+
+async def test_an_open_page_outlives_its_server_and_misses_nothing(tmp_path):
+    async with served(tmp_path) as (page, server):
+        await page.goto(f"{page.url.rstrip('/')}/objectives/1")
+        await page.wait_for_selector("#live.on")
+        await page.fill(".add input[name=name]", "Half a sentence")
+        await server.kill()
+        await page.wait_for_selector("#live.off")
+        # nothing is lost that was being written, and nothing is said to be done that is not
+        await page.click(".add button")
+        await page.wait_for_selector("#trouble:has-text('nothing was changed')")
+        assert await page.input_value(".add input[name=name]") == "Half a sentence"
+        offload = ThreadOffload(name="taskstore", n_threads=1)
+        home = tmp_path / "home"
+        store = await open_sqlite(
+            home / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+        )
+        await store.add_tasks(1, [Proposal(name="Added while it was away")])
+        await store.close()
+        offload.close()
+        await server.start()
+        await page.wait_for_selector("#live.on")
+        await page.wait_for_selector(".card:has-text('Added while it was away')")
+        assert await page.input_value(".add input[name=name]") == "Half a sentence"
+        await page.click(".add button")
+        await page.wait_for_selector(".card:has-text('Half a sentence')")
+        # another browser of the same person, on a phone
+        phone = await page.context.new_page()
+        phone.set_default_timeout(WAIT_MS)
+        await phone.set_viewport_size({"width": 360, "height": 740})
+        await phone.goto(page.url)
+        await phone.fill(".add input[name=name]", "Added on the way")
+        await phone.click(".add button")
+        await page.wait_for_selector(".card:has-text('Added on the way')")
 
 
 async def test_a_schedule_is_added_paused_and_removed(tmp_path):

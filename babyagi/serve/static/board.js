@@ -231,6 +231,13 @@ function isSure(form) {
   });
 }
 
+// without it the server asks once more, on a page
+function sure() {
+  const field = document.createElement("input");
+  Object.assign(field, { type: "hidden", name: "sure", value: "yes" });
+  return field;
+}
+
 async function send(address, fields) {
   const answer = await fetch(address, { method: "POST", body: new URLSearchParams(fields), headers: { accept: "text/html" } });
   if (answer.ok) return true;
@@ -241,9 +248,11 @@ async function send(address, fields) {
 
 document.addEventListener("submit", async (event) => {
   const form = event.target;
-  if (!form.matches("form[data-quiet]")) return;
+  if (!form.matches("form[data-quiet], form[data-ask]")) return;
   event.preventDefault();
   if (!(await isSure(form))) return;
+  if (form.dataset.ask) form.append(sure());
+  if (form.matches("[data-loud]")) { form.submit(); return; }
   const button = form.querySelector("button");
   const data = new FormData(form);
   button.disabled = true;

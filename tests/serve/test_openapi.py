@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from babyagi.serve.openapi import BASE, make_document
 from babyagi.serve.operations import OPERATIONS
-from babyagi.serve.server import BASE, make_document
 from tests.faults.door import fuzz
 
 
