@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from babyagi.serve.door import Level
+from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
-from babyagi.serve.server import BASE
 from support.served import Served
 
 MARK = "<script>alert(1)</script>"

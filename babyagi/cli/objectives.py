@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from babyagi.tasks import Objective, Place, Result
     from babyagi.taskstore.port import TaskStore
     from babyagi.verbs import Changed, Prunable
+    from babyagi.verbs import Row as Standing
     from babyagi.why import Facts
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
@@ -371,7 +372,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
             click.get_current_context(),
         )
 
-    async def change(store: TaskStore, before: Objective) -> Row:
+    async def change(store: TaskStore, before: Objective) -> Standing:
         found, counts = await verbs.extend(store, before, given)
         if not as_json and before.stop_reason is not None and found.stop_reason is None:
             echo(f"Objective {found.id} had ended ({before.stop_reason}), and is open again.")
@@ -479,14 +480,14 @@ def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
 
 
 def _steer(
-    change: Callable[[TaskStore, Objective], Awaitable[Row]], selector: str, as_json: bool
+    change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
 ) -> None:
     """Change an objective, and say how it stands."""
     from babyagi import json_shapes
     from babyagi.cli import render
     from babyagi.cli.session import pick_objective, touch, with_store
 
-    async def work(store: TaskStore) -> Row:
+    async def work(store: TaskStore) -> Standing:
         return await change(store, touch(await pick_objective(store, selector)))
 
     objective, counts = with_store(work, changes=True)

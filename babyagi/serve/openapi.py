@@ -257,6 +257,7 @@ _OBJECTIVE = _object(
     | _ENDED
     | {"tasks": _COUNTS, "usage": _USAGE, **_REPORT, "missing": _TEXTS}
     | _TIMES
+    | {"last_event_at": _TIME}
 )
 _STEP = _object(
     _pick(Step, "key kind state model usage n_unconfirmed created_at done_at")
