@@ -10,7 +10,8 @@ are counted while the program runs: on SQLite in a file, with models that answer
   way to the model.
 * Statements are what this program has SQLite execute, without PRAGMA, BEGIN and COMMIT; a script is
   one, `executemany` one for each row. What triggers add to them is counted apart. A transaction is
-  a BEGIN. The first call is that of `babyagi run` in a home that is there already.
+  a BEGIN. The first call is that of `babyagi run` in a home that is there already; of three runs
+  the one with the fewest statements, because what looks at intervals is not on the way.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ from support.world import make_spec
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "babyagi"
 N_LONGEST = 5
+N_RUNS = 3
 MAX_SINGLE_IMPORTERS = 25
 MAX_CIRCLES = 0
 MAX_CLAIM_FILES = 5
@@ -268,7 +270,11 @@ def _current_task() -> asyncio.Task[Any] | None:
 
 
 def measure_first_call() -> FirstCall:
-    """Run `babyagi run` with the rehearsal model in this process."""
+    """Run `babyagi run` with the rehearsal model in this process; the shortest way of a few."""
+    return min((_go_to_first_call() for _ in range(N_RUNS)), key=lambda one: one.n_statements)
+
+
+def _go_to_first_call() -> FirstCall:
     stacks = Stacks()
     seen: list[tuple[list[CodeType], int, int]] = []
     complete = RehearsalModel.complete

@@ -47,6 +47,36 @@ def test_a_model_is_asked_while_chroma_is_imported():
     assert (done.returncode, done.stdout.strip()) == (0, "answered"), done.stderr
 
 
+FIRST_CALL = """
+import os, sys
+from babyagi.cli import main
+from babyagi.llm.rehearsal import RehearsalModel
+
+async def end_here(self, prompt, **_):
+    print(*({"chromadb", "mcp", "numpy", "openai", "opentelemetry", "yaml"} & sys.modules.keys()))
+    sys.stdout.flush()
+    os._exit(0)
+
+RehearsalModel.complete = end_here
+main(["run", "Say what tea costs", "-t", "Begin"])
+"""
+
+
+@pytest.mark.system
+def test_no_package_that_a_rehearsal_does_not_need_is_imported_before_its_first_call(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_CALL],
+        cwd=tmp_path,
+        env={"HOME": str(tmp_path), "LLM_MODEL": "rehearsal"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
 def test_once_imported_there_is_nothing_left_to_do():
     import_openai()
 

@@ -1,6 +1,7 @@
 """What words alone tell: the sense of a name, the marks of a text, where sentences end."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from babyagi.names import find_marks, held_marks, name_sense
-from babyagi.text import one_line, shorten, split_sentences
+from babyagi.text import late_pattern, one_line, shorten, split_sentences
 from tests.linear import grows_faster_than_linearly
 
 DATA = Path(__file__).parent / "data"
@@ -627,3 +628,15 @@ def test_one_line_has_no_break_and_no_control_character(text):
 
     assert line.splitlines() in ([], [line]) and line == line.strip() and one_line(line) == line
     assert not any(char < " " for char in line)
+
+
+# -- patterns
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_late_pattern_is_compiled_when_it_is_first_used():
+    wrong = late_pattern("(")
+
+    with pytest.raises(re.error):
+        wrong.search("x")
+    assert late_pattern("B+", re.IGNORECASE).findall("abbb B") == ["bbb", "B"]

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from babyagi.backends import require_result_store
 from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError, SettingsError
 from babyagi.net.addresses import is_loopback
@@ -85,6 +86,12 @@ def require_embedder(settings: Settings, model: str = "") -> None:
         from babyagi.llm.embeddings import fetch_files
 
         fetch_files(lambda notice: warn(f"note: {notice}", Style.YELLOW))
+
+
+def require_index(settings: Settings) -> None:
+    """Raises `SettingsError` when results cannot be embedded, or kept in the chosen store."""
+    require_result_store(settings)
+    require_embedder(settings)
 
 
 def require_living_models(settings: Settings) -> None:

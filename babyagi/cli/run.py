@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from babyagi import events
 from babyagi.artifacts import find_artifacts
-from babyagi.backends import open_store, require_result_store, utc_now
+from babyagi.backends import open_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
 from babyagi.cli.inbox import ask_leave, render_request
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
-    require_embedder,
     require_folder,
+    require_index,
     require_listener,
     require_living_models,
 )
@@ -271,8 +271,7 @@ def run_objective(
     require_folder(loaded.settings)
     require_credentials(loaded.settings)
     require_living_models(loaded.settings)
-    require_result_store(loaded.settings)
-    require_embedder(loaded.settings)
+    require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
 
 
@@ -289,9 +288,7 @@ def continue_objective(
             fix=f"babyagi run --continue {selector} {quoted(question)}",
             guide="objectives",
         )
-    loaded = load(flags)
-    require_result_store(loaded.settings)
-    require_embedder(loaded.settings)
+    loaded = _load_to_work(flags)
     limits = parse_flags({name: flags[name] for name in LIMITS if name in flags})
     return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
 
@@ -325,21 +322,26 @@ def run_demo(
     }
     # the demo shows the same wherever it is run
     loaded = load(settings, reads_files=False)
-    require_result_store(loaded.settings)
+    require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
     """Continue an unfinished objective, and return the exit code."""
-    loaded = load(flags)
-    require_result_store(loaded.settings)
-    require_embedder(loaded.settings)
+    loaded = _load_to_work(flags)
     return asyncio.run(_resume(loaded, selector, output=output))
 
 
 def watch_objective(selector: str, *, output: Output) -> int:
     """Watch an objective until it ends, and return the exit code of its stop reason."""
     return asyncio.run(_watch(load(needs=NOTHING).settings, selector, output=output))
+
+
+def _load_to_work(flags: Mapping[str, Any]) -> Loaded:
+    """Return the settings of a worker, whose results have a place."""
+    loaded = load(flags)
+    require_index(loaded.settings)
+    return loaded
 
 
 def require_objective(settings: Settings) -> None:
@@ -354,28 +356,31 @@ def require_objective(settings: Settings) -> None:
         )
 
 
-async def _start_and_work(
-    loaded: Loaded, *, always_new: bool, output: Output, is_demo: bool = False
-) -> int:
+@asynccontextmanager
+async def _open(loaded: Loaded) -> AsyncIterator[App]:
     from babyagi.app import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+        yield app
+
+
+async def _start_and_work(
+    loaded: Loaded, *, always_new: bool, output: Output, is_demo: bool = False
+) -> int:
+    async with _open(loaded) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
         if not is_over(objective):
             await _require_listener(app, objective)
         tell_notices((*loaded.notices, *app.notices))
-        after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, output=output, after_id=after_id)
+        return await work_on(app, objective, output=output, after_id=0 if is_new else None)
 
 
 async def _continue(
     loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
 ) -> int:
-    from babyagi.app import open_app
-
-    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+    async with _open(loaded) as app:
         objective = await pick_objective(app.store, selector)
         require_credentials(loaded.settings, models_of(objective))
         require_listener(loaded.settings, models_of(objective))
@@ -388,20 +393,13 @@ async def _continue(
 
 
 async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
-    from babyagi.app import open_app
-
-    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+    async with _open(loaded) as app:
         objective = await pick_unfinished(app.store, selector)
         if not is_over(objective):
             require_credentials(loaded.settings, models_of(objective))
             await _require_listener(app, objective)
         tell_notices(loaded.notices)
-        return await work_on(
-            app,
-            objective,
-            output=output,
-            after_id=await app.store.last_event_id(objective.id),
-        )
+        return await work_on(app, objective, output=output)
 
 
 async def _require_listener(app: App, objective: Objective) -> None:
@@ -418,14 +416,9 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
     async with open_store(settings) as store:
         objective = touch(await pick_objective(store, selector))
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
-            tell_notices(
-                [
-                    (
-                        f"nobody works on objective {objective.id} now; `babyagi resume "
-                        "--objective "
-                        f"{objective.id}` goes on"
-                    )
-                ]
+            tell(
+                f"nobody works on objective {objective.id} now; "
+                f"`babyagi resume --objective {objective.id}` goes on"
             )
         if trouble := await find_trouble(store, objective.id):
             tell(f"results do not get into the result store: {trouble}")
@@ -445,19 +438,27 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
 
 
 async def work_on(
-    app: App, objective: Objective, *, output: Output, after_id: int, is_joined: bool = False
+    app: App,
+    objective: Objective,
+    *,
+    output: Output,
+    after_id: int | None = None,
+    is_joined: bool = False,
 ) -> int:
     """Work on the objective while a view follows, write its report, print the outcome, and return
     the exit code. For an objective that is over, only write the report.
 
     Args:
-        after_id: the event after which the view begins. is_joined: somebody else started it.
+        after_id: the event after which the view begins; None: the last one until now.
+        is_joined: somebody else started it.
     """
     stopped_by_signal = None
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
         warn("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
+        if after_id is None:
+            after_id = await app.store.last_event_id(objective.id)
         async with _seated(app, objective, as_json=as_json) as (view, company):
             follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
             async with following(follower):
@@ -728,9 +729,7 @@ class Wanted:
 def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
     """Work on an objective that somebody else started or will start, and return the exit code of
     its stop reason."""
-    loaded = load(flags)
-    require_result_store(loaded.settings)
-    require_embedder(loaded.settings)
+    loaded = _load_to_work(flags)
     wanted = Wanted(
         selector=selector,
         text=loaded.settings.objective,
@@ -740,16 +739,13 @@ def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = 
 
 
 async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
-    from babyagi.app import open_app
-
-    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+    async with _open(loaded) as app:
         tell_notices(loaded.notices)
         objective = await _wait_for(wanted, app.store)
         touch(objective)
         if not is_over(objective):
             require_listener(app.settings, models_of(objective))
-        after_id = await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, output=output, after_id=after_id, is_joined=True)
+        return await work_on(app, objective, output=output, is_joined=True)
 
 
 async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
@@ -804,9 +800,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
 def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
     """Work on all objectives of the task store until a signal ends it, and return the exit code of
     that signal."""
-    loaded = load(flags)
-    require_result_store(loaded.settings)
-    require_embedder(loaded.settings)
+    loaded = _load_to_work(flags)
     return asyncio.run(_serve_all(loaded, as_json=as_json))
 
 

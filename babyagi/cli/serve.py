@@ -48,8 +48,7 @@ def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """
     import asyncio
 
-    from babyagi.backends import require_result_store
-    from babyagi.cli.preflight import require_embedder
+    from babyagi.cli.preflight import require_index
     from babyagi.cli.session import load
 
     require_serve()
@@ -58,8 +57,7 @@ def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
 
     require_door(loaded.settings)
     if not is_idle:
-        require_result_store(loaded.settings)
-        require_embedder(loaded.settings)
+        require_index(loaded.settings)
     return asyncio.run(_serve(loaded, works=not is_idle, as_json=as_json))
 
 

@@ -87,11 +87,7 @@ async def ask(
         Whatever else `Calls.complete` raises.
     """
     asker = _Asker(calls, path, prompt)
-    await asker.bound_output()
-    schema = asker.prompt.schema
-    known = calls.abilities(role)
-    if prompt.is_schema_late and not (known is not None and known.holds_schema):
-        asker.prompt = replace(asker.prompt, schema=None)
+    await asker.prepare(calls.abilities(role))
     fault = ""
     while asker.n_asked <= MAX_REASKS:
         try:
@@ -102,16 +98,11 @@ async def ask(
             continue
         asker.usage += completion.usage
         fault = _find_fault(completion, asker.prompt)
-        if not fault or (
-            fault == BE_SHORTER
-            and asker.n_asked == MAX_REASKS
-            and takes_cut
-            and completion.text.strip()
-        ):
+        is_cut_for_good = fault == BE_SHORTER and asker.n_asked == MAX_REASKS
+        if not fault or (is_cut_for_good and takes_cut and completion.text.strip()):
             try:
-                value = read(completion)
                 return Asked(
-                    value=value,
+                    value=read(completion),
                     completion=completion,
                     prompt=asker.prompt,
                     usage=asker.usage,
@@ -119,7 +110,7 @@ async def ask(
                 )
             except MalformedReplyError as error:
                 fault = f"{error.what} Reply again."
-                asker.prompt = replace(asker.prompt, schema=schema)
+                asker.prompt = replace(asker.prompt, schema=asker.schema)
         if fault == DO_YOUR_PART and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
@@ -130,10 +121,12 @@ async def ask(
 
 
 class _Asker:
-    """The question, which changes from attempt to attempt."""
+    """The question, which changes from attempt to attempt. `schema` is the whole one, also while
+    the prompt goes without it."""
 
     def __init__(self, calls: Calls, path: str, prompt: Prompt) -> None:
         self.prompt = prompt
+        self.schema = prompt.schema
         self.usage = Usage()
         self.n_shrunk = 0
         self.n_asked = 0
@@ -155,9 +148,10 @@ class _Asker:
             self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
         return smaller is not None
 
-    async def bound_output(self) -> None:
+    async def prepare(self, known: Abilities | None) -> None:
         """Limit the answer to what `Calls.bound_output` allows. If that is less than twice the
-        wanted length, bound the schema to fit, and give a cut reply no more room."""
+        wanted length, bound the schema to fit, and give a cut reply no more room. Leave a late
+        schema out for now, unless the model is known to follow one."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
         self.prompt = replace(self.prompt, max_output_tokens=bound)
@@ -165,6 +159,9 @@ class _Asker:
         self._has_more_room = most < 2 * wanted
         if self._has_more_room:
             self._fit_schema(bound)
+        self.schema = self.prompt.schema
+        if self.prompt.is_schema_late and not (known is not None and known.holds_schema):
+            self.prompt = replace(self.prompt, schema=None)
 
     def _fit_schema(self, max_tokens: int) -> None:
         if self.prompt.schema is not None:

@@ -232,14 +232,18 @@ class WorkerLoop:
             self._fail(error)
 
     async def _watch_others(self) -> None:
-        """Wake all waiters here when another process has committed."""
+        """Wake all waiters here when another process has committed. The first look only begins the
+        watch, because the work begins with a look of its own."""
+        has_begun = False
         while True:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:  # the work meets the same error, and handles it
                 logger.warning("changes of others cannot be seen now: %s", error.what)
                 await self._runtime.sleep(CHANGE_WAIT_S)
-            self._wake_all()
+            if has_begun:
+                self._wake_all()
+            has_begun = True
 
     async def _keep_schedules(self) -> None:
         """Decide the ticks that are due, until a signal asks to stop."""
