@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from babyagi.agents.check import look_up, settle, still_shown
-from babyagi.agents.replies.check import CheckReply, CheckReplyPart
+from babyagi.agents.check import CheckReply, CheckReplyPart, look_up, settle, still_shown
 from babyagi.tasks import Result
 
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from babyagi.agents.replies.check import CheckReplyPart, parse_check
+from babyagi.agents.check import CheckReplyPart, parse_check
+from babyagi.agents.creation import parse_order
 from babyagi.agents.replies.creation import (
     parse_creation,
     split_combined,
 )
-from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 from babyagi.tasks import Proposal, Unanswered
 from tests.linear import grows_faster_than_linearly

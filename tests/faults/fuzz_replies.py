@@ -19,10 +19,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 
+from babyagi.agents.check import parse_check
+from babyagi.agents.creation import parse_order
 from babyagi.agents.outcomes import judge_reply
-from babyagi.agents.replies.check import parse_check
 from babyagi.agents.replies.creation import MAX_NAME_CHARS, parse_creation, split_combined
-from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 from babyagi.tasks import (
     Claim,

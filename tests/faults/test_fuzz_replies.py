@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.replies.check import parse_check
+from babyagi.agents.check import parse_check
+from babyagi.agents.creation import parse_order
 from babyagi.agents.replies.creation import parse_creation, split_combined
-from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 from tests.faults.fuzz_replies import SHAPES, fuzz, read_s
 from tests.linear import grows_faster_than_linearly

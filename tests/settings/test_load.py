@@ -678,7 +678,7 @@ def test_importing_the_settings_loads_no_third_party_module():
 @pytest.mark.system
 def test_the_users_data_folder_is_looked_up_only_when_no_home_is_set(tmp_path):
     code = (
-        "import sys; from pathlib import Path; from babyagi.settings import load_settings; "
+        "import sys; from pathlib import Path; from babyagi.settings.load import load_settings; "
         f"load_settings(flags={{}}, environ={{'BABYAGI_HOME': '/h'}}, "
         f"cwd=Path({str(tmp_path)!r})); "
         "print([name for name in ('platformdirs', 'dotenv') if name in sys.modules])"

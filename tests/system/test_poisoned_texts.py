@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.check import DOUBTING, SETTLING, look_up
-from babyagi.agents.replies.check import CheckReply, CheckReplyPart
+from babyagi.agents.check import DOUBTING, SETTLING, CheckReply, CheckReplyPart, look_up
 from babyagi.files import Folder
 from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Planning, Result, StopReason, TaskStatus
