@@ -4,11 +4,13 @@ hint about its order."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 from babyagi.agents.prompting import Field, build_messages
@@ -343,22 +345,28 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
         names: the whole list, oldest first.
         texts: results, lacks and missing parts.
     """
-    words_by_id = {name.id: _words_of_name(name.name) for name in names}
     read = {word for text in texts for word in _words(text)}
-    frequency = Counter(word for words in words_by_id.values() for word in words & read)
-    rare = {word for word in read if 0 < frequency[word] <= max(3, COMMON_SHARE * len(names))}
-    score = {
-        id_: sum(1 / frequency[word] for word in words & rare) for id_, words in words_by_id.items()
+    shared = [_words_of_name(name.name) & read for name in names]
+    frequency = Counter(chain.from_iterable(shared))
+    weights = {
+        word: 1 / n for word, n in frequency.items() if n <= max(3, COMMON_SHARE * len(names))
     }
+    scored, others = [], []
+    for name, words in zip(reversed(names), reversed(shared), strict=True):
+        if words.isdisjoint(weights):
+            others.append(name)
+        else:
+            scored.append((math.fsum(weights.get(word, 0.0) for word in words), name))
+    scored.sort(key=lambda one: (-one[0], one[1].status not in _OPEN))
+    opened = [name for name in others if name.status in _OPEN]
+    settled = (name for name in others if name.status not in _OPEN)
     are_coded = 2 * sum(_has_digit(name.name) for name in names) > len(names)
     n_spare = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
     chosen: list[TaskName] = []
-    n_used = 0
-    for name in sorted(
-        names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)
-    ):
+    n_used, n_first = 0, len(scored) + len(opened)
+    for name in chain((name for _, name in scored), opened, settled):
         n_used += estimate_tokens(_line(name)) + 1
-        if n_used > (MAX_LISTED_TOKENS if score[name.id] or name.status in _OPEN else n_spare):
+        if n_used > (MAX_LISTED_TOKENS if len(chosen) < n_first else n_spare):
             break
         chosen.append(name)
     return sorted(chosen, key=lambda name: name.id)

@@ -14,16 +14,19 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain
 
 from babyagi.index.excerpts import cut_passage, cut_result
 from babyagi.index.hashing import STOP_WORDS, WORD
 from babyagi.index.indexer import Embed, text_of
-from babyagi.index.search import RankedResult, ResultSearch
+from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.subjects import Subjects, head, phrases
 from babyagi.index.trigrams import Words, fold
 from babyagi.names import find_marks, held_marks
 from babyagi.tasks import Objective, Result, Task
 
+N_CACHED = 4000  # texts whose words are cached
 N_POOL = 50  # nearest results that are examined one by one
 N_HOLDING = 100  # results with the task's marks, found by full text
 MAX_MARKS = 24
@@ -58,7 +61,8 @@ NEW_SHARE = 0.25  # of the words of a near result's name that no earlier result 
 WINDOW_CHARS = 40
 MAX_PLACES = 20  # that are examined one by one
 _DIGIT = re.compile(r"\d")
-_GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
+_GROUPING_SIGNS = ",'\u202f"
+_GROUPING = re.compile(rf"(?<=\d)[{_GROUPING_SIGNS}](?=\d{{3}})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,12 +111,14 @@ async def choose_context(
         await search.results(list(reason_by_id)),
         key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
     )
-    found = await search.relevant(asked, k=N_POOL, embed=embed, exclude={task.id})
+    found = await search.relevant(
+        asked, k=N_POOL, embed=embed, exclude={task.id}, beside=[one.task_id for one in kin]
+    )
     holding = await search.holding(" ".join(marks), limit=N_HOLDING) if marks else []
     pool = _Pool(
         asked,
         kin=kin,
-        ranked=found.ranked,
+        found=found,
         holding=[result for result in holding if result.task_id != task.id],
     )
     picked, n_needed = _pick(task, pool, asked=asked, marks=marks, reason_by_id=reason_by_id)
@@ -232,12 +238,12 @@ class _Pool:
         asked: str,
         *,
         kin: Sequence[Result],
-        ranked: Sequence[RankedResult],
+        found: Ranking,
         holding: Sequence[Result],
     ) -> None:
-        self._ranked = ranked
+        self._ranked = found.ranked
         self.kin = kin
-        results = [*kin, *(entry.result for entry in ranked), *holding]
+        results = [*kin, *(entry.result for entry in found), *holding]
         self._results = sorted(
             {_key(result): result for result in results}.values(),
             key=lambda result: result.created_at,
@@ -245,22 +251,26 @@ class _Pool:
         self._asked_text = asked
         self._asked = _stems(asked)
         self.asked_about = self._find_asked_about()
-        self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}
-        n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
+        n_by_stem = Counter(
+            chain.from_iterable(_stems(result.task_name) for result in self._results)
+        )
         self._weight_by_stem = {
             stem: math.log(1 + len(self._results) / n) for stem, n in n_by_stem.items()
         }
-        self._unknown_weight = math.log(1 + len(self._results))
-        self._score_by_key = {_key(entry.result): entry.score for entry in ranked}
+        self._score_by_key = {
+            **{_key(one): round(found.scores.get(one.task_id, 0.0), 3) for one in kin},
+            **{_key(entry.result): entry.score for entry in found},
+        }
         self._are_all_scored = False
-        self._shares: dict[tuple[int, int], _Share] = {}
+        self._share_by_name: dict[str, _Share] = {}
 
     def score(self, result: Result) -> float:
         """Return how well the result fits, from 0 to 1. Results without a score from the search are
         scored together when one of them is asked for."""
         if _key(result) not in self._score_by_key and not self._are_all_scored:
             self._are_all_scored = True
-            scores = Words(self._asked_text).score([text_of(result) for result in self._results])
+            texts = [text_of(result) for result in self._results]
+            scores = Words(self._asked_text).score(texts, keep=True)
             for one, score in zip(self._results, scores, strict=True):
                 self._score_by_key.setdefault(_key(one), round(score, 3))
         return self._score_by_key.get(_key(result), 0.0)
@@ -272,16 +282,17 @@ class _Pool:
         return share.asked / share.whole if share.whole else 0.0
 
     def _share(self, result: Result) -> _Share:
-        found = self._shares.get(_key(result))
+        """Return what of the name of one of the pool's results is asked about."""
+        found = self._share_by_name.get(result.task_name)
         if found is None:
-            stems = self._stems_by_key.get(_key(result)) or _stems(result.task_name)
+            stems = _stems(result.task_name)
             asked = stems & self._asked
             found = (
                 _Share(stems=asked, asked=self._weigh(asked), whole=self._weigh(stems))
                 if asked
                 else _NO_SHARE
             )
-            self._shares[_key(result)] = found
+            self._share_by_name[result.task_name] = found
         return found
 
     def _find_asked_about(self) -> list[Result]:
@@ -306,6 +317,8 @@ class _Pool:
     def with_marks(self, marks: Collection[str]) -> list[Result]:
         """Return the results that establish each mark, except marks of `asked_about`. For a mark
         that stands in no name, return one result that mentions it, unless a chosen one does."""
+        if not marks:
+            return []
         wanted = _Marks(marks)
         names = {_key(result): wanted.held_by(result.task_name) for result in self._results}
         unnamed = set(marks) - {mark for held in names.values() for mark in held}
@@ -346,9 +359,11 @@ class _Pool:
         asked = dict.fromkeys(phrases(self._asked_text))
         places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
         for result in self._results:
-            for at, phrase in enumerate(phrases(result.task_name)):
-                if phrase in asked:
-                    places[phrase].setdefault(_key(result), at)
+            named = phrases(result.task_name)
+            if not asked.keys().isdisjoint(named):
+                for at, phrase in enumerate(named):
+                    if phrase in asked:
+                        places[phrase].setdefault(_key(result), at)
         known = {
             phrase for result in self.asked_about for phrase in phrases(head(result.task_name))
         }
@@ -398,11 +413,12 @@ class _Pool:
         what is asked. The nearest result needs only `NEAR`, not `least`."""
         covered = {stem for result in picked for stem in self._share(result).stems}
         found: list[Result] = []
-        for result in sorted(
-            (result for result in self._results if self.name_share(result) >= NAME_SHARE),
-            key=lambda result: (-self._share(result).asked, -result.task_id),
-        ):
-            share = self._share(result)
+        asked_about = [
+            (share, result)
+            for result in self._results
+            if (share := self._share(result)).asked >= NAME_SHARE * share.whole > 0
+        ]
+        for share, result in sorted(asked_about, key=lambda one: (-one[0].asked, -one[1].task_id)):
             new = share.stems - covered
             if self._weigh(new) >= NEW_SHARE * share.whole:
                 found.append(result)
@@ -422,8 +438,8 @@ class _Pool:
         return found + [result for result in near if _key(result) not in known][:room]
 
     def _weigh(self, stems: Iterable[str]) -> float:
-        # in a fixed order, because a sum of floats depends on it
-        return sum(self._weight_by_stem.get(stem, self._unknown_weight) for stem in sorted(stems))
+        """Return the sum of the weights of words of the pool's names, whatever their order."""
+        return math.fsum(map(self._weight_by_stem.__getitem__, stems))
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
@@ -442,7 +458,8 @@ class _Marks:
     def held_by(self, text: str) -> frozenset[str]:
         """Return the marks that occur in the text as whole words."""
         folded = fold(text)
-        bare = _GROUPING.sub("", folded) if self._has_number else folded
+        is_grouped = self._has_number and any(sign in folded for sign in _GROUPING_SIGNS)
+        bare = _GROUPING.sub("", folded) if is_grouped else folded
         return frozenset(
             mark
             for mark, first, is_number in self._marks
@@ -475,6 +492,7 @@ def _supersedes(one: Result, other: Result) -> bool:
     )
 
 
+@lru_cache(maxsize=N_CACHED)
 def _stems(text: str) -> frozenset[str]:
     return frozenset(stem for phrase in phrases(text) for stem in phrase)
 

@@ -467,12 +467,8 @@ def id_head(uid: str) -> str:
 
 def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
     """Return the scores by task id, without hits of other objectives."""
-    head = id_head(uid)
-    return {
-        int(hit.id[-12:], 16): hit.score
-        for hit in hits
-        if hit.id[:-12] == head and re.fullmatch("[0-9a-f]{12}", hit.id[-12:])
-    }
+    its_id = re.compile(f"{id_head(uid)}([0-9a-f]{{12}})").fullmatch
+    return {int(found[1], 16): hit.score for hit in hits if (found := its_id(hit.id))}
 
 
 def collection_of(objective: Objective) -> str:

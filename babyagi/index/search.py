@@ -45,7 +45,7 @@ N_CANDIDATES = 100  # from each way; measured by `python -m benchmarks.retrieval
 N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
 # Results that are cached for the next search, unless they are longer than is compared.
-MAX_KEPT = 500
+MAX_KEPT = 2_000
 FILL_BATCH = 2_000
 # The index is counted again when results have grown by this share: counting reads all its ids,
 # which is too slow for every search.
@@ -84,10 +84,12 @@ class RankedResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """Results, best first. `degraded` says what was wrong with the index or the embedder; "" when
-    nothing was."""
+    nothing was. `scores` are those of all results of this objective that were compared, by task
+    id."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
+    scores: Mapping[int, float] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[RankedResult]:
         return iter(self.ranked)
@@ -130,6 +132,7 @@ class ResultSearch:
         k: int,
         embed: Embed,
         exclude: Collection[int] = (),
+        beside: Collection[int] = (),
         background: str = "",
     ) -> Ranking:
         """Return the `k` results that bear most on the text; fewer if there are fewer. Of equal
@@ -139,6 +142,7 @@ class ResultSearch:
             embed: called at most once with the text, then the background if there is one, then
                 results without a vector. It may return vectors for the first ones only.
             exclude: ids of tasks whose results are not wanted.
+            beside: ids of tasks whose results get a score in any case.
             background: what the text is asked for; it counts a quarter.
 
         Raises:
@@ -153,13 +157,22 @@ class ResultSearch:
             :n_wanted
         ]
         by_words = [task_id for task_id in found.by_words if task_id not in exclude]
-        ranked = await self._rank(
-            Words(text, background=background),
+        # in a fixed order, because sums of floats depend on it
+        results = sorted(
+            await self.results(list({*by_vectors, *by_words, *beside})),
+            key=lambda result: result.task_id,
+        )
+        texts = [text_of(result) for result in results]
+        scores = Words(text, background=background).score(texts, keep=True)
+        score_by_id = {result.task_id: score for result, score in zip(results, scores, strict=True)}
+        candidates = {*by_vectors, *by_words}
+        ranked = self._rank(
+            [result for result in results if result.task_id in candidates],
+            score_by_id,
             by_vectors=by_vectors,
-            by_words=by_words,
             nearest=found.nearest,
         )
-        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded)
+        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded, scores=score_by_id)
 
     async def candidates(
         self, text: str, *, n: int, embed: Embed, background: str = ""
@@ -339,27 +352,16 @@ class ResultSearch:
     # -- ranking
     # ----------------------------------------------------------------------------------------------
 
-    async def _rank(
+    def _rank(
         self,
-        words: Words,
+        results: Sequence[Result],
+        scores: Mapping[int, float],
         *,
         by_vectors: Sequence[int],
-        by_words: Sequence[int],
         nearest: Mapping[int, float],
     ) -> list[RankedResult]:
-        """Return the candidates with their texts, best first. Candidates that the task store does
-        not know are left out."""
-        # in a fixed order, because sums of floats depend on it
-        results = sorted(
-            await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id
-        )
-        scores = dict(
-            zip(
-                (result.task_id for result in results),
-                words.score([text_of(result) for result in results]),
-                strict=True,
-            )
-        )
+        """Return the results, best first. `scores` say how much of the query each contains."""
+        scores = {result.task_id: scores[result.task_id] for result in results}
         near = scores
         if by_vectors and not is_lexical(self._space):
             near = find_nearness(scores, nearest)
@@ -374,11 +376,8 @@ class ResultSearch:
         ]
         return sorted(
             ranked,
-            key=lambda entry: (
-                -entry.score,
-                -entry.result.created_at.timestamp(),
-                -entry.result.task_id,
-            ),
+            key=lambda entry: (entry.score, entry.result.created_at, entry.result.task_id),
+            reverse=True,
         )
 
 

@@ -76,13 +76,20 @@ class SharedSearch(ResultSearch):
         k: int,
         embed: Embed,
         exclude: Collection[int] = (),
+        beside: Collection[int] = (),
         background: str = "",
     ) -> Ranking:
-        """Do the same as `ResultSearch.relevant` over all objectives. `exclude` applies to own
-        results only. Own results win a tie. `degraded` also says which objectives were skipped."""
+        """Do the same as `ResultSearch.relevant` over all objectives. `exclude` and `beside` apply
+        to own results only. Own results win a tie. `degraded` also says which objectives were
+        skipped."""
         asking = _Asking(embed, n_asked=2 if background else 1)
         own = await super().relevant(
-            text, k=k, embed=asking.embed_all, exclude=exclude, background=background
+            text,
+            k=k,
+            embed=asking.embed_all,
+            exclude=exclude,
+            beside=beside,
+            background=background,
         )
         others, notes = await self._search_others(text, asking, background=background)
         ranked = (
@@ -98,7 +105,9 @@ class SharedSearch(ResultSearch):
         )
         kept = [entry for entry in ranked if entry in best or not self._is_other(entry)]
         return Ranking(
-            ranked=tuple(kept[:k]), degraded="; ".join(filter(None, [own.degraded, *notes]))
+            ranked=tuple(kept[:k]),
+            degraded="; ".join(filter(None, [own.degraded, *notes])),
+            scores=own.scores,
         )
 
     async def _search_others(

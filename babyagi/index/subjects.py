@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 from babyagi.index.hashing import STOP_WORDS, WORD
 from babyagi.index.trigrams import fold
@@ -68,6 +69,11 @@ def content(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=N_CACHED)
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(content(text))
+
+
+@lru_cache(maxsize=N_CACHED)
 def head(name: str) -> str:
     """Return the name up to where it says what its subject takes, if that is enough to identify the
     subject; else the whole name."""
@@ -102,19 +108,16 @@ class Subjects:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        n_by_word = Counter(word for name in names for word in set(content(name)))
+        n_by_word = Counter(chain.from_iterable(map(_words_of, names)))
         self._weight_by_word = {word: math.log(1 + len(names) / n) for word, n in n_by_word.items()}
-        self._unknown_weight = math.log(1 + len(names))
         self.subjects: list[tuple[str, ...]] = []
         self._words_of: list[frozenset[str]] = []
-        self._weights: list[float] = []
         known: dict[str, set[frozenset[str]]] = defaultdict(set)  # by the rarest word of each
         for name in names:
             words = content(head(name))
-            subject = _without(words, {one for word in set(words) for one in known.get(word, ())})
+            subject = _without(words, {one for word in words for one in known.get(word, ())})
             self.subjects.append(subject)
             self._words_of.append(frozenset(subject))
-            self._weights.append(self.weigh(self._words_of[-1]))
             if subject:
                 known[min(subject, key=n_by_word.__getitem__)].add(self._words_of[-1])
 
@@ -127,30 +130,26 @@ class Subjects:
             self._look(place, words)
             for place, subject in enumerate(self._words_of)
             if not known.isdisjoint(subject)
-            and self.weigh(subject & known) >= SHARE * self._weights[place]
+            and self._weigh(subject & known) >= SHARE * self._weigh(subject)
         ]
         return sorted(
             (one for one in found if one.share >= SHARE),
             key=lambda one: (-one.share, -len(one.span), one.place),
         )
 
-    def weigh(self, words: Iterable[str]) -> float:
-        # in a fixed order, because a sum of floats depends on it
-        """Return the sum of the words' weights."""
-        return sum(self._weight_by_word.get(word, self._unknown_weight) for word in sorted(words))
+    def _weigh(self, words: Iterable[str]) -> float:
+        """Return the sum of the weights of words of subjects, whatever their order."""
+        return math.fsum(map(self._weight_by_word.__getitem__, words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:
         """Return the place where most of the subject stands without other words in between."""
-        wanted, whole, n_words = (
-            self._words_of[place],
-            self._weights[place],
-            len(self.subjects[place]),
-        )
+        wanted, n_words = self._words_of[place], len(self.subjects[place])
+        whole = self._weigh(wanted)
         best, span = 0.0, range(0)
         for run in _runs(words, wanted):
             for start in range(run.start, max(run.start + 1, run.stop - n_words + 1)):
                 part = range(start, min(run.stop, start + n_words))
-                share = self.weigh(frozenset(words[part.start : part.stop])) / whole
+                share = self._weigh(frozenset(words[part.start : part.stop])) / whole
                 best, span = (share, part) if share > best else (best, span)
         return Found(place=place, share=best, span=span)
 

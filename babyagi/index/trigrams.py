@@ -4,8 +4,9 @@ whole text.
 A trigram is found wherever it stands, so misspelt and inflected words count for the part that is
 left of them. It is lexical: other words for the same thing count nothing.
 
-All texts are joined into one array of letters. Every three letters have a code of 16 bits by which
-they are looked up; about one trigram in 500 of a text has the code of a different one in the query.
+Every three letters in a row have a code of 16 bits by which they are looked up; about one trigram
+in 500 of a text has the code of a different one in the query. The codes of a text are cached,
+because the same results are compared with the query of each task.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from babyagi.index.hashing import MAX_WORD_CHARS, STOP_WORDS, WORD, split_words
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Letters = NDArray[np.uint16]  # UTF-16 code units
+    Letters = NDArray[np.uint16]  # UTF-16 code units, or the codes of trigrams
 
 MAX_CHARS = 8_000  # of each text; 100 texts of 2,000 take about 3 ms
 MAX_PIECES = 120  # of the query
+N_CACHED = 2_000  # texts whose codes are cached: 2 bytes a character, at most 32 MB
 BACKGROUND_WEIGHT = 0.25
 # The texts were chosen because they contain the query, so a trigram that all of them have still
 # counts: BM25 has 1 here.
@@ -57,27 +59,34 @@ class Words:
         self._number_by_code = np.zeros(N_CODES, dtype=np.uint8)
         self._number_by_code[[code for code, _ in asked]] = range(1, len(asked) + 1)
 
-    def score(self, texts: Sequence[str]) -> list[float]:
+    def score(self, texts: Sequence[str], *, keep: bool = False) -> list[float]:
         """Return a score for each text, from 0 to 1: mostly the share of the query in its best
         passage, the rest BM25 of the whole text.
 
         The rarity of a trigram is computed from these texts, so scores can be compared only among
         them.
+
+        Args:
+            keep: the texts will be compared again, so their codes are cached.
         """
         import numpy as np
 
         if not texts or not len(self._weights):
             return [0.0] * len(texts)
-        letters, starts = _read(texts)
-        passages = _passage_starts(letters)
-        first = np.searchsorted(passages, starts)
-        counts = self._count(letters, passages)
+        read_one = _read_again if keep else _read
+        read = [read_one(text[:MAX_CHARS]) for text in texts]
+        codes = np.concatenate([one for one, _ in read])
+        sizes = np.array([len(one) for one, _ in read])
+        n_passages = np.array([len(one) for _, one in read])
+        passages = np.concatenate([one for _, one in read])
+        passages += np.repeat(np.cumsum(sizes) - sizes, n_passages)
+        first = np.cumsum(n_passages) - n_passages
+        counts = self._count(codes, passages)
         counts_of_text = np.add.reduceat(counts, first)
         n_having = np.count_nonzero(counts_of_text, axis=0)
         rarities = self._weights * np.log(
             COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)
         ).astype("f4")
-        sizes = np.diff(starts, append=len(letters) - 1)  # without the newline at the end
         lengths = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * sizes / sizes.mean()
         # `einsum`, because `@` would wake the threads of BLAS
         best = np.maximum.reduceat(np.einsum("ij,j->i", counts > 0, rarities), first)
@@ -88,13 +97,13 @@ class Words:
         ).tolist()
         return scores
 
-    def _count(self, letters: Letters, passages: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _count(self, codes: Letters, passages: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return how often each trigram stands in each passage. `passages` are the places where
         they begin."""
         import numpy as np
 
         n = len(self._weights)
-        numbers = self._number_by_code.take(_codes(letters))
+        numbers = self._number_by_code.take(codes)
         at = np.flatnonzero(numbers > 0)
         passage_no = np.searchsorted(passages, at, side="right") - 1
         return np.bincount(passage_no * n + numbers[at] - 1, minlength=len(passages) * n).reshape(
@@ -118,18 +127,25 @@ def fold(text: str) -> str:
 def _pieces(text: str) -> list[int]:
     """Return the codes of all trigrams within the words of the text, with blanks at the ends of
     words; each once, in order."""
-    letters, _ = _read([" ".join(split_words(text))])
+    letters = _letters(" ".join(split_words(text)))
     return list(dict.fromkeys(_codes(letters)[letters[1:-1] > _BLANK].tolist()))
 
 
-def _read(texts: Sequence[str]) -> tuple[Letters, NDArray[np.intp]]:
-    """Join the texts, with a newline before each and after the last; return the letters, and where
-    each text begins."""
+def _read(text: str) -> tuple[Letters, NDArray[np.intp]]:
+    """Return the codes of a text, and the places where its passages begin."""
+    letters = _letters(text)
+    return _codes(letters), _passage_starts(letters[:-2])
+
+
+_read_again = lru_cache(maxsize=N_CACHED)(_read)
+
+
+def _letters(text: str) -> Letters:
+    """Return the folded text with a newline before it, and two characters after it that count as
+    blanks: a trigram begins with each letter."""
     import numpy as np
 
-    units = [f"\n{fold(text[:MAX_CHARS])}".encode("utf-16-le", "replace") for text in texts]
-    ends = np.cumsum([len(unit) // 2 for unit in units])
-    return np.frombuffer(b"".join([*units, b"\n\0"]), dtype="<u2"), np.concatenate(([0], ends[:-1]))
+    return np.frombuffer(f"\n{fold(text)}\n\0".encode("utf-16-le", "replace"), dtype="<u2")
 
 
 def _codes(letters: Letters) -> Letters:
@@ -147,7 +163,7 @@ def _passage_starts(letters: Letters) -> NDArray[np.intp]:
     is_end = (letters == ord(".")) | (letters == ord("!")) | (letters == ord("?"))
     is_start = letters == ord("\n")
     is_start[1:] |= is_end[:-1] & (letters[1:] <= _BLANK)
-    return np.flatnonzero(is_start[:-1])
+    return np.flatnonzero(is_start)
 
 
 @cache

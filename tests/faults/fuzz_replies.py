@@ -167,14 +167,14 @@ class Lists:
         )
         assert all(id_ in known for after in afters for id_ in after if isinstance(id_, int))
         assert all(one.task_id == task_id for one in reply.unanswered) and all(
-            one.source in (None, task_id) for one in reply.tasks
+            one.parent_id in (None, task_id) for one in reply.tasks
         )
         proposals = [
             Proposal(name=one.name, after=one.after, label=one.label, parent_id=task_id)
             for one in reply.tasks
         ]
         unanswered = [
-            Unanswered(task_id=one.task_id, lack=one.lacks, after=one.after)
+            Unanswered(task_id=one.task_id, lack=one.lack, after=one.after)
             for one in reply.unanswered
         ]
         return Planned(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from babyagi.errors import StoreUnusableError
@@ -65,6 +65,11 @@ T = TypeVar("T")
 
 # the exceptions that reading a damaged value raises
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+
+# Rows and texts whose reading is cached: each planning reads the names of up to 2,000 tasks again,
+# and each transaction the spec of its objective.
+N_CACHED_TEXTS = 4_000
+N_CACHED_SPECS = 50
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -180,7 +185,12 @@ def spec_to_json(spec: ObjectiveSpec) -> str:
 
 @_of("objective {id}")
 def spec_from_row(row: Row) -> ObjectiveSpec:
-    fields = json.loads(row["spec"])
+    return _spec_from_json(row["spec"])
+
+
+@lru_cache(maxsize=N_CACHED_SPECS)
+def _spec_from_json(text: str) -> ObjectiveSpec:
+    fields = json.loads(text)
     fields["limits"] = Limits(**fields["limits"])
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
     fields["tools"] = tuple(
@@ -196,8 +206,11 @@ def spec_from_row(row: Row) -> ObjectiveSpec:
 
 def usage_from_row(row: Row) -> Usage:
     """Return the usage of an objective or a task."""
-    return replace(
-        _step_usage_from_row(row),
+    return Usage(
+        calls=row["calls"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+        cost_usd=row["cost_microusd"] / 1e6,
         unconfirmed_tokens=row["unconfirmed_tokens"],
         unconfirmed_cost_usd=row["unconfirmed_cost_microusd"] / 1e6,
     )
@@ -278,13 +291,17 @@ def lack_from_json(text: str) -> Lack | None:
 
 @_of("task {id}")
 def task_name_from_row(row: Row) -> TaskName:
-    origins = tuple(json.loads(row["origins"]))
+    return _task_name(row["id"], row["name"], row["status"], row["lack"], row["origins"])
+
+
+@lru_cache(maxsize=N_CACHED_TEXTS)
+def _task_name(id_: int, name: str, status: str, lack: str, origins: str) -> TaskName:
     return TaskName(
-        id=row["id"],
-        name=row["name"],
-        status=TaskStatus(row["status"]),
-        is_lacking=bool(row["lack"]),
-        origins=origins,
+        id=id_,
+        name=name,
+        status=TaskStatus(status),
+        is_lacking=bool(lack),
+        origins=_texts_from_json(origins),
     )
 
 
@@ -322,6 +339,7 @@ def _numbers_from_json(text: str) -> tuple[int, ...]:
     return numbers
 
 
+@lru_cache(maxsize=N_CACHED_TEXTS)
 def _texts_from_json(text: str) -> tuple[str, ...]:
     texts = json.loads(text)
     if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
