@@ -70,6 +70,7 @@ from babyagi.tasks import (
     Claim,
     Duty,
     DutyClaim,
+    Effect,
     Fence,
     Lack,
     Objective,
@@ -854,11 +855,11 @@ class Loop:
         agent claims that the objective is met. Where the two disagree about a part, a third
         decides.
         """
+        asked, granted = objective.spec.asked, objective.spec.tools
+        doers = {f"tool:{tool.name}" for tool in granted if tool.effect is not Effect.READ}
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
-        look = partial(
-            check_objective, objective_text=objective.spec.asked, excerpts=excerpts, journal=journal
-        )
+        look = partial(check_objective, objective_text=asked, excerpts=excerpts, journal=journal)
         try:
             # a person's claim needs no proof, and is not verified
             if objective.spec.model_by_role[Role.CREATION] == HUMAN:
@@ -878,18 +879,16 @@ class Loop:
                     await look(path="check/doubt", stance=DOUBTING),
                 ]
             views = [
-                look_up(reply, results, objective_text=objective.spec.asked) for reply in replies
+                look_up(reply, results, objective_text=asked, doers=doers) for reply in replies
             ]
-            known = still_shown(
-                objective.checks.parts, results, objective_text=objective.spec.asked
-            )
+            known = still_shown(objective.checks.parts, results, objective_text=asked, doers=doers)
             settled = settle(views, known)
             if settled.contested:
                 replies.append(
                     await look(path="check/third", stance=SETTLING, contested=settled.contested)
                 )
                 settled = settle(
-                    [*views, look_up(replies[-1], results, objective_text=objective.spec.asked)],
+                    [*views, look_up(replies[-1], results, objective_text=asked, doers=doers)],
                     known,
                 )
         except FAULTS_OF_THE_TASK as error:

@@ -121,7 +121,7 @@ def test_a_function_that_is_to_be_approved_waits_for_a_person():
     @babyagi.tool(asks_approval=True)
     def buy(item: str) -> str:
         """Buy an item."""
-        return "bought"
+        return "bought for 5.0"
 
     outcome = run(shop(tool="buy"), tools=[buy], ask=approve)
 

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from itertools import islice
 from typing import Any
 
@@ -38,13 +39,15 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.names import name_sense
 from babyagi.react.asking import ask
-from babyagi.tasks import CheckedPart, Effect, Passage, Result, Role, find_sources
+from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
 from babyagi.taskstore.port import Checked
 from babyagi.text import OPENING, is_armed, late_pattern, rearm, split_sentences, unmix
-from babyagi.tools.catalog import RUN_PYTHON, effect_of
+from babyagi.tools.catalog import RUN_PYTHON
 
 MAX_VALUE_WORDS = 6  # of a quote that may be only a value, without words of the question
-MIN_REPEATED = 4  # words of the objective; a sentence that contains all of them repeats it
+MIN_ITEMS = 3  # of a list of values
+MIN_REPEATED = 4  # words of the objective; a text that contains all of them repeats it
+MIN_NEW = 2  # words of a longer text that neither the objective nor a report has
 # A text says something if it has so many words that are neither in the objective nor about the
 # work; if it also speaks of work, it needs more of them.
 MIN_TOLD, MIN_TOLD_BESIDE_WORK = 4, 6
@@ -219,19 +222,122 @@ _WORK_WORD = late_pattern(
     ),
     re.IGNORECASE,
 )
-# Words that say that something was found, but not what. `found to be` and `determined by` continue
-# with what was found.
-_FINDING = _any_of(
-    "found. determined.(?!_by.) established.(?!_by.) settled.(?!_by.) resolv identified. verified. "
-    "confirmed. clarified. ascertained. answered. ermittelt gefunden bestimmt geklärt festgestellt "
-    "bestätigt beantwortet trouvée?s?. déterminée?s?. identifiée?s?. établie?s?. confirmée?s?. "
-    "encontr[aó] determinad identificad establecid confirmad averiguad trovat[aeio]. accertat "
-    "identificat confermat gevonden. bepaald. vastgesteld bevestigd найден определ[её]н установлен "
-    "подтвержд[её]н выяснен znalezion ustalon potwierdzon bulundu belirlendi doğruland "
-    "查明 找到 确认 确定 判明 見つか 確認 特定 찾았 확인 밝혀"
+# What is done with knowledge. That it was done says nothing of what is known, so a clause with one
+# of these tells nothing but its complement: `found to be`, `reported that`, `measured at 7`.
+_REPORTED = late_pattern(
+    r"(?<!-)(?:"
+    + _any_of(
+        "found. determined.(?!_by.) established. settled. resolv identif verified. confirm clarif "
+        "ascertain answered. checked. reviewed. audited. inspected. examined. measured. counted. "
+        "surveyed. recorded. documented. dokumentiert. described. explained. registered. "
+        "archived. filed. noted. tabulated. analy[sz]ed. assessed. evaluated. compared. "
+        "discussed. approved. certified. investigated. researched. catalogued. listed. reported. "
+        "stated. specified. covered. summari[sz]ed. summar(?:y|ies). mentioned. looked_up. "
+        "traced. dated. attributed. mapped. ranked. cited. characteri[sz]ed. known. understood. "
+        "available. complete. final. correct. current. up_to_date. on_file. undisputed. certain. "
+        "clear. cleared. agrees?. agreed. accounted. shown. announced. demonstrated. as_given. "
+        "posted. published. set_out. tested. treated. said. dealt. see. gives?. names?. proven. "
+        "proved. accepted. obtained. issued. submitted. signed. handed. in_order. comparison. "
+        "explanation. overview. analysis. enquiry. inquiry. request. ermittelt gefunden bestimmt "
+        "geklärt festgestellt bestätigt beantwortet vermess geprüft überprüft eingetragen bekannt "
+        "ausgeschildert verzeichnet erfasst liegt liegen vollständig trouvée?s?. déterminée?s?. "
+        "identifiée?s?. établie?s?. confirmée?s?. encontr[aó] determinad identificad establecid "
+        "confirmad averiguad trovat[aeio]. accertat identificat confermat gevonden. bepaald. "
+        "vastgesteld bevestigd найден определ[её]н установлен подтвержд[её]н выяснен znalezion "
+        "ustalon potwierdzon bulundu belirlendi doğruland 查明 找到 确认 确定 判明 "
+        "見つか 確認 特定 찾았 확인 밝혀"
+    )
+    + ")",
+    re.IGNORECASE,
 )
-_FOUND = late_pattern(rf"(?:{_FINDING})(?!\s(?:to be|as|from)\b)", re.IGNORECASE)
-_FOUND_THAT = late_pattern(rf"(?:{_FINDING})\w*\s+that\s+(?=\w)", re.IGNORECASE)
+_COMPLEMENT = late_pattern(
+    r"\W*\w*\s*(?:that|to be|to have|dass|[:=]|as (?=[\d\"'])|(?:at|with|mit|auf) (?=\W?\d))",
+    re.IGNORECASE,
+)
+_CLAUSE = late_pattern(r"[;,!?\n|]|[.:](?=\s|$)|\s[-–—]\s|\b(?:but|aber)\b")
+# What documents, offices and dates are called, and participles and adverbs: they say where, when,
+# how and that something is known.
+_ATTESTED = late_pattern(
+    r"\b(?:tables?|annex|register|minutes|notice|pages?|sections?|chapter|reports?|statements?"
+    r"|archive|files?|documents?|summary|lists?|surveys?|records?|entry|panel|office|department"
+    r"|experts?|group|team|literature|open|points?|deviations?|findings?|doubt|dispute|issues?"
+    r"|questions?|both|order|reference|society|sources?|inspection|census|data|state|status"
+    r"|outcome|result|verdict|success|pass|ok|incident|usual|full|detail|length|last|next|first"
+    r"|second|since|person|figure|case|matter|item|request|end|way|value|answers?|reasons?|cause"
+    r"|either|users?|again|overall|board|committee|council|notes?|took|tickets?|reviews?|held|audit"
+    r"|\w{2,}ed|\w{3,}ly|ge\w{3,}t|ge\w{2,}en|\w+iert|offen\w*|keine|angaben?"
+    r"|abweichung\w*)\b",
+    re.IGNORECASE,
+)
+_MONTH = (
+    r"(?:jan(?:uary?|uar)?|feb(?:ruary|ruar)?|mar(?:ch)?|märz|apr(?:il)?|ma[iy]|june?|juni|july?|juli"
+    r"|aug(?:ust)?|sept?(?:ember)?|o[ck]t(?:ober)?|nov(?:ember)?|de[cz](?:ember)?)\b"
+)
+_DATE = late_pattern(
+    rf"\b\d{{1,2}}(?:\.|st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}(?:\s+\d{{4}})?|\b{_MONTH}\s+\d{{1,4}}\b"
+    r"|\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:1[5-9]|20)\d\d\b|\b\d\d?:\d\d\b",
+    re.IGNORECASE,
+)
+_NUMERAL = late_pattern(
+    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|twenty"
+    r"|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half"
+    r"|quarter|once|twice|none|\w*(?:zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
+    r"|hundert|tausend)\w*)\b",
+    re.IGNORECASE,
+)
+_TIME_WORD = late_pattern(
+    rf"\b(?:{_MONTH}|\w+day|noon|midnight|morning|afternoon|evening|night|spring|summer|autumn"
+    r"|winter|century|ago|never|always)\b",
+    re.IGNORECASE,
+)
+# What the clauses of an objective ask for. A person wrote it, so its words can be trusted.
+_ASKS_DEED = late_pattern(
+    r"(?:please\s+|then\s+)*(?:(?:send|e?-?mail|post|forward|fix|repair|mend|rename|move|copy|delete"
+    r"|remove|update|upgrade|install|deploy|run|execute|test|ensure|make sure"
+    r"|(?:verify|validate)(?! that| whether| if)"
+    r"|back\s?up|restore|book|reserve|order|buy|pay|refund|transfer|invite|notify|publish"
+    r"|upload|download|submit|schedule|configure|start|restart|stop|open|close|cancel|set|change"
+    r"|replace|edit|archive|enable|disable|merge|commit|push|approve|assign|clean|sign"
+    r"|create (?:an? |the )?(?:\w+ )?(?:issue|ticket|branch|folder|directory|account|event|backup)"
+    r"|sende|schicke?|teste|repariere|buche|bestelle|lösche|verschiebe|prüfe, (?:ob|dass))\b"
+    r"|(?:write|put|save|store)\b.*\b(?:in)?to\s+(?:(?:the|a)\s+)?(?:\S*\.\w{1,5}\b|\w*\s*file\b))",
+    re.IGNORECASE,
+)
+_OBJECT = late_pattern(
+    r"\s+(?:the|an?|it|them|this|that|these|those|my|our|your|his|her|their|each|every|all|both|me"
+    r"|him|us|mrs?|ms|dr|(?-i:[A-Z])|\w+[./]\w|den|die|das|dem|eine?n?|mein\w*|unser\w*)|\s*$",
+    re.IGNORECASE,
+)
+_ASKS_WHETHER = late_pattern(
+    r"(?:was(?! (?:kostet|ist|sind|macht|heißt|bedeutet|sagt|steht|gibt))"
+    r"|is|are|were|do|does|did|has|have|had|can|could|will|would|should|may|must|ist|sind|hat"
+    r"|haben|wurden?|kann|gibt)\b|.*\b(?:whether|if|ob|status|state of|still|done|open(?!-)"
+    r"|finished|missing|left|decid\w+|happen\w*)\b",
+    re.IGNORECASE,
+)
+_ASKS_NUMBER = late_pattern(
+    r".*\b(?:how (?:many|much|long|far|often|old|high|tall|big|large|heavy|fast|deep|wide|hot|cold)"
+    r"|(?:number|price|cost|fee|toll|fare|population|height|length|width|depth|weight|area|size"
+    r"|volume|speed|temperature|pressure|age|density|count|total|sum|average|mean|median|distance"
+    r"|duration|share|percentage|value|amount|salary|revenue|profit|score|dose|port|version"
+    r"|time-?out|consumption|(?:melting|boiling|freezing) point)s?"
+    r"|wie (?:viele?|hoch|lang|oft|alt|groß|schwer|weit|tief|breit)|was kostet|preise?|höhe|länge"
+    r"|anzahl|zahl|gewicht|fläche|größe|summe|alter)\b",
+    re.IGNORECASE,
+)
+_ASKS_TIME = late_pattern(
+    r".*\b(?:when|what (?:time|day)|dates?|years?|since|wann|jahr|datum)\b", re.IGNORECASE
+)
+_ASKS_ANYTHING = late_pattern(
+    r"(?:how(?! (?:many|much|long|far|often|old|high|tall|big|large|heavy|fast|deep|wide|hot|cold))"
+    r"|why|who|where|explain|describe|summar\w+|compare|discuss|write|warum"
+    r"|wer|wo|erkläre|beschreibe|vergleiche)\b",
+    re.IGNORECASE,
+)
+_YES_OR_NO = late_pattern(r"\W*(?:yes|no|not|ja|nein|nicht)\b", re.IGNORECASE)
+_NEGATION = late_pattern(r"\b(?:no|not|never|nobody|neither|kein\w*|nicht)\b", re.IGNORECASE)
+_BECAUSE = late_pattern(r"\b(?:because|due to|caused by|weil|wegen|durch)\b", re.IGNORECASE)
+_AND = late_pattern(r"[?;.]\s|,\s|\b(?:and|with|und)\b", re.IGNORECASE)
 _NO_VALUE = late_pattern(
     # when a line was logged
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*(?:\s+\W?[A-Z]{4,8}\b\W?)?"
@@ -240,8 +346,8 @@ _NO_VALUE = late_pattern(
     r"|\b(?:confidence|certainty|probability|likelihood|score)\b\W{1,4}[\d.]+"
     # where to find something
     r"|^\W*\d+[.)]\s|\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
-    r"|line|item|part|step|task|no|article|clause|definition|note|paragraph|point|question"
-    r"|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*"
+    r"|line|item|part|step|task|series|test|run|batch|no|article|clause|definition|note|paragraph"
+    r"|point|question|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*"
     # who says it
     r"|\b(?:said|says|wrote|reported|confirmed|verified|signed|approved|according to)(?: by)?"
     r"(?-i: [A-Z]\w+)+",
@@ -260,34 +366,41 @@ _FOREIGN = _GERMAN | frozenset(
     "con una gli della di è che sono nel os da um uma não ao foi het een niet op te dat voor zijn "
     "och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
 )
+_GLUE = frozenset(word[:STEM_CHARS] for word in (*_FOREIGN, "die", "wurden", "wer"))
 _CITED = late_pattern(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # a reference to a task
 # Built-in tools that compute what they are given, and read nothing unless its origin is named.
 _ONLY_COMPUTES = frozenset({"tool:calculator", f"tool:{RUN_PYTHON}"})
+DOERS = frozenset({"tool:write_file"})
 _CODED = late_pattern(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
 
-def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
-    """Return whether a quote from this result can show that a part of the objective is answered."""
+def is_evidence(
+    quote: str, result: Result, *, objective_text: str, doers: Collection[str] = DOERS
+) -> bool:
+    """Return whether a quote from this result can show that a part of the objective is answered.
+
+    Args:
+        doers: the tools that do something in the world, as origins (`tool:NAME`). A result that one
+            of them contributed to can show that what the objective wants done is done.
+    """
     said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
         return False
     return (
         not is_from_outside(result)
-        or _has_acted(result)
+        or (_Asked.DEED in _asked_for(objective_text) and _has_acted(result, doers))
         or (
             WORD.search(said) is not None
             and not _BARE.fullmatch(said)
-            and all(_may_answer(sentence, objective_text) for sentence in split_sentences(said))
+            and _may_answer(said, objective_text)
             and _has_to_do(said, result, objective_text)
         )
     )
 
 
-def _has_acted(result: Result) -> bool:
-    """Return whether a built-in tool with the effect `once` ran for the result, which a person
-    allowed. Then "it was done" is a full answer, without a value."""
-    names = (origin.removeprefix("tool:") for origin in result.origins)
-    return any(effect_of(name) is Effect.ONCE for name in names)
+def _has_acted(result: Result, doers: Collection[str]) -> bool:
+    """Return whether a tool that does something, or computes, contributed to a result."""
+    return not _ONLY_COMPUTES.union(doers).isdisjoint(result.origins)
 
 
 def is_from_outside(result: Result) -> bool:
@@ -337,27 +450,120 @@ def _is_new(said: str, objective_text: str) -> bool:
     )
 
 
-def _may_answer(sentence: str, objective_text: str) -> bool:
-    """Return whether a sentence that was made from outside says what was found, not only that it
-    was.
+class _Asked(Enum):
+    """What a clause of an objective asks for."""
 
-    A sentence needs a value if it speaks of finding, repeats the question, or is in another
-    language and longer than a few words.
-    """
-    values = _values(sentence, objective_text)
-    is_foreign = _is_in_another_language(sentence, objective_text)
-    if not (is_foreign and _GERMAN & set(sentence.split())):  # where every noun has a capital
-        values += _names(sentence, objective_text)
-    if is_foreign and not values and not _is_short(sentence):
-        return False
-    question = objective_text.partition(" ")[2]  # without its first word, the verb
-    wanted = _stems(question)
-    asked = wanted - _stems_of_work(question)
-    repeats = len(asked) >= MIN_REPEATED and asked <= _stems(sentence)
-    finds = any(
-        not _stems(found[0]) <= wanted for found in _FOUND.finditer(_FOUND_THAT.sub(" ", sentence))
+    DEED = auto()  # that something is done, or tried out
+    WHETHER = auto()  # whether or how far something is so
+    NUMBER = auto()
+    TIME = auto()
+    ANYTHING = auto()
+
+
+def _asked_for(objective_text: str) -> frozenset[_Asked]:
+    """Return what the clauses of an objective ask for."""
+    kinds = (
+        (_ASKS_DEED, _Asked.DEED),
+        (_ASKS_ANYTHING, _Asked.ANYTHING),
+        (_ASKS_WHETHER, _Asked.WHETHER),
+        (_ASKS_NUMBER, _Asked.NUMBER),
+        (_ASKS_TIME, _Asked.TIME),
+        (re.compile(""), _Asked.ANYTHING),
     )
-    return bool(values) or not (repeats or finds)
+    return frozenset(
+        next(kind for pattern, kind in kinds if pattern.match(clause))
+        for clause in map(str.strip, _AND.split(objective_text))
+        if _stems(clause)
+    )
+
+
+def _deeds(objective_text: str) -> list[str]:
+    """Return the clauses of an objective that surely ask for something to be done."""
+    return [
+        clause
+        for clause in map(str.strip, _AND.split(objective_text))
+        if (deed := _ASKS_DEED.match(clause)) and _OBJECT.match(clause, deed.end())
+    ]
+
+
+def _may_answer(said: str, objective_text: str) -> bool:
+    """Return whether a text from outside gives what one of the clauses of the objective asks for,
+    and does not only report that it was found or done.
+
+    That something was done is shown by no text that was read. A number answers a question for a
+    number, a date or a time of day one for a time, and anything else needs words that neither the
+    objective has nor a report about any subject would have.
+    """
+    if _is_in_another_language(said, objective_text) and not (
+        _is_short(said)
+        or _values(said, objective_text)
+        # in German every noun has a capital
+        or (not _GERMAN & set(said.split()) and _names(said, objective_text))
+    ):
+        return False
+    question = _stems(objective_text.partition(" ")[2])
+    if (
+        len(question) >= MIN_REPEATED
+        and question <= _stems(said)
+        and not (_values(said, objective_text) or _names(said, objective_text))
+    ):
+        return False
+    asked, told = _asked_for(objective_text), _tell(said, objective_text)
+    return (
+        (
+            _Asked.WHETHER in asked
+            and bool(_stems(_ATTESTED.sub(" ", told)) or _YES_OR_NO.match(said))
+        )
+        or (_Asked.NUMBER in asked and _has_number(_DATE.sub(" ", said), objective_text))
+        or (
+            _Asked.TIME in asked
+            and (_has_number(told, objective_text) or _TIME_WORD.search(told) is not None)
+        )
+        or (_Asked.ANYTHING in asked and _says_more(told, said, objective_text))
+    )
+
+
+def _tell(said: str, objective_text: str) -> str:
+    """Return the clauses that do not report, and the complements of those that do."""
+    clauses = [clause.strip().partition(" ") for clause in _AND.split(objective_text)]
+    question = _stems(" ".join(rest for _, _, rest in clauses))
+    verbs = _stems(" ".join(verb for verb, _, _ in clauses)) - question
+    told: list[str] = []
+    for clause in _CLAUSE.split(_NO_VALUE.sub(" ", said)):
+        rest: str | None = clause
+        while rest and (reported := _find_report(rest, question, verbs)):
+            complement = _COMPLEMENT.match(rest, reported.end())
+            rest = rest[complement.end() :] if complement else None
+        told.append(rest or "")
+    return ". ".join(told)
+
+
+def _find_report(
+    clause: str, question: frozenset[str], verbs: frozenset[str]
+) -> re.Match[str] | None:
+    """Return the first word that reports, or says that what the objective tells somebody to do was
+    done. Words that the question itself contains are its subject."""
+    found = (found for found in _REPORTED.finditer(clause) if not _stems(found[0]) & question)
+    done = (found for found in re.finditer(r"\b\w+ed\b", clause) if _stems(found[0]) & verbs)
+    return min((*islice(found, 1), *islice(done, 1)), key=re.Match.start, default=None)
+
+
+def _has_number(text: str, objective_text: str) -> bool:
+    return any(
+        any(map(str.isdigit, token)) or _NUMERAL.fullmatch(token)
+        for _, token in _new_tokens(text, objective_text)
+    )
+
+
+def _says_more(told: str, said: str, objective_text: str) -> bool:
+    """Return whether what a text tells has a value, a name, or words that are new."""
+    if _values(told, objective_text) or _names(told, objective_text):
+        return True
+    tokens = (token for _, token in _new_tokens(_ATTESTED.sub(" ", told), objective_text))
+    new = _stems(" ".join(tokens)) - _stems_of_work(told) - _stems(objective_text) - _GLUE
+    n_new = sum(len(stem) > 1 or bool(_UNSPACED.match(stem)) for stem in new)
+    n_new += bool(new) and _NEGATION.search(said) is not None
+    return n_new >= (1 if _is_short(said) or _BECAUSE.search(told) else MIN_NEW)
 
 
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
@@ -367,13 +573,15 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     the quote may say enough in its own words. In another language only names can be shared, so a
     value other than a whole number, which may be a date, is enough.
     """
+    if _Asked.WHETHER in _asked_for(objective_text) and _YES_OR_NO.match(said):
+        return True
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
     n_told = sum(not stem.isdigit() for stem in words - of_work - asked)
     names_something = _values(objective_text, "") or _names(objective_text, "")
     if n_told >= (MIN_TOLD_BESIDE_WORK if of_work else MIN_TOLD) and not names_something:
         return True
-    if of_work:
+    if of_work and _Asked.WHETHER not in _asked_for(objective_text):
         return not (asked.isdisjoint(words) or all(map(str.isdigit, words - of_work - asked)))
     told = (
         sentence
@@ -392,9 +600,17 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
 
 
 def _is_bare_value(said: str, objective_text: str) -> bool:
-    """Return whether a short text is a value, and not a heading or a sentence without a value."""
-    if not _is_short(said) or _HEADING.match(said):
+    """Return whether a text is a value, or a list of them, and not a heading or a sentence without
+    one."""
+    if _HEADING.match(said):
         return False
+    if not _is_short(said):
+        items = re.split(r"[,;\n]", said)
+        return (
+            len(items) >= MIN_ITEMS
+            and all(map(_is_short, items))
+            and bool(_values(said, objective_text) or _names(said, objective_text))
+        )
     return not _STATES.search(said) or bool(
         _values(said, objective_text) or _names(said, objective_text)
     )
@@ -680,10 +896,15 @@ def _holds(long: str, short: str) -> bool:
 
 
 def look_up(
-    reply: CheckReply, results: Sequence[Result], *, objective_text: str
+    reply: CheckReply,
+    results: Sequence[Result],
+    *,
+    objective_text: str,
+    doers: Collection[str] = DOERS,
 ) -> tuple[bool, Checked]:
     """Return whether the reply shows that the objective is met, and what it shows. A part counts
-    only if its quote is found in a result and is evidence.
+    only if its quote is found in a result and is evidence. What the objective wants done is missing
+    where texts were only read.
 
     A quote is looked for in the result that the reply names, then in the others, because a wrong
     number does not make the quote wrong.
@@ -701,11 +922,18 @@ def look_up(
                 _only_names(part.quote, objective_text)
                 and not (task_id in computed and _fold(part.quote) == folded[task_id])
             )
-            or not is_evidence(part.quote, result_by_id[task_id], objective_text=objective_text)
+            or not is_evidence(
+                part.quote, result_by_id[task_id], objective_text=objective_text, doers=doers
+            )
         ):
             missing.append(part.part)
         else:
             parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
+    if not (
+        any(_has_acted(result, doers) for result in results)
+        or any(not is_from_outside(result_by_id[part.task_id]) for part in parts)
+    ):
+        missing += _deeds(objective_text)
     found = Checked(
         parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part))
     )
@@ -713,7 +941,11 @@ def look_up(
 
 
 def still_shown(
-    parts: Sequence[CheckedPart], results: Sequence[Result], *, objective_text: str
+    parts: Sequence[CheckedPart],
+    results: Sequence[Result],
+    *,
+    objective_text: str,
+    doers: Collection[str] = DOERS,
 ) -> tuple[CheckedPart, ...]:
     """Return the parts whose quotes are still in the results in which they were found, and are
     still evidence."""
@@ -724,7 +956,9 @@ def still_shown(
         part
         for part in parts
         if _find(part.quote, folded, first=part.task_id, computed=computed) == part.task_id
-        and is_evidence(part.quote, result_by_id[part.task_id], objective_text=objective_text)
+        and is_evidence(
+            part.quote, result_by_id[part.task_id], objective_text=objective_text, doers=doers
+        )
     )
 
 
@@ -805,7 +1039,7 @@ _MISSING_KEYS = ("missing", "missingparts", "missed", "gaps", "notanswered", "un
 _PART_KEYS = ("part", "name", "requirement", "objectivepart", "text", "description")
 _TASK_KEYS = ("task", "taskid", "id", "from", "number", "result")
 _QUOTE_KEYS = ("quote", "evidence", "words", "quotation", "citation")
-_VERDICT = re.compile(
+_VERDICT = late_pattern(
     (
         r"\W{0,20}(?:(?:objective[_ ])?met\W{1,5})?(?P<word>yes|no|true|false|not "
         r"met|met)\b(?P<rest>.*)"

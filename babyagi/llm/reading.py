@@ -100,18 +100,34 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
 def _count_prompt(fields: Mapping[str, Any]) -> int | None:
     """The tokens of the prompt; those from the endpoint's cache, which some count beside them, are
     tokens too."""
-    prompt, cached = _largest(fields, _PROMPT), _detail(fields, _PROMPT, "cached_tokens")
-    return prompt + cached if prompt is not None and cached > prompt else prompt
+    cached = _detail(fields, _PROMPT, "cached_tokens")
+    return _with_details(_largest(fields, _PROMPT), fields, _PROMPT, least=cached)
 
 
 def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
+    output = _largest(fields, _OUTPUT)
     if not call.reserved_output:
-        return _largest(fields, _OUTPUT) or 0
-    output, reasoning = _largest(fields, _OUTPUT), _detail(fields, _OUTPUT, "reasoning_tokens")
-    if output is None or not reasoning:
-        return output
-    is_beside = _read(fields.get("total_tokens")) is None or output - reasoning < call.least_output
-    return output + reasoning if is_beside else output
+        return output or 0
+    reasoning = _detail(fields, _OUTPUT, "reasoning_tokens")
+    if output is None:
+        return None
+    if reasoning and (
+        _read(fields.get("total_tokens")) is None or output - reasoning < call.least_output
+    ):
+        output += reasoning
+    return _with_details(output, fields, _OUTPUT)
+
+
+def _with_details(
+    count: int | None, fields: Mapping[str, Any], names: tuple[str, ...], *, least: int = 0
+) -> int | None:
+    """The count, and beside it a detail that is larger and so cannot lie within it."""
+    details = (fields.get(f"{name}_details") for name in names)
+    within = [
+        _read(value) or 0 for one in details if isinstance(one, dict) for value in one.values()
+    ]
+    largest = max([least, *within])
+    return count + largest if count is not None and largest > count else count
 
 
 def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:

@@ -157,7 +157,9 @@ class Output(io.RawIOBase):
     def read_text(self, max_chars: int) -> str:
         n_lost = self._n_bytes - len(self._beginning) - len(self._end)
         return cut(
-            (self._beginning + self._end).decode("utf-8", "replace").rstrip("\n"), max_chars, n_lost
+            (self._beginning + self._end).decode("utf-8", "replace").rstrip("\r\n"),
+            max_chars,
+            n_lost,
         )
 
 

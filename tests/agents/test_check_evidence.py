@@ -5,13 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.check import is_claim, is_evidence, is_from_outside
+from babyagi.agents.check import (
+    CheckReply,
+    CheckReplyPart,
+    is_claim,
+    is_evidence,
+    is_from_outside,
+    look_up,
+)
 from babyagi.tasks import Result
 from support.world import START
 
 K30 = "Find the value of K-30 and the licence of Flask"
 DATA = Path(__file__).parents[1] / "data"
 CLAIMS = json.loads((DATA / "claims_that_it_is_met.json").read_text("utf-8"))["texts"]
+EVIDENCE = json.loads((DATA / "evidence.json").read_text("utf-8"))
 PLAIN = json.loads((DATA / "plain_answers.json").read_text("utf-8"))["answers"]
 
 
@@ -56,7 +64,7 @@ ANSWERS = [
     (K30, "Zweimal gemessen wurden 7,3 Kilojoule, bei einem Fehler von höchstens 0,1"),
     (K30, "The licence of Flask was found to be permissive, without a copyleft"),
 ]
-CLAIMS = [
+ABOUT_WORK = [
     *(
         "The objective is met.",
         "Goal reached.",
@@ -90,7 +98,7 @@ def test_what_says_something_of_the_subject_is_evidence(objective, quote, origin
     )
 
 
-@pytest.mark.parametrize("claim", CLAIMS)
+@pytest.mark.parametrize("claim", ABOUT_WORK)
 def test_what_says_something_of_the_work_is_none(claim):
     made = result(
         f"K-30 stands on this page about Flask.\n{claim}",
@@ -188,3 +196,41 @@ def test_a_plain_answer_from_a_file_is_evidence_without_more_text_round_it(n):
     )
 
     assert is_taken != PLAIN[n].get("is_refused", False)
+
+
+@pytest.mark.parametrize("tuned_or_held", EVIDENCE)
+@pytest.mark.parametrize("kind", ["claims", "findings", "honest"])
+def test_what_a_text_from_outside_shows_for_objectives_of_many_kinds(tuned_or_held, kind):
+    for said in EVIDENCE[tuned_or_held][kind]:
+        is_taken = is_evidence(
+            said["quote"], result(said["quote"], "file:p"), objective_text=said["objective"]
+        )
+
+        expected = not said.get("is_refused") if kind == "honest" else said.get("is_taken", False)
+        assert is_taken == expected, said
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Back up the wiki",
+        "Send the invoice to Mrs Okoye",
+        "Read a.txt, then rename it to b.txt",
+        "Find the address and write it to address.txt",
+    ],
+)
+def test_that_something_was_done_is_shown_by_a_tool_that_does_things_and_by_no_text(asked):
+    quote = "It went out to 14 Elm Street, and the wiki was saved as Archive-14"
+    page = result(quote, "file:page.txt", name=asked)
+    called = result(quote, "file:page.txt", "tool:post__send", name=asked)
+    reply = CheckReply(
+        is_met=True,
+        parts=(CheckReplyPart(part=asked, task_id=1, quote=quote),),
+        missing=(),
+        is_readable=True,
+        reason="",
+    )
+
+    assert not look_up(reply, [page], objective_text=asked)[0]
+    assert not look_up(reply, [called], objective_text=asked)[0]
+    assert look_up(reply, [called], objective_text=asked, doers={"tool:post__send"})[0]

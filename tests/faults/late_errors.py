@@ -36,6 +36,7 @@ from support.scripted import agree, is_check, is_probe
 from support.table import print_table, verdict
 from support.virtual import VirtualClock, VirtualWorld, run_virtually
 from support.world import make_spec
+from tests.faults.spread import spread
 
 MAX_S = 60.0
 N_LISTED = 6
@@ -217,23 +218,28 @@ def run_once(seed: int, *, rate: float = 0.05, on_sqlite: bool = False) -> Count
         return run_virtually(_live(seed, rate, Path(name)), seed=seed)
 
 
+def _try(seed: int) -> tuple[Counter[str], str]:
+    """What failed late in a run, and the promise that it broke."""
+    logging.disable(logging.CRITICAL)
+    try:
+        return run_once(seed, on_sqlite=seed % 10 == 0), ""
+    except Exception as error:
+        return Counter(), f"seed {seed}: {type(error).__name__}: {error}"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults.late_errors", description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=180.0, help="the most for all of them")
     options = parser.parse_args(argv)
-    logging.disable(logging.CRITICAL)
     began_s = time.monotonic()
-    n_by_verb: Counter[str] = Counter()
-    faults = []
-    for seed in range(options.seeds):
-        try:
-            n_by_verb += run_once(seed, on_sqlite=seed % 10 == 0)
-        except Exception as error:
-            faults.append(f"seed {seed}: {type(error).__name__}: {error}")
+    tried = spread(_try, range(options.seeds), within_s=options.seconds)
     took_s = time.monotonic() - began_s
+    n_by_verb = sum((errors for errors, _ in tried), Counter[str]())
+    faults = [fault for _, fault in tried if fault]
     print_table("Errors after success", ("where", "errors"), n_by_verb.most_common())
     print(
-        f"{options.seeds} runs with {n_by_verb.total()} errors after success: "
+        f"{len(tried)} runs with {n_by_verb.total()} errors after success: "
         f"{len(faults)} broke a promise, goal 0: {verdict(not faults)}"
     )
     print(f"{took_s:.0f} s, goal at most {MAX_S:.0f} s: {verdict(took_s <= MAX_S)}")

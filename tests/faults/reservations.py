@@ -15,30 +15,42 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from babyagi.offload import run_inline
 from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from support.table import print_table, verdict
+from tests.faults.spread import spread
 from tests.taskstore.histories import Ended, History, Time
 
-
-async def _run_in_memory(seeds: range) -> list[Ended]:
-    clock = Time()
-    return [
-        await History(MemoryTaskStore(clock), clock, seed=seed, is_honest=seed % 2 == 0).run()
-        for seed in seeds
-    ]
+N_IN_A_STORE = 20
 
 
-async def _run_in_sqlite(seeds: range, folder: Path) -> list[Ended]:
-    clock = Time()
-    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline)
-    ended = [
-        await History(store, clock, seed=seed, is_honest=seed % 2 == 0).run() for seed in seeds
-    ]
-    await store.close()
-    return ended
+def _run_in_memory(seed: int) -> Ended:
+    async def run() -> Ended:
+        clock = Time()
+        store = MemoryTaskStore(clock)
+        return await History(store, clock, seed=seed, is_honest=seed % 2 == 0).run()
+
+    return asyncio.run(run())
+
+
+def _run_in_sqlite(first: int) -> list[Ended]:
+    """Several histories in one store, each an objective of its own."""
+
+    async def run(folder: Path) -> list[Ended]:
+        clock = Time()
+        store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline)
+        ended = [
+            await History(store, clock, seed=seed, is_honest=seed % 2 == 0).run()
+            for seed in range(first, first + N_IN_A_STORE)
+        ]
+        await store.close()
+        return ended
+
+    with tempfile.TemporaryDirectory() as folder:
+        return asyncio.run(run(Path(folder)))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,13 +61,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--memory", type=int, default=10_000, help="histories on the store in memory"
     )
     parser.add_argument("--sqlite", type=int, default=200, help="histories on SQLite")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="the most for the histories of each store"
+    )
     options = parser.parse_args(argv)
     began_s = time.monotonic()
-    with tempfile.TemporaryDirectory() as folder:
-        ended_by_store = {
-            "memory": asyncio.run(_run_in_memory(range(options.memory))),
-            "SQLite": asyncio.run(_run_in_sqlite(range(options.sqlite), Path(folder))),
-        }
+    ended_by_store = {
+        "SQLite": list(
+            chain.from_iterable(
+                spread(
+                    _run_in_sqlite,
+                    range(0, options.sqlite, N_IN_A_STORE),
+                    within_s=options.seconds,
+                )
+            )
+        ),
+        "memory": spread(_run_in_memory, range(options.memory), within_s=options.seconds),
+    }
     rows = []
     for store, ended in ended_by_store.items():
         n = Counter(one.limit or "none" for one in ended)

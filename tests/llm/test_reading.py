@@ -177,3 +177,17 @@ def test_an_unknown_price_costs_nothing():
 )
 def test_a_text_has_at_least_a_token_for_every_four_words(text, n):
     assert least_tokens(text) == n
+
+
+@pytest.mark.parametrize("detail", ["audio_tokens", "rejected_prediction_tokens", "new_tokens"])
+def test_a_detail_that_is_larger_than_its_count_is_charged_beside_it(detail):
+    said = {
+        "prompt_tokens": 600,
+        "completion_tokens": 40,
+        "completion_tokens_details": {detail: 5000, "reasoning_tokens": 7},
+    }
+
+    assert charged(said) == (600, 5047)
+    assert charged(
+        {"input_tokens": 600, "input_tokens_details": {detail: 700}, "output_tokens": 40}
+    ) == (1300, 40)

@@ -128,6 +128,7 @@ async def outcome(code, **bounds):
     ("code", "expected"),
     [
         ("final_result = 47 ** 0.23", "2.4242784855673896"),
+        ("print('a,b\\r\\n1,2\\r\\n')", "a,b\n1,2"),
         (
             "from datetime import date\nfinal_result = (date(2026, 3, 1) - date(2026, 2, 1)).days",
             "28",

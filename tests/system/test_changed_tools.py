@@ -24,7 +24,7 @@ def answer(request):
             given = [one.text for one in request.messages if one.speaker is Speaker.TOOL]
             call = ToolCall(id="c1", name="s__echo", arguments='{"text": "hello"}')
             if given:
-                return Answer(text=f"This is what the tool gave me:\n{given[0]}")
+                return Answer(text=f"The tool gave: {given[0].splitlines()[1]}")
             return Answer(text="", tool_calls=(call,), finish_reason="tool_calls")
         case "creation":
             return Answer(text='{"tasks": [], "objective_met": false}')

@@ -109,17 +109,17 @@ class History:
             self._die,
         )
         for _ in range(N_MOVES):
-            await chance.choice(moves)()
-            await self._check(limits)
+            if await chance.choice(moves)():
+                await self._check(limits)
             if self.ended.limit:
                 break
         await self._finish(limits)
         return self.ended
 
-    # -- moves
+    # -- moves: each says whether it may have changed what is spent or held
     # ----------------------------------------------------------------------------------------------
 
-    async def _claim(self) -> None:
+    async def _claim(self) -> bool:
         self._n_workers += 1
         worker_id = f"w{self._n_workers}"
         worker = Worker(id=worker_id, name=worker_id, host="h", pid=1, lease_until=self._time())
@@ -127,10 +127,11 @@ class History:
         claim = await self._store.claim_task(self._objective_id, worker_id)
         if claim is not None:
             self._claims.append(claim)
+        return False
 
-    async def _intend(self) -> None:
+    async def _intend(self) -> bool:
         if not self._claims:
-            return
+            return False
         fence, reservation = self._chance.choice(self._claims[-4:]).fence, self._reservation()
         self._n_keys += self._chance.random() < 0.9  # now and then the same key again
         key = f"1/{self._n_keys}"
@@ -147,9 +148,9 @@ class History:
                 self.ended.limit, self._overspent = error.limit, overspent
                 self._spent_at_limit = (await self._store.objective(self._objective_id)).usage
                 self._note(reservation)
-            return
+            return True
         except (LeaseLostError, ObjectiveStoppedError):
-            return
+            return True
         call = Call(fence, key, step.reservation)
         assert not overspent or step.output is not None or call in self._flying, (
             "a call began after one that went over its reservation"
@@ -159,10 +160,11 @@ class History:
             self._note(step.reservation)
             self._flying.append(call)
             self.ended.n_calls += 1
+        return True
 
-    async def _come_back(self) -> None:
+    async def _come_back(self) -> bool:
         if not self._flying:
-            return
+            return False
         call = self._flying.pop(self._chance.randrange(len(self._flying)))
         if self._chance.random() < 0.7:
             usage = self._usage(call.reservation)
@@ -171,15 +173,17 @@ class History:
             usage = self._chance.choice((Usage(), self._usage(call.reservation)))
             await self._store.abandon_step(call.fence, key=call.key, usage=usage)
         self._confirmed += countable_usage(usage)
+        return True
 
-    async def _die(self) -> None:
+    async def _die(self) -> bool:
         """All workers are silent for longer than their lease; calls in flight may still come back
         later, unless nobody hears them."""
         if self._chance.random() < 0.5:
-            return
+            return False
         self._time.now += timedelta(seconds=LEASE_S + 1)
         await self._store.reap_workers()
         self._flying = [call for call in self._flying if self._chance.random() < 0.5]
+        return True
 
     # -- random values
     # ----------------------------------------------------------------------------------------------
