@@ -982,6 +982,17 @@ class Settings(ObjectiveFields):
             default_text="none",
         ),
     )
+    ranker: Path | None = field(
+        default=None,
+        metadata=declare(
+            "BABYAGI_RANKER",
+            "A folder with a cross-encoder (model.onnx, tokenizer.json) that decides which parts "
+            "of pages bear on a question.",
+            parse=parse_path,
+            metavar="FOLDER",
+            default_text="by their words (BM25)",
+        ),
+    )
     agent_hosts: tuple[str, ...] = field(
         default=(),
         metadata=declare(
