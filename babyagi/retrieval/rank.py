@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +24,15 @@ MODEL, TOKENIZER = "model.onnx", "tokenizer.json"  # as sentence-transformers ex
 MAX_RANKED = 64  # texts that a model reads for one question, those that BM25 puts first
 MAX_PAIR_TOKENS = 512
 BATCH = 16
-_WORD = re.compile(r"\w+")
+# scripts that write words without blanks, or with endings that stick to them: Thai to Khmer, kana,
+# Han, Hangul
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # they are parts of words
+_WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _MIN_STEM = 4
 
 
@@ -101,7 +110,8 @@ def _pieces(paragraph: str, max_chars: int) -> list[str]:
     """Cut a paragraph that is too long at its lines, then at blanks."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
-        at = max(paragraph.rfind("\n", 0, max_chars), paragraph.rfind(". ", 0, max_chars) + 1)
+        ends = (paragraph.rfind(sign, 0, max_chars) + 1 for sign in (". ", "。", "।", "؟", "！"))
+        at = max(paragraph.rfind("\n", 0, max_chars), *ends)
         at = at if at > max_chars // 3 else paragraph.rfind(" ", 0, max_chars)
         at = at if at > max_chars // 3 else max_chars
         pieces.append(paragraph[:at].strip())
@@ -165,8 +175,16 @@ def _frequency(n: int, relative_length: float) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words, case-folded, without the endings of plurals and verb forms."""
-    return [_stem(word) for word in _WORD.findall(text.casefold())]
+    """Return the words, case-folded, without the endings of plurals and verb forms; in scripts
+    without blanks each two neighbours."""
+    words: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        words += _pairs(word) if _IS_UNSPACED.match(word) else [_stem(word)]
+    return words
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
 
 def _stem(word: str) -> str:

@@ -21,6 +21,24 @@ def test_forms_of_a_word_are_one_word():
     assert rank("backup", ["About parking.", "Backups are kept."])[0].index == 1
 
 
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("吊り橋 長さ", "この吊り橋の長さは320メートルです。"),
+        ("大桥多长", "大桥全长320米。"),
+        ("ความยาวสะพาน", "สะพานมีความยาว 320 เมตร"),
+        ("다리 길이", "이 다리의 길이는 320미터입니다."),
+        ("लंबाई", "पुल की लंबाई 320 मीटर है।"),
+        ("café", "Cafe\u0301 32"),
+        ("３２０", "320 m"),
+    ],
+)
+def test_words_are_found_in_scripts_without_blanks_and_however_they_are_written(question, text):
+    others = ["季節を問わず人が来ます。", "游客不断。", "นักท่องเที่ยว", "관광객은 옵니다.", "पर्यटक"]
+
+    assert [one.index for one in rank(question, [*others, text])] == [len(others)]
+
+
 def test_a_question_that_nothing_bears_on_ranks_nothing():
     assert rank("zebra", CITIES) == rank("", CITIES) == rank("x", []) == []
 
