@@ -100,6 +100,7 @@ from babyagi.redaction import redact_url
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.rank import BM25, CrossEncoder
 from babyagi.schedules import (
     DAILY_LIMIT_USD,
     CatchUp,
@@ -1094,6 +1095,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
             repository=settings.github_repository,
         ),
         proxies=settings.proxies,
+        ranker=CrossEncoder(settings.ranker) if settings.ranker else BM25,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -192,6 +193,11 @@ def touched(home: Path) -> list[tuple[str, int]]:
 def memory_of(uid: str) -> str:
     """Return the name of the memory of an objective's agent in this home."""
     return f"objective-{uid}"
+
+
+def is_memory_of_objective(name: str) -> bool:
+    """Return whether a memory is that of an objective's agent and no conversation of a person's."""
+    return re.fullmatch("objective-[0-9a-f]{16}(-[0-9a-f]+)?", name) is not None
 
 
 def forget(home: Path, uid: str) -> None:

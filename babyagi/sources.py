@@ -219,9 +219,21 @@ def _render_source(source: Source) -> str:
         case SourceKind.TOOL:
             return f"used the tool {_plain(source.name)} ({tasks})"
         case SourceKind.SEARCH:
-            return f"asked the search engine {_plain(source.name)} ({tasks})"
+            return f"{_say_asked(source.name)} ({tasks})"
         case _:
             return _render_page(source, tasks)
+
+
+def _say_asked(name: str) -> str:
+    """What was asked there: a search engine, or one of the services that bear their kind before
+    their name."""
+    kind, _, rest = name.partition(":")
+    match kind:
+        case "github":
+            return f"searched the issues of {_plain(rest)}"
+        case "pipeline":
+            return f"asked the pipeline {_plain(rest)}"
+    return f"asked the search engine {_plain(name)}"
 
 
 def _render_page(source: Source, tasks: str) -> str:

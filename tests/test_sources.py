@@ -162,6 +162,8 @@ def test_the_section_says_where_when_and_for_which_tasks():
         source("notes/a b.md", kind=SourceKind.FILE, task_ids=(1, 2, 3)),
         source(FLASK.url, task_ids=(2,), page=FLASK),
         source("brave", kind=SourceKind.SEARCH, task_ids=tuple(range(1, 12))),
+        source("github:tea/pot", kind=SourceKind.SEARCH),
+        source("pipeline:docs", kind=SourceKind.SEARCH),
     ]
 
     assert listed(Sources(named=named), f"It is BSD ({FLASK.url}).") == (
@@ -169,7 +171,9 @@ def test_the_section_says_where_when_and_for_which_tasks():
         "* Flask's licence: <https://flask.example/licence> "
         "(fetched 2026-11-22 12:00 UTC, sha256 abababababababab; task 2)\n"
         "* `notes/a b.md` (tasks 1, 2, 3)\n"
-        "* asked the search engine brave (tasks 1, 2, 3, 4, 5, 6, 7, 8 and 3 more)"
+        "* asked the search engine brave (tasks 1, 2, 3, 4, 5, 6, 7, 8 and 3 more)\n"
+        "* searched the issues of tea/pot (task 1)\n"
+        "* asked the pipeline docs (task 1)"
     )
     assert listed(Sources()) == ""
 

@@ -24,12 +24,11 @@ def complete_memories(
     import os
     from pathlib import Path
 
-    from babyagi.memory.log import names_in
     from babyagi.settings.load import load_settings
 
     try:
         home = load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings.home
-        return [CompletionItem(name) for name in names_in(home) if name.startswith(typed)]
+        return [CompletionItem(name) for name in _names_in(home) if name.startswith(typed)]
     except Exception:  # whatever it is, a person who is typing cannot be told
         return []
 
@@ -51,9 +50,7 @@ def memory_list(as_json: bool) -> None:
 
 
 def _list(as_json: bool) -> None:
-    from babyagi.memory.log import names_in
-
-    found = [(name, _read(name)) for name in names_in(_home())]
+    found = [(name, _read(name)) for name in _names_in(_home())]
     if as_json:
         print_json([{"name": name, **_counts(known)} for name, known in found])
         return
@@ -124,6 +121,15 @@ def _say_used(used: Usage) -> str:
 def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
     echo(f"{what}: {text}")
     echo(f"      from {', '.join(origins)}", Style.DIM)
+
+
+def _names_in(home: Path) -> list[str]:
+    """The conversations of a home. What the agent of an objective remembers is none; it is shown
+    by its name all the same."""
+    from babyagi.home import is_memory_of_objective
+    from babyagi.memory.log import names_in
+
+    return [name for name in names_in(home) if not is_memory_of_objective(name)]
 
 
 def _home() -> Path:

@@ -14,6 +14,7 @@ from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, ter
 if TYPE_CHECKING:
     from babyagi.json_shapes import Json
     from babyagi.schedules import Schedule, Tick
+    from babyagi.settings.fields import Settings
     from babyagi.settings.load import Loaded
     from babyagi.taskstore.port import TaskStore
 
@@ -145,8 +146,18 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
         return
     echo(f"Schedule {found.id}: {fit(found.spec.objective.text, 400)}", Style.BOLD)
     echo_lines(render_schedule(found)[1:])
+    if needs := _say_needs(loaded.settings):
+        echo(f"Its worker needs the same files:  babyagi worker {needs}")
     if not is_served:
         echo("Nobody is at work. Ticks are fired by:  babyagi worker")
+
+
+def _say_needs(settings: Settings) -> str:
+    """Return the flags without which a worker cannot carry the objective out."""
+    from shlex import quote
+
+    given = {"--agent": settings.agent, "--mcp": settings.mcp, "--tools-from": settings.tools_from}
+    return " ".join(f"{flag} {quote(str(value))}" for flag, value in given.items() if value)
 
 
 @schedule.command("list")

@@ -57,8 +57,10 @@ QUERY = "query"
 FOUND = "documents"
 """The variable of what a search found."""
 TRANSCRIPT = "transcript"
-_OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", TRANSCRIPT)
-"""The places that the template of an agent may have."""
+MEMORY = "memory"
+_OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", MEMORY, TRANSCRIPT)
+"""The places that the template of an agent may have. That of the memory is left empty: what an
+agent remembers stands before the question."""
 _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
@@ -599,6 +601,7 @@ def _fill_for_agent(template: PromptTemplate, question: str, tools: Sequence[Too
             QUERY: question,
             "tool_names": ", ".join(tool.name for tool in tools),
             "tool_names_with_descriptions": "\n".join(described),
+            MEMORY: "",
             TRANSCRIPT: "",
         }
     )

@@ -516,7 +516,7 @@ def _read_agent(given: object, n: int) -> AgentEntry:
             raise fault(f"{where}: {key} cannot be used: {why}", f"take {key} away")
     tools = [
         _read_tool(tool, f"{where}, tool {at}")
-        for at, tool in enumerate(params.entries("tools"), start=1)
+        for at, tool in enumerate(params.entries("tools") if params.has("tools") else (), start=1)
     ]
     _require_names(f"tool of {where}", [tool.name for tool in tools])
     protocol = params.text("protocol", "auto")

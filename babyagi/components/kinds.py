@@ -37,7 +37,8 @@ KEY_VARIABLES = (
     GITHUB_KEY,
 )
 """The variables that components may have their keys from, each its own."""
-REACT_TEMPLATE = "zero-shot-react"  # the one for agents: the text protocol itself
+REACT_TEMPLATE = "zero-shot-react"  # for agents: the text protocol itself
+CONVERSATIONAL = "conversational-agent"  # for agents: an instruction, in every protocol
 TEMPLATE_NAMES = (
     "question-answering",
     "question-answering-with-references",
@@ -46,13 +47,14 @@ TEMPLATE_NAMES = (
     "question-generation",
     "conditioned-question-generation",
     "summarization",
+    "conversational-summary",
     "sentiment-analysis",
     "multiple-choice-question-answering",
     "topic-classification",
     "language-detection",
     "translation",
 )
-"""The prompt templates that are built in, beside that for agents."""
+"""The prompt templates that are built in, beside those for agents."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
 _PLACE = re.compile(
@@ -142,11 +144,13 @@ class PromptTemplate:
 
 def find_template(name: str) -> PromptTemplate | None:
     """Return the built-in template of this name, also as `deepset/NAME`; None where there is
-    none. That for agents has no text: it is the text protocol."""
+    none. `zero-shot-react` has no text: it is the text protocol."""
     bare = name.removeprefix("deepset/")
     if bare == REACT_TEMPLATE:
         return PromptTemplate(name=bare, text="")
-    if bare not in TEMPLATE_NAMES:
+    if bare in (f"{CONVERSATIONAL}-with-tools", f"{CONVERSATIONAL}-without-tools"):
+        bare = CONVERSATIONAL
+    if bare not in (*TEMPLATE_NAMES, CONVERSATIONAL):
         return None
     return PromptTemplate(name=bare, text=load_prompt(bare, package="babyagi.components").rstrip())
 
@@ -481,7 +485,7 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
                 "file"
             ),
             "add one to components, or name one that is built in: "
-            f"{', '.join((*TEMPLATE_NAMES, REACT_TEMPLATE))}",
+            f"{', '.join((*TEMPLATE_NAMES, REACT_TEMPLATE, CONVERSATIONAL))}",
         )
     stop_words = params.texts("stop_words")
     if len(stop_words) > MAX_STOP_WORDS:

@@ -18,7 +18,7 @@ from babyagi.net.door import Door, Page
 from babyagi.offload import Offload, run_inline
 from babyagi.private import make_folder, write_file
 from babyagi.retrieval.engines import Hit, Searcher
-from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
+from babyagi.retrieval.rank import BM25, Ranker, Scored, rank, split_parts, top_p
 from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
@@ -197,9 +197,10 @@ class WebPart:
 class WebRetriever:
     """Finds parts of pages that bear on a question."""
 
-    def __init__(self, searcher: Searcher, pages: Pages) -> None:
+    def __init__(self, searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> None:
         self._searcher = searcher
         self._pages = pages
+        self._ranker = ranker
 
     async def find_parts(
         self,
@@ -218,7 +219,7 @@ class WebRetriever:
         engine, hits = await self._searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
         parts = [part for found in opened for part in found]
-        best = await self._pages.offload(lambda: _choose(question, parts, max_parts))
+        best = await self._pages.offload(lambda: _choose(question, parts, max_parts, self._ranker))
         return engine, best
 
     async def _open(self, hit: Hit) -> list[WebPart]:
@@ -241,11 +242,14 @@ def _split(hit: Hit, document: Document) -> list[WebPart]:
     ]
 
 
-def _choose(question: str, parts: Sequence[WebPart], max_parts: int) -> list[WebPart]:
+def _choose(
+    question: str, parts: Sequence[WebPart], max_parts: int, ranker: Ranker
+) -> list[WebPart]:
     """Return the best parts, the best first; when nothing bears on the question, the first
     parts.
     """
-    ranked = rank(question, [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts])
+    texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
+    ranked = rank(question, texts, ranker=ranker)
     best = top_p(ranked, TOP_P)[:max_parts] or [
         Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), max_parts))
     ]

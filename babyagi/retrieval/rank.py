@@ -1,19 +1,37 @@
-"""Which parts of documents bear on a question: split, rank by words (BM25), keep the best."""
+"""Which parts of documents bear on a question: split, rank by words (BM25) or by a model, keep the
+best."""
 
 from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
 
+from babyagi.errors import SettingsError, ToolError
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 PART_CHARS = 900
 MAX_HEADING_CHARS = 120  # that each part below it is given
 MAX_LEVEL = 6
-_WORD = re.compile(r"\w+")
+MODEL, TOKENIZER = "model.onnx", "tokenizer.json"  # as sentence-transformers exports a model
+MAX_RANKED = 64  # texts that a model reads for one question, those that BM25 puts first
+MAX_PAIR_TOKENS = 512
+BATCH = 16
+# scripts that write words without blanks, or with endings that stick to them: Thai to Khmer, kana,
+# Han, Hangul
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+    "\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # they are parts of words
+_WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _MIN_STEM = 4
 
 
@@ -91,7 +109,8 @@ def _pieces(paragraph: str, max_chars: int) -> list[str]:
     """Cut a paragraph that is too long at its lines, then at blanks."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
-        at = max(paragraph.rfind("\n", 0, max_chars), paragraph.rfind(". ", 0, max_chars) + 1)
+        ends = (paragraph.rfind(sign, 0, max_chars) + 1 for sign in (". ", "。", "।", "؟", "！"))
+        at = max(paragraph.rfind("\n", 0, max_chars), *ends)
         at = at if at > max_chars // 3 else paragraph.rfind(" ", 0, max_chars)
         at = at if at > max_chars // 3 else max_chars
         pieces.append(paragraph[:at].strip())
@@ -99,22 +118,44 @@ def _pieces(paragraph: str, max_chars: int) -> list[str]:
     return [*pieces, paragraph] if paragraph else pieces
 
 
-def rank(question: str, texts: Sequence[str]) -> list[Scored]:
-    """Return the texts that share a word with the question, the best first; equal ones in their
-    order."""
-    documents = [Counter(_words(text)) for text in texts]
-    n_of = Counter(word for document in documents for word in document)
-    lengths = [sum(document.values()) for document in documents]
-    mean_length = sum(lengths) / len(lengths) if lengths else 1.0
-    asked = set(_words(question))
-    scores = [
-        sum(
-            _weight(n_of[word], len(texts))
-            * _frequency(document[word], length / (mean_length or 1))
-            for word in sorted(asked & document.keys())
-        )
-        for document, length in zip(documents, lengths, strict=True)
-    ]
+class Ranker(Protocol):
+    """Says how much texts bear on a question."""
+
+    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return a number for each text, in their order: 0 where nothing in it bears on the
+        question, else more. It may block for as long as a model takes.
+
+        Raises:
+            ToolError: it cannot be used.
+        """
+        ...
+
+
+class Bm25:
+    """Ranks by the words that a text shares with the question, those that are rare first."""
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        documents = [Counter(_words(text)) for text in texts]
+        n_of = Counter(word for document in documents for word in document)
+        lengths = [sum(document.values()) for document in documents]
+        mean_length = sum(lengths) / len(lengths) if lengths else 1.0
+        asked = set(_words(question))
+        return [
+            sum(
+                _weight(n_of[word], len(texts))
+                * _frequency(document[word], length / (mean_length or 1))
+                for word in sorted(asked & document.keys())
+            )
+            for document, length in zip(documents, lengths, strict=True)
+        ]
+
+
+BM25 = Bm25()
+
+
+def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[Scored]:
+    """Return the texts that bear on the question, the best first; equal ones in their order."""
+    scores = ranker.score(question, texts)
     total = sum(scores) or 1.0
     found = [
         Scored(index=at, score=score, share=score / total)
@@ -134,8 +175,16 @@ def _frequency(n: int, relative_length: float) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words, case-folded, without the endings of plurals and verb forms."""
-    return [_stem(word) for word in _WORD.findall(text.casefold())]
+    """Return the words, case-folded, without the endings of plurals and verb forms; in scripts
+    without blanks each two neighbours."""
+    words: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
+        words += _pairs(word) if _IS_UNSPACED.match(word) else [_stem(word)]
+    return words
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(len(run) - 1)] or [run]
 
 
 def _stem(word: str) -> str:
@@ -156,3 +205,76 @@ def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
         if reached >= p - 1e-9:
             break
     return kept
+
+
+class CrossEncoder:
+    """A `Ranker` that reads the question and each text together, with a model of ONNX from a folder
+    of this machine: `model.onnx` and `tokenizer.json`, one number for a pair, or two of which the
+    second says that they belong together. The shares are the softmax of these numbers.
+
+    Raises:
+        SettingsError: the folder lacks one of the files. They are opened at the first question.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        missing = [name for name in (MODEL, TOKENIZER) if not (folder / name).is_file()]
+        if missing:
+            raise SettingsError(
+                f"the ranker {folder} has no {missing[0]}",
+                fix=f"name a folder with {MODEL} and {TOKENIZER}, or none",
+                guide="web",
+            )
+        self._folder = folder
+        self._opened: tuple[Any, Any] | None = None
+        self._turn = Lock()  # each batch uses every processor
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        chosen = list(range(len(texts)))
+        if len(texts) > MAX_RANKED:
+            first = [one.index for one in rank(question, texts)]
+            chosen = list(dict.fromkeys([*first, *chosen]))[:MAX_RANKED]
+        scores = [0.0] * len(texts)
+        if not chosen or not question.strip():
+            return scores
+        try:
+            with self._turn:
+                logits = self._read_pairs([(question, texts[index]) for index in chosen])
+        except Exception as error:  # of two libraries that name no errors of their own
+            raise ToolError(
+                f"the ranker {self._folder.name} cannot be used: {type(error).__name__}"
+            ) from error
+        best = max(logits)
+        for index, logit in zip(chosen, logits, strict=True):
+            scores[index] = math.exp(logit - best)
+        return scores
+
+    def _read_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        import numpy as np
+
+        session, tokenizer = self._opened = self._opened or _open_files(self._folder)
+        wanted = [one.name for one in session.get_inputs()]
+        logits: list[float] = []
+        for start in range(0, len(pairs), BATCH):
+            read = tokenizer.encode_batch(list(pairs[start : start + BATCH]))
+            rows = {
+                "input_ids": [one.ids for one in read],
+                "attention_mask": [one.attention_mask for one in read],
+                "token_type_ids": [one.type_ids for one in read],
+            }
+            given = {name: np.array(rows[name], dtype=np.int64) for name in wanted}
+            said = np.asarray(session.run(None, given)[0], dtype=np.float64).reshape(len(read), -1)
+            logits += (said[:, -1] - (said[:, 0] if said.shape[1] == 2 else 0.0)).tolist()
+        if not all(map(math.isfinite, logits)):
+            raise ValueError("it gave what is no number")
+        return logits
+
+
+def _open_files(folder: Path) -> tuple[Any, Any]:
+    import onnxruntime
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    tokenizer.enable_truncation(MAX_PAIR_TOKENS, strategy="only_second")
+    tokenizer.enable_padding()
+    session = onnxruntime.InferenceSession(str(folder / MODEL), providers=["CPUExecutionProvider"])
+    return session, tokenizer

@@ -803,6 +803,15 @@ class Settings(ObjectiveFields):
         metavar="HOSTS",
         default_text="none",
     )
+    ranker: Path | None = declare(
+        None,
+        "BABYAGI_RANKER",
+        "A folder with a cross-encoder (model.onnx, tokenizer.json) that decides which parts of "
+        "pages bear on a question.",
+        parse=parse_path,
+        metavar="FOLDER",
+        default_text="by their words (BM25)",
+    )
     agent_hosts: tuple[str, ...] = declare(
         (),
         "BABYAGI_AGENT_HOSTS --agent-hosts",

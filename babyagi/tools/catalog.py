@@ -13,6 +13,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.offload import Offload
 from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, takes_text
 from babyagi.tools.calculator import build_calculator
@@ -83,6 +84,7 @@ class ToolContext:
     pipeline: RemotePipeline | None = None
     github: GitHub | None = None
     proxies: Proxies | None = None
+    ranker: Ranker = BM25
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
@@ -118,9 +120,9 @@ def _open_all(context: ToolContext) -> Iterator[Tool]:
         yield build_write_file(context.folder, offload=context.offload)
     yield build_calculator()
     if context.searcher is not None and context.pages is not None:
-        yield build_web_search(context.searcher, context.pages)
+        yield build_web_search(context.searcher, context.pages, ranker=context.ranker)
     if context.pages is not None:
-        yield build_open_page(context.pages)
+        yield build_open_page(context.pages, ranker=context.ranker)
     yield build_python_with_files(
         Workspace(offload=context.offload, folder=context.folder, scratch=context.scratch),
         name=RUN_PYTHON,

@@ -10,7 +10,7 @@ from typing import Any
 from babyagi.net.addresses import Proxies
 from babyagi.retrieval.engines import TOP_K, Answering, Hit, HitKind, Searcher
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
-from babyagi.retrieval.rank import rank, split_parts
+from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts
 from babyagi.tasks import Effect, Fetched, Passage
 from babyagi.tools.base import Tool, takes
 
@@ -85,9 +85,9 @@ def build_engine_search(
     return build_search(searcher, name=name, description=description, top_k=top_k, domains=domains)
 
 
-def build_web_search(searcher: Searcher, pages: Pages) -> Tool:
+def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> Tool:
     """Return the search of the loop, which can open the first results as well."""
-    retriever = WebRetriever(searcher, pages)
+    retriever = WebRetriever(searcher, pages, ranker=ranker)
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
         query, domains = arguments["query"], arguments.get("domains", ())
@@ -129,7 +129,7 @@ def build_web_search(searcher: Searcher, pages: Pages) -> Tool:
     )
 
 
-def build_open_page(pages: Pages) -> Tool:
+def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
     """Return the tool that opens a page of the web."""
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -137,7 +137,7 @@ def build_open_page(pages: Pages) -> Tool:
         about = arguments.get("about", "").strip()
         n = arguments.get("part", 1)
         text = await pages.offload(
-            lambda: find_about(document, about) if about else cut_part(document, n)
+            lambda: find_about(document, about, ranker) if about else cut_part(document, n)
         )
         return Passage(
             text=f"{describe(document)}\n\n{text}",
@@ -235,13 +235,13 @@ def cut_part(document: Document, n: int) -> str:
     return f"{shown}\n\n(part {n} of {n_parts})"
 
 
-def find_about(document: Document, about: str) -> str:
+def find_about(document: Document, about: str, ranker: Ranker = BM25) -> str:
     """Return the parts that bear on a topic, in the order of the page."""
     parts = split_parts(document.text)
     texts = ["\n".join(filter(None, [" > ".join(part.headings), part.text])) for part in parts]
     kept: list[int] = []
     n_chars = 0
-    for one in rank(about, texts):
+    for one in rank(about, texts, ranker=ranker):
         n_chars += len(texts[one.index])
         if kept and n_chars > MAX_PAGE_CHARS // 2:
             break

@@ -164,6 +164,16 @@ def test_an_agent_that_remembers_says_where_nothing_is_kept(tmp_path, capsys):
     assert "--memory NAME keeps it" in capsys.readouterr().err
 
 
+def test_what_the_agent_of_an_objective_remembers_is_no_conversation(tmp_path, capsys):
+    folder = tmp_path / "home" / "memories"
+    folder.mkdir(parents=True)
+    for name in ("objective-0123456789abcdef", "objective-0123456789abcdef-5f", "objective-tea"):
+        (folder / f"{name}.jsonl").write_text('{"kind": "memory", "v": 1, "id": "i"}\n')
+
+    assert run_guarded(["memory", "--json"]) == ExitCode.OK
+    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["objective-tea"]
+
+
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [

@@ -134,6 +134,15 @@ def test_the_folder_of_a_schedule_is_that_of_what_its_ticks_begin(capsys, tmp_pa
     assert remembered_folder(home, schedule_uid(tick_uid)) == tmp_path / "documents"
 
 
+def test_a_schedule_with_files_of_a_person_says_what_its_worker_is_given(capsys, tmp_path):
+    (tmp_path / "my tools.py").write_text(
+        'def price(item: str) -> str:\n    """Give a price."""\n    return "2"\n'
+    )
+    line = [*EVERY_HOUR, "--tools-from", "my tools.py"]
+    assert run_guarded(line) == 0
+    assert "babyagi worker --tools-from 'my tools.py'" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("verb", ["show", "pause", "resume", "remove"])
 def test_a_schedule_that_is_not_there_is_not_found(verb, capsys):
     assert run_guarded(["schedule", verb, "7"]) == 8

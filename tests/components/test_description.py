@@ -1,5 +1,7 @@
 """What is made of a file: pipelines, agents as tools, the model, and options that go before it."""
 
+import re
+
 import pytest
 
 from babyagi.agent import Agent
@@ -385,6 +387,24 @@ ANSWERS = {
     "json": '{"thought": "", "tool": "final_answer", "tool_input": "42"}',
     "text": "Final Answer: 42",
 }
+
+
+@pytest.mark.parametrize("template", ["conversational-agent", "{query} {memory}"])
+async def test_an_agent_may_talk_without_tools_and_its_template_with_its_memory(tmp_path, template):
+    path = write_templated(tmp_path, template)
+    text = re.sub(r"tools: \[.*\]", "memory: {type: ConversationMemory}", path.read_text("utf-8"))
+    if template == "conversational-agent":
+        text = text.replace("template: Order", f"template: deepset/{template}-without-tools")
+    path.write_text(text, "utf-8")
+    model = ScriptedModel(lambda prompt, role: "42")
+    agent = Agent.from_yaml(path, model=model)
+
+    for question in ("6 * 7?", "And what was that?"):
+        assert (await agent.run_async(question)).output == "42"
+
+    told, asked = model.calls[1][1].messages
+    assert ("You are in a conversation." in told.text) is (template == "conversational-agent")
+    assert asked.text.index("6 * 7?") < asked.text.index("And what was that?")
 
 
 @pytest.mark.parametrize("protocol", ANSWERS)

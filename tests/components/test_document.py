@@ -228,9 +228,9 @@ FAULTS = {
         changed("prompt_node: Node", "prompt_node: Run"),
         "prompt_node 'Run' is no PromptNode",
     ),
-    "an agent without tools": (
-        re.sub(r"tools:.*", "", GOOD, flags=re.DOTALL),
-        "agent 'one' has no tools",
+    "an agent with an empty list of tools": (
+        re.sub(r"tools:.*", "tools: []", GOOD, flags=re.DOTALL),
+        "tools must be a list with at least one entry",
     ),
     "a tool of nothing": (
         changed("node: line", "node: lime"),

@@ -231,7 +231,7 @@ def test_every_built_in_template_has_places_and_can_be_named_in_both_ways(name):
 
     assert template is not None and template == find_template(f"deepset/{name}")
     assert set(template.variables) <= {
-        *("documents", "query", "answers", "options", "target_language")
+        *("documents", "query", "answers", "options", "target_language", "chat_transcript")
     }
     assert "VALUE" in template.fill(dict.fromkeys(template.variables, "VALUE"))
     assert read_one("PromptTemplate", name=name).text == template.text

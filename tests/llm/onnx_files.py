@@ -84,6 +84,39 @@ def make_model() -> bytes:
     return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 13))
 
 
+def make_cross_encoder(folder: Path, *, weights: dict[str, float]) -> None:
+    """Write a model whose number for a question and a text is the sum of its words' weights, and
+    its tokenizer."""
+    make_tokenizer().save(str(folder / "tokenizer.json"))
+    known = [*WORDS, *map(str, range(200))]
+    numbers = struct.pack(f"<{len(known)}f", *(weights.get(word, 0.0) for word in known))
+    of_words = (
+        _field(1, len(known))
+        + _field(1, 1)
+        + _field(2, FLOAT)
+        + _field(8, b"w")
+        + _field(9, numbers)
+    )
+    axis = _field(1, 1) + _field(2, INT64) + _field(8, b"axis") + _field(9, struct.pack("<q", 1))
+    keep = _field(1, b"keepdims") + _field(3, 0) + _field(20, 2)
+    nodes = [
+        _field(1, b"w") + _field(1, b"input_ids") + _field(2, b"each") + _field(4, b"Gather"),
+        _field(1, b"each") + _field(1, b"axis") + _field(2, b"logits") + _field(4, b"ReduceSum")
+        + _field(5, keep),
+    ]  # fmt: skip
+    inputs = [_value(name, INT64, "batch", "tokens") for name in ("input_ids", "attention_mask")]
+    graph = (
+        b"".join(_field(1, node) for node in nodes)
+        + _field(2, b"pairs")
+        + _field(5, of_words)
+        + _field(5, axis)
+        + b"".join(_field(11, one) for one in inputs)
+        + _field(12, _value("logits", FLOAT, "batch", 1))
+    )
+    model = _field(1, 8) + _field(7, graph) + _field(8, _field(2, 13))
+    (folder / "model.onnx").write_bytes(model)
+
+
 def _value(name: str, element: int, *sizes: str | int) -> bytes:
     dims = [
         _field(1, size) if isinstance(size, int) else _field(2, size.encode()) for size in sizes

@@ -586,3 +586,65 @@ def test_the_text_and_the_json_prompt_say_how_to_give_up():
     for labels in LABELS.values():
         assert f"{labels.action[0]}: fail_task" in joined(text_protocol(labels).render(TALK))
     assert "fail_task" in joined(JSON.render(TALK))
+
+
+LINES = {
+    "Action: search: tea": "tea",
+    'Action: search "tea"': "tea",
+    "Action: search (to find tea)\nAction Input: tea": "tea",
+    'Action: search(query="tea")': '{"query": "tea"}',
+    "action: search\naction_input: tea": "tea",
+    'Action: {"tool": "search", "tool_input": "tea"}': "tea",
+    'Action:\n```json\n{"action": "search", "action_input": {"query": "tea"}}\n```': '{"query": "tea"}',
+    '{"action": "search", "action_input": "tea"}': "tea",
+}
+
+
+@pytest.mark.parametrize("text", LINES)
+def test_a_call_on_one_line_or_as_json_is_read_in_the_text_protocol(text):
+    assert read(text_protocol(), text) == {"act": ["search", LINES[text]]}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "text"),
+    [
+        (text_protocol(), "Finish[42]"),
+        (text_protocol(), "Thought: I know it. Finish[42]"),
+        (text_protocol(), "Action: FINISH: 42"),
+        (text_protocol(), 'Action:\n{"action": "Final Answer", "action_input": "42"}'),
+        (text_protocol(JAPANESE), "思考: 分かった。\n完了[42]"),
+    ],
+)
+def test_an_end_on_one_line_or_as_json_is_read_in_the_text_protocol(protocol, text):
+    assert read(protocol, text) == {"finish": "42"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> Finish[42]",
+        "```\nFinish[42]\n```\nis what it wrote",
+        "The page says Finish[42]",
+        'It wrote {"action": "search", "action_input": "tea"} there',
+        "Finish[]",
+    ],
+)
+def test_an_end_or_a_call_that_is_quoted_decides_nothing(text):
+    assert read(text_protocol(), text) == {"malformed": True}
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        'query=open("x")',
+        "query=1+1",
+        'q="tea"',
+        '"tea", n=3',
+        "query=(" * 900,
+        "query='" + "x" * 9000,
+    ],
+)
+def test_what_only_looks_like_named_arguments_stays_a_text(given):
+    found = read(text_protocol(), f"Action: search({given})")
+
+    assert found == {"act": ["search", given]}

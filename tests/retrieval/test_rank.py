@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
+from babyagi.errors import SettingsError, ToolError
+from babyagi.retrieval.rank import MAX_RANKED, CrossEncoder, Scored, rank, split_parts, top_p
 from tests.linear import grows_faster_than_linearly
+from tests.llm.onnx_files import make_cross_encoder
 
 CITIES = ["Paris is the capital of France.", "Oslo is in Norway.", "The capital of Peru is Lima."]
 
@@ -17,6 +19,24 @@ def test_the_text_with_the_rare_words_of_the_question_comes_first():
 
 def test_forms_of_a_word_are_one_word():
     assert rank("backup", ["About parking.", "Backups are kept."])[0].index == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("吊り橋 長さ", "この吊り橋の長さは320メートルです。"),
+        ("大桥多长", "大桥全长320米。"),
+        ("ความยาวสะพาน", "สะพานมีความยาว 320 เมตร"),
+        ("다리 길이", "이 다리의 길이는 320미터입니다."),
+        ("लंबाई", "पुल की लंबाई 320 मीटर है।"),
+        ("café", "Cafe\u0301 32"),
+        ("３２０", "320 m"),
+    ],
+)
+def test_words_are_found_in_scripts_without_blanks_and_however_they_are_written(question, text):
+    others = ["季節を問わず人が来ます。", "游客不断。", "นักท่องเที่ยว", "관광객은 옵니다.", "पर्यटक"]
+
+    assert [one.index for one in rank(question, [*others, text])] == [len(others)]
 
 
 def test_a_question_that_nothing_bears_on_ranks_nothing():
@@ -110,3 +130,42 @@ def test_a_part_has_the_beginnings_of_its_headings_and_a_bare_heading_is_whole()
 @pytest.mark.parametrize("text", ["####### seven", "#none", "# a\nb", "#", "# "])
 def test_what_is_no_heading_is_text(text):
     assert [part.headings for part in split_parts(f"{text}\n\nx")] == [()]
+
+
+# -- a model that ranks
+# --------------------------------------------------------------------------------------------------
+
+
+def test_a_cross_encoder_ranks_by_what_its_model_says_of_question_and_text(tmp_path):
+    make_cross_encoder(tmp_path, weights={"museum": 3.0, "train": 1.0, "tomato": -5.0})
+    ranker = CrossEncoder(tmp_path)
+    texts = ["The tomato is open.", "A night train.", "The museum, the hours of a museum."]
+
+    ranked = rank("is it open", texts, ranker=ranker)
+
+    assert [one.index for one in ranked] == [2, 1, 0]
+    # the softmax of 6, 1 and -5
+    assert [one.share for one in ranked] == pytest.approx([0.99329, 0.0066928, 0.0000166], rel=1e-3)
+    assert [one.index for one in top_p(ranked, 0.99)] == [2]
+    assert rank("", texts, ranker=ranker) == [] == rank("x", [], ranker=ranker)
+
+
+def test_of_very_many_texts_a_cross_encoder_reads_those_that_share_words_with_the_question(
+    tmp_path,
+):
+    make_cross_encoder(tmp_path, weights={"museum": 3.0})
+    texts = ["museum"] * 200 + ["the hours of the train"]
+
+    scores = CrossEncoder(tmp_path).score("train hours", texts)
+
+    assert sum(score > 0 for score in scores) == MAX_RANKED and scores[-1] > 0
+
+
+def test_a_ranker_without_its_files_or_with_damaged_ones_says_what_to_do(tmp_path):
+    with pytest.raises(SettingsError, match=r"has no model\.onnx") as raised:
+        CrossEncoder(tmp_path)
+    assert raised.value.fix == "name a folder with model.onnx and tokenizer.json, or none"
+    for name in ("model.onnx", "tokenizer.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(ToolError, match="cannot be used"):
+        CrossEncoder(tmp_path).score("x", ["y"])

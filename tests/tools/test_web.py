@@ -12,6 +12,7 @@ from babyagi.offload import run_inline
 from babyagi.retrieval.engines import ENGINES, Answering, Searcher
 from babyagi.retrieval.page_text import UnreadableError, read_text
 from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.rank import BM25
 from babyagi.tools.base import parse_arguments
 from babyagi.tools.search import MAX_PAGE_CHARS, build_open_page, build_web_search
 from tests.web_server import Reply, WebServer
@@ -36,9 +37,10 @@ async def read_here(page):
 class Web:
     """A search engine and its pages on one server; `/gone` is found and cannot be opened."""
 
-    def __init__(self, offload=run_inline):
+    def __init__(self, offload=run_inline, ranker=BM25):
         self.server = WebServer(self._answer)
         self.offload = offload
+        self.ranker = ranker
 
     def _answer(self, asked):
         if asked.path == "/search":
@@ -61,8 +63,9 @@ class Web:
         door = Door(allow=[f"127.0.0.1:{self.server.port}"], pause_s=0.0)
         pages = Pages(door, clock=lambda: NOW, read=read_here, offload=self.offload)
         engine = Answering(engine=ENGINES["searxng"], base_url=base)
-        self.search = build_web_search(Searcher([engine], monotonic=lambda: 0.0), pages)
-        self.open_page = build_open_page(pages)
+        searcher = Searcher([engine], monotonic=lambda: 0.0)
+        self.search = build_web_search(searcher, pages, ranker=self.ranker)
+        self.open_page = build_open_page(pages, ranker=self.ranker)
         self.base = base
         return self
 
@@ -188,3 +191,19 @@ async def test_a_page_of_headings_alone_is_told_by_its_headings():
 
     assert found[0].endswith("\n\nNews\nSnow")
     assert "No part of the page bears on 'tea'; it begins:\n# News" in found[1]
+
+
+class Backwards:
+    """The last text is the best."""
+
+    def score(self, question, texts):
+        return [0.0] * (len(texts) - 1) + [1.0]
+
+
+async def test_a_ranker_decides_which_parts_are_given_by_the_search_and_of_a_page():
+    async with Web(ranker=Backwards()) as web:
+        of_page = await web.open_page.run({"url": f"{web.base}/django", "about": "licence"})
+        of_search = await web.search.run({"query": "two", "pages": 2})
+
+    assert of_page.text.endswith("Parking\nNone.")
+    assert "1. " in of_search.text and "3 clauses" in of_search.text and "2. " not in of_search.text

@@ -78,13 +78,13 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     if not text:
         raise MalformedReplyError("Your reply held no answer.")
     if conversation.tools:
-        written = _read_written(text, {tool.name for tool in conversation.tools})
+        written = read_written(text, {tool.name for tool in conversation.tools})
         if written is not None:
             return written
     return Finish(output=text, log=completion.text)
 
 
-def _read_written(text: str, names: Collection[str]) -> AgentDecision | None:
+def read_written(text: str, names: Collection[str]) -> AgentDecision | None:
     """Return the decision if the text is, as JSON, one or more calls of these tools, or an end;
     else None."""
     around = _AROUND.fullmatch(text)
@@ -101,7 +101,8 @@ def _read_written(text: str, names: Collection[str]) -> AgentDecision | None:
     calls = [call for call in given if call is not None]
     if not calls or len(calls) < len(given):
         return None
-    if len(calls) == 1 and calls[0][0] == FINAL_ANSWER and as_text(calls[0][1]).strip():
+    first = calls[0][0].casefold().replace(" ", "_")
+    if len(calls) == 1 and first == FINAL_ANSWER and as_text(calls[0][1]).strip():
         return Finish(output=as_text(calls[0][1]).strip(), log=text)
     if len(calls) == 1 and calls[0][0] == FAIL_TASK:
         return Fail(reason=as_text(calls[0][1]) or NO_REASON, log=text)

@@ -9,10 +9,14 @@ in the length of the reply.
 
 from __future__ import annotations
 
+import ast
+import json
 import re
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
@@ -62,6 +66,11 @@ _DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8,64}) from ")
 _END_OF_DATA = re.compile(r"([0-9a-f]{8,64})>>\s*")
 _BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
 _ENDS = frozenset(("finish", "final answer", "final_answer", "finalanswer"))
+_ONE_LINE = re.compile(
+    r"(?P<name>[\w-]{1,64})\s{0,3}(?P<sign>[:：(\"'“「])\s{0,3}(?P<given>.+)", re.DOTALL
+)
+_NAMED = re.compile(r"\s{0,3}\w{1,64}\s{0,3}=[^=]")
+_QUOTES = " \"'”」"
 _DECORATION = "*_`[]\"' \t\r" + _INVISIBLE
 
 
@@ -222,10 +231,13 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     lines = _without_cut_label(text.split("\n"), labels)
     found = _scan(lines, labels)
     end = next((label.line for label in found if label.kind == "observation"), len(lines))
-    tool_names = {tool.name for tool in conversation.tools}
     decision = _decide(
-        lines[:end], [label for label in found if label.line < end], labels, tool_names
+        lines[:end],
+        [label for label in found if label.line < end],
+        labels,
+        {tool.name: tool for tool in conversation.tools},
     )
+    decision = decision or native.read_written(text, {tool.name for tool in conversation.tools})
     if decision is not None:
         return decision
     if conversation.is_last and text and not found:
@@ -259,20 +271,69 @@ def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
 
 
 def _decide(
-    lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
+    lines: Sequence[str], found: Sequence[_Label], labels: Labels, tools: Mapping[str, Tool]
 ) -> AgentDecision | None:
     for at, label in enumerate(found):
         if label.kind == "answer":
-            end = _end_of_answer(found[at + 1 :], len(lines), tool_names)
+            end = _end_of_answer(found[at + 1 :], len(lines), tools)
             answer = "\n".join([label.rest, *lines[label.line + 1 : end]]).strip()
             return Finish(output=answer, log="\n".join(lines[:end])) if answer else None
         if label.kind == "action":
+            if (written := _read_json(lines, found, at, tools)) is not None:
+                return written
             act = _read_call(lines, found, at, labels)
             if act is not None:
-                return _read_end(act, labels, tool_names)
-    return _find_inline_call(lines, found, labels, tool_names) or _find_inline_answer(
+                return _read_end(_read_one_line(act, labels, tools), labels, tools)
+    return _find_inline_call(lines, found, labels, tools) or _find_inline_answer(
         lines, found, labels
     )
+
+
+def _read_json(
+    lines: Sequence[str], found: Sequence[_Label], at: int, tool_names: Collection[str]
+) -> AgentDecision | None:
+    """Return the call or the end that stands as JSON behind the label `found[at]`; else None."""
+    until = found[at + 1].line if at + 1 < len(found) else len(lines)
+    written = "\n".join([found[at].rest, *lines[found[at].line + 1 : until]]).strip()
+    return native.read_written(written, tool_names) if written[:1] in ("{", "`") else None
+
+
+def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
+    """Return the call with its name apart from what is written behind it (`search: tea`,
+    `search "tea"`, and beside an input `search (for tea)`), and with arguments by name
+    (`search(query="tea")`) as JSON."""
+    call = act.calls[0]
+    if call.name not in tools and (one := _ONE_LINE.fullmatch(call.name)):
+        name, given = one["name"], one["given"].strip(_QUOTES)
+        is_known = name in tools or name.casefold() in _ENDS or name in labels.answer
+        is_input = not call.arguments and one["sign"] != "("
+        if is_known and (is_input or (call.arguments and one["sign"] == "(")):
+            call = replace(call, name=name, arguments=given if is_input else call.arguments)
+    if call.name in tools and (named := _read_named(call.arguments, tools[call.name])):
+        call = replace(call, arguments=json.dumps(named, ensure_ascii=False))
+    return replace(act, calls=(call,))
+
+
+def _read_named(text: str, tool: Tool) -> dict[str, Any]:
+    """Return arguments that are written as those of a function, `query="tea", n=3`; nothing where
+    it is another text, or names what the tool has not."""
+    if len(text) > MAX_INLINE_CHARS or not _NAMED.match(text):
+        return {}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as odd escapes in a text of a model
+            call = ast.parse(f"f({text})", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        return {}
+    given = {one.arg: one.value for one in call.keywords}
+    known = tool.parameters.get("properties", {})
+    if not all(name in known and isinstance(one, ast.Constant) for name, one in given.items()):
+        return {}
+    values = {str(name): one.value for name, one in given.items() if isinstance(one, ast.Constant)}
+    is_json = all(isinstance(value, str | int | float | None) for value in values.values())
+    return values if is_json else {}
 
 
 def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection[str]) -> int:
@@ -367,7 +428,8 @@ def _thought(lines: Sequence[str], labels: Labels) -> str:
 def _find_inline_answer(
     lines: Sequence[str], found: Sequence[_Label], labels: Labels
 ) -> Finish | None:
-    """Return an answer whose label follows the end of a sentence, in a reply without calls."""
+    """Return an answer whose label follows the end of a sentence, or one such as `Finish[42]`, in a
+    reply without calls."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
@@ -379,6 +441,9 @@ def _find_inline_answer(
         if match:
             answer = "\n".join([line[match.end() :], *lines[at + 1 :]]).strip()
             return Finish(output=answer, log="\n".join(lines)) if answer else None
+        ended = None if is_quoted[at] else patterns.bare_end.search(line[:MAX_INLINE_CHARS])
+        if ended and not any(map(str.strip, lines[at + 1 :])):
+            return Finish(output=ended["given"].strip(), log="\n".join(lines))
     return None
 
 
@@ -397,7 +462,9 @@ def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
         if match is None or is_quoted[at]:
             continue
         label = _Label(
-            kind=patterns.kind_by_name[_NUMBER.sub(" ", match["name"]).casefold()],
+            kind=patterns.kind_by_name[
+                _NUMBER.sub(" ", match["name"].replace("_", " ")).casefold()
+            ],
             line=at,
             rest=lines[at][match.end() :],
         )
@@ -414,6 +481,7 @@ class _Patterns:
     inline_input: re.Pattern[str]
     inline_answer: re.Pattern[str]
     inline_call: re.Pattern[str]
+    bare_end: re.Pattern[str]
     kind_by_name: dict[str, str]
 
 
@@ -428,7 +496,7 @@ def _patterns(labels: Labels) -> _Patterns:
     }
     kind_by_name = {name.casefold(): kind for kind, names in kinds.items() for name in names}
     any_name = "|".join(
-        re.escape(name).replace(r"\ ", r"(?:\s?#?\d{1,3})?\s")
+        re.escape(name).replace(r"\ ", r"(?:\s?#?\d{1,3})?[\s_]")
         for name in sorted(
             (name for names in kinds.values() for name in names), key=len, reverse=True
         )
@@ -447,6 +515,10 @@ def _patterns(labels: Labels) -> _Patterns:
         inline_answer=re.compile(rf"(?<=[.!?。])\s{{1,3}}(?:{answers})\s?[:：]", re.IGNORECASE),
         inline_call=re.compile(
             rf"(?:^|[\s.!?。,;])(?:{actions})\s?[:：]\s*(?P<tool>[\w-]{{1,64}})[\s,;.]{{1,3}}(?:{inputs})\s?[:：]",
+            re.IGNORECASE,
+        ),
+        bare_end=re.compile(
+            rf"(?:^|[.!?。]\s{{0,3}})\s{{0,3}}(?:finish|{answers})\[(?P<given>[^\n]*\S[^\n]*)\]\s*$",
             re.IGNORECASE,
         ),
         kind_by_name=kind_by_name,
