@@ -76,6 +76,14 @@ def _declare_search_key(name: str, help: str) -> dict[str, Declared]:
     return declare(name, help, parse=parse_secret, key_for=("search_url",))
 
 
+def find_longest_output(max_output_tokens: int) -> int:
+    """Return the most tokens that any answer may have. An answer that was cut off, and a report,
+    may take twice what is asked for; with a bound below the default nothing gets more than the
+    bound."""
+    is_short = max_output_tokens < DEFAULT_OUTPUT_TOKENS
+    return max_output_tokens * (1 if is_short else 4)
+
+
 def _declare_price(name: str, tokens: str) -> dict[str, Declared]:
     return declare(
         name,
@@ -536,11 +544,7 @@ class ObjectiveFields:
 
     @property
     def longest_output_tokens(self) -> int:
-        """The most tokens that any answer may have. An answer that was cut off, and a report, may
-        take twice what is asked for; with a bound below the default nothing gets more than the
-        bound."""
-        is_short = self.max_output_tokens < DEFAULT_OUTPUT_TOKENS
-        return self.max_output_tokens * (1 if is_short else 4)
+        return find_longest_output(self.max_output_tokens)
 
     @property
     def model_by_role(self) -> dict[Role, str]:
