@@ -14,10 +14,11 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import aclosing
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -39,6 +40,7 @@ from babyagi.llm.errors import (
     RefusedParameterError,
     build_refusal,
     check_model_name,
+    is_about_form,
     judge,
     read_refusal,
     translate,
@@ -365,8 +367,7 @@ class Endpoint:
                 given = error.response
                 refusal = read_refusal(given.status_code, given.headers, given.content)
                 meant = judge(refusal, address)
-                may_be_form = given.status_code in (400, 422)
-                return RefusedParameterError(refusal, meant) if may_be_form else meant
+                return RefusedParameterError(refusal, meant) if is_about_form(refusal) else meant
             case openai.APIConnectionError():
                 return translate(_cause_of(error), address)
             case StreamError():
@@ -742,7 +743,7 @@ class Dialect:
 def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
     request: dict[str, Any] = {
         "model": name,
-        "messages": [_render_message(message) for message in prompt.messages],
+        "messages": [_render_message(message) for message in _list_messages(prompt, form)],
         form.output_limit: prompt.max_output_tokens,
     }
     if form.temperature is not None:
@@ -772,6 +773,22 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
             {"type": "json_schema", "json_schema": schema} if is_exact else {"type": "json_object"}
         )
     return request
+
+
+def _list_messages(prompt: Prompt, form: Form) -> Sequence[Message]:
+    """The messages; for a server that takes only the user's and the model's in turn, those that
+    follow each other as one, and the program's as the user's."""
+    if form.takes_system:
+        return prompt.messages
+    listed: list[Message] = []
+    for message in prompt.messages:
+        is_told = message.speaker in (Speaker.SYSTEM, Speaker.USER)
+        if is_told and listed and listed[-1].speaker is Speaker.USER:
+            told = f"{listed[-1].text}\n\n{message.text}"
+            listed[-1] = replace(listed[-1], text=told)
+        else:
+            listed.append(replace(message, speaker=Speaker.USER) if is_told else message)
+    return listed
 
 
 def _render_message(message: Message) -> dict[str, Any]:
