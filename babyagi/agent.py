@@ -47,7 +47,7 @@ from babyagi.react.steps import (
     Stopped,
     T,
 )
-from babyagi.settings.fields import declared_fields
+from babyagi.settings.fields import declared_fields, find_longest_output
 from babyagi.settings.load import load_here
 from babyagi.settings.values import Secret
 from babyagi.tasks import (
@@ -187,6 +187,8 @@ class Agent(Generic[T]):
         self._session: Remembering | None = None
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
         self._has_time = bool(options.get("max_time_s"))
+        given = options.get("max_output_tokens")
+        self._max_output_tokens = find_longest_output(given) if given else 0
 
     @classmethod
     def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent[str]:
@@ -445,7 +447,7 @@ class Agent(Generic[T]):
             worker = Worker(
                 id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now()
             )
-            limits, model = await self._open_model(stack, store, worker)
+            limits, model, max_output_tokens = await self._open_model(stack, store, worker)
             left = limits if used is None else _find_left(limits, used)
             spec = ObjectiveSpec(
                 text=question,
@@ -463,6 +465,7 @@ class Agent(Generic[T]):
                 embedder=HashEmbedder(),
                 gate=Gate(),
                 sleep=asyncio.sleep,
+                max_output_tokens=self._max_output_tokens or max_output_tokens,
                 on_piece=None if on_text is None else lambda piece: on_text(piece.text),
             )
             yield _Desk(
@@ -475,13 +478,12 @@ class Agent(Generic[T]):
 
     async def _open_model(
         self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker
-    ) -> tuple[Limits, ChatModel]:
-        """What a run may use, and the model that it asks. The limit of time is the run's own where
-        one is given."""
+    ) -> tuple[Limits, ChatModel, int]:
+        """What a run may use, the model that it asks, and how many tokens the settings allow an
+        answer. The limit of time is the run's own where one is given."""
         if not isinstance(self._model, str):
-            return Limits(
-                **{"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0), **self._options}
-            ), self._model
+            none = {"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0)}
+            return Limits(**{**none, **self._options}), self._model, 0
         settings = load_here(
             {
                 **({"openai_base_url": str(self._client.base_url)} if self._client else {}),
@@ -495,11 +497,9 @@ class Agent(Generic[T]):
         )
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
-        return replace(
-            limits, max_time_s=0
-        ) if self._has_time else limits, await stack.enter_async_context(
-            app.open_model(Role.EXECUTION, client=self._client)
-        )
+        limits = replace(limits, max_time_s=0) if self._has_time else limits
+        model = await stack.enter_async_context(app.open_model(Role.EXECUTION, client=self._client))
+        return limits, model, settings.longest_output_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

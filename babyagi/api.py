@@ -8,6 +8,7 @@ import logging
 import re
 import signal
 import threading
+from collections import deque
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MAX_HEARD_CHARS = 200_000  # of pieces that a program has not fetched
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
@@ -637,11 +639,12 @@ class _Teller:
         self._store = store
         self._objective_id = objective_id
         self._after_id = 0
-        self._heard: list[Happening] = []
+        self._heard: deque[TextWritten] = deque()
+        self._n_heard_chars = 0
         self._has_heard = asyncio.Event()
 
     def hear(self, piece: TextPiece) -> None:
-        """Keep a piece until it is fetched."""
+        """Keep a piece until it is fetched; of more than `MAX_HEARD_CHARS` the latest."""
         kind, _, number = piece.owner.partition(":")
         self._heard.append(
             TextWritten(
@@ -652,6 +655,9 @@ class _Teller:
                 text=piece.text,
             )
         )
+        self._n_heard_chars += len(piece.text)
+        while self._n_heard_chars > MAX_HEARD_CHARS and len(self._heard) > 1:
+            self._n_heard_chars -= len(self._heard.popleft().text)
         self._has_heard.set()
 
     async def begin(self) -> None:
@@ -668,7 +674,7 @@ class _Teller:
         """Return what has happened since the last call; wait a while when there is nothing. Text
         pieces come before the events that were made of them."""
         batch = await self._store.events(self._objective_id, after_id=self._after_id)
-        heard, self._heard = self._heard, []
+        heard, self._heard, self._n_heard_chars = self._heard, deque(), 0
         self._has_heard.clear()
         if not batch and not heard:
             await self._wait(running)

@@ -835,14 +835,16 @@ class App:
         if name == LLAMA_MODEL:
             return LlamaModel(self._open_engine(), temperature=temperature)
         base_url = self.settings.openai_base_url
+        is_known = is_known_provider(base_url)
         model = OpenAIModel(
             name,
             endpoint,
             temperature=temperature,
             dialect=self.settings.dialect,
             price=self._price(name, base_url),
+            is_watched=not is_known,
         )
-        if is_known_provider(base_url) or not self.settings.probe:
+        if is_known or not self.settings.probe:
             return model
         return self._open_learning(model, address_of(name, self.settings))
 

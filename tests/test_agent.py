@@ -52,6 +52,26 @@ def test_a_question_and_a_function_are_enough_for_an_answer():
     assert run.usage.calls == 2
 
 
+def test_the_bound_of_an_answer_holds_for_the_judge_of_a_tool_as_well():
+    model = wanting("price", {"item": "tea"})
+
+    judged = babyagi.tool(effect="read", reflect=1)(price)
+
+    Agent(model, [judged], max_output_tokens=90).run("What does tea cost?")
+
+    assert len(model.calls) > 2
+    assert {prompt.max_output_tokens for _, prompt in model.calls} == {90}
+
+
+async def test_the_setting_bounds_the_answers_of_an_agent_as_well(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_MAX_OUTPUT_TOKENS", "90")
+    async with LocalServer(lambda request: Answer(text="10000")) as server:
+        await Agent("m", openai_base_url=server.base_url).run_async("What does tea cost?")
+
+    assert {record.body["max_tokens"] for record in server.requests} == {90}
+
+
 def test_several_questions_are_answered_each_by_itself_and_in_order():
     agent = Agent(ScriptedModel(lambda prompt, role: prompt.messages[-1].text.upper()))
 

@@ -10,12 +10,14 @@ from typing import Literal
 import pytest
 
 import babyagi
-from babyagi import events
-from babyagi.backends import open_store
+from babyagi import api, events
+from babyagi.backends import open_store, utc_now
 from babyagi.errors import SettingsError
+from babyagi.journal import TextPiece
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.load import load_here
-from babyagi.tasks import Duty
+from babyagi.tasks import Duty, Role
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.scripted import ScriptedModel
 from support.workers import join
 from tests.taskstore.contract import make_worker
@@ -294,6 +296,23 @@ def test_a_stream_tells_what_happens_in_order():
     assert (call.tool, call.arguments, call.text) == ("price", '{"item": "tea"}', "5.0")
     assert result.text.startswith("Tea: 5.0")
     assert isinstance(end, babyagi.ObjectiveEnded) and end.outcome.results
+
+
+async def test_of_what_is_written_faster_than_it_is_fetched_the_latest_is_kept():
+    store = MemoryTaskStore(utc_now)
+    teller = api._Teller(store, 1)
+    for n in range(5000):
+        teller.hear(
+            TextPiece(
+                objective_id=1, owner="task:1", key="1", role=Role.EXECUTION, text=f"{n:>100}"
+            )
+        )
+
+    kept = [event.text for event in teller._heard]
+    await store.close()
+
+    assert sum(map(len, kept)) <= api.MAX_HEARD_CHARS and kept[-1].endswith("4999")
+    assert len(kept) == api.MAX_HEARD_CHARS // 100
 
 
 def test_a_stream_tells_what_is_written_as_it_is_written_before_what_comes_of_it():

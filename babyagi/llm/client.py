@@ -14,10 +14,11 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import aclosing
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -39,6 +40,7 @@ from babyagi.llm.errors import (
     RefusedParameterError,
     build_refusal,
     check_model_name,
+    is_about_form,
     judge,
     read_refusal,
     translate,
@@ -54,18 +56,17 @@ from babyagi.llm.reading import (
     as_text,
     build_completion,
     count,
-    count_stopped,
     read_call,
 )
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
 from babyagi.llm.streaming import (
-    Aloud,
+    N_LOOP_WORDS,
     ChatGathering,
     Gathering,
-    Heard,
+    Hearing,
+    Listener,
     ResponseGathering,
     StreamError,
-    StreamWatch,
     gather,
 )
 from babyagi.net.addresses import Proxies
@@ -106,6 +107,7 @@ MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # between two pieces of an answer that has begun
 LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
+MAX_BROKEN = 2  # streams in a row, after which a server is asked for whole answers
 
 T = TypeVar("T")
 
@@ -365,8 +367,7 @@ class Endpoint:
                 given = error.response
                 refusal = read_refusal(given.status_code, given.headers, given.content)
                 meant = judge(refusal, address)
-                may_be_form = given.status_code in (400, 422)
-                return RefusedParameterError(refusal, meant) if may_be_form else meant
+                return RefusedParameterError(refusal, meant) if is_about_form(refusal) else meant
             case openai.APIConnectionError():
                 return translate(_cause_of(error), address)
             case StreamError():
@@ -611,6 +612,8 @@ class OpenAIModel:
             Completions for every other.
         price: None when it is unknown; then calls are counted as costing nothing, and a limit in
             money must be off.
+        is_watched: long answers come as a stream though nobody looks on, so that one that is
+            clearly no answer is stopped.
     """
 
     def __init__(
@@ -621,10 +624,12 @@ class OpenAIModel:
         temperature: float | None = None,
         dialect: str = "auto",
         price: Price | None = None,
+        is_watched: bool = False,
     ) -> None:
         self.name = name
         self._endpoint = endpoint
         self._price = price
+        self._is_watched = is_watched
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
         self._dialect = RESPONSES if dialect == "responses" else CHAT
@@ -633,6 +638,8 @@ class OpenAIModel:
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
+        self._n_broken = 0  # streams in a row that broke off
+        self._counts_streams = True  # the last one said what it cost
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt)
@@ -642,16 +649,16 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """With `on_text` the answer is asked for as a stream, from a server that streams."""
+        """The answer is asked for as a stream, from a server that streams, where somebody looks on
+        or it is worth stopping."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
             raise copy(self._tools_refused)
-        aloud = None if on_text is None else Aloud(on_text)
+        hearing = Hearing(prompt, name=self.name, on_text=on_text, price=self._price)
         try:
-            completion = build_completion(
-                await self._ask(prompt, aloud), prompt, name=self.name, price=self._price
-            )
+            reply = await self._ask(prompt, hearing, is_heard=on_text is not None)
+            completion = build_completion(reply, prompt, name=self.name, price=self._price)
         except ToolsUnsupportedError as error:
             self._tools_refused = error
             raise
@@ -659,26 +666,22 @@ class OpenAIModel:
             if error.said_usage is not None:
                 error.billed = count(error.said_usage, prompt, said="", price=self._price)
             raise
-        if on_text is not None and aloud is not None and not aloud.has_told and completion.text:
+        if on_text is not None and not hearing.has_told and completion.text:
             on_text(completion.text)  # the server does not stream
         return completion
 
-    async def _ask(self, prompt: Prompt, aloud: Aloud | None) -> RawReply:
+    async def _ask(self, prompt: Prompt, hearing: Hearing, *, is_heard: bool) -> RawReply:
         """Post the prompt, leaving out what is refused; every round leaves out one thing more, so
         there is an end."""
         while True:
-            form, take = self._form, None
+            form = self._form
             sent = self._dialect.render(prompt, self.name, form)
-            if aloud is not None and form.streams:
+            is_stream = form.streams and self._may_stream(prompt, is_heard=is_heard)
+            if is_stream:
                 sent |= self._dialect.ask_for_stream(form)
-                take = partial(self._gather, prompt, aloud)
             try:
-                return await self._endpoint.post(
-                    self._dialect.path,
-                    sent,
-                    model=self.name,
-                    parse=self._dialect.parse,
-                    gather=take,
+                return await (
+                    self._post_for_stream(sent, hearing) if is_stream else self._post(sent)
                 )
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -687,27 +690,36 @@ class OpenAIModel:
                 if self._form is form:  # else another call has learnt it meanwhile
                     self._form = smaller
 
-    async def _gather(
-        self, prompt: Prompt, aloud: Aloud, chunks: AsyncIterator[bytes]
-    ) -> Mapping[str, Any]:
-        """Read a stream, telling its text on, and end it where it is clearly no answer."""
-        watch = StreamWatch(prompt)
-
-        def heard(piece: str) -> None:
-            watch.take(piece)
-            if watch.fault:
-                raise self._stopped(prompt, watch)
-            aloud.tell(piece)
-
-        return await gather(chunks, self._dialect.gathering(heard))
-
-    def _stopped(self, prompt: Prompt, watch: StreamWatch) -> EndlessAnswerError:
-        """Of what was reserved, what came is spent, and the rest perhaps."""
-        error = EndlessAnswerError(
-            f"{self.name} was stopped: {watch.fault}", guide="models", may_be_billed=True
+    async def _post(self, request: Mapping[str, Any], gather: Gather | None = None) -> RawReply:
+        return await self._endpoint.post(
+            self._dialect.path,
+            request,
+            model=self.name,
+            parse=self._dialect.parse,
+            gather=gather,
         )
-        error.billed = count_stopped(prompt, watch.text, price=self._price)
-        return error
+
+    async def _post_for_stream(self, request: Mapping[str, Any], hearing: Hearing) -> RawReply:
+        """Post a request for a stream, and note how the server streams."""
+        take = partial(gather, into=self._dialect.gathering(hearing))
+        try:
+            reply = await self._post(request, take)
+        except ModelUnavailableError as error:
+            self._n_broken += error.may_be_billed
+            raise
+        self._n_broken = 0
+        self._counts_streams = bool(reply.usage)
+        return reply
+
+    def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
+        """Whether an answer is asked for as a stream. One that nobody looks at has to be worth it,
+        so that it can be stopped: not a short one, and no calls of tools, whose pieces servers get
+        wrong most often."""
+        if is_heard:
+            return self._n_broken < MAX_BROKEN
+        is_sound = self._counts_streams and not self._n_broken
+        is_worth_it = prompt.max_output_tokens > N_LOOP_WORDS and not prompt.tools
+        return self._is_watched and is_sound and is_worth_it
 
     async def close(self) -> None:
         await self._endpoint.close()
@@ -725,13 +737,13 @@ class Dialect:
     render: Callable[[Prompt, str, Form], dict[str, Any]]
     parse: Callable[[Mapping[str, Any]], RawReply]
     ask_for_stream: Callable[[Form], dict[str, Any]]
-    gathering: Callable[[Heard], Gathering]
+    gathering: Callable[[Listener], Gathering]
 
 
 def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
     request: dict[str, Any] = {
         "model": name,
-        "messages": [_render_message(message) for message in prompt.messages],
+        "messages": [_render_message(message) for message in _list_messages(prompt, form)],
         form.output_limit: prompt.max_output_tokens,
     }
     if form.temperature is not None:
@@ -761,6 +773,22 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
             {"type": "json_schema", "json_schema": schema} if is_exact else {"type": "json_object"}
         )
     return request
+
+
+def _list_messages(prompt: Prompt, form: Form) -> Sequence[Message]:
+    """The messages; for a server that takes only the user's and the model's in turn, those that
+    follow each other as one, and the program's as the user's."""
+    if form.takes_system:
+        return prompt.messages
+    listed: list[Message] = []
+    for message in prompt.messages:
+        is_told = message.speaker in (Speaker.SYSTEM, Speaker.USER)
+        if is_told and listed and listed[-1].speaker is Speaker.USER:
+            told = f"{listed[-1].text}\n\n{message.text}"
+            listed[-1] = replace(listed[-1], text=told)
+        else:
+            listed.append(replace(message, speaker=Speaker.USER) if is_told else message)
+    return listed
 
 
 def _render_message(message: Message) -> dict[str, Any]:

@@ -92,9 +92,17 @@ class Refusal:
         return f"{self.code} {self.kind} {self.message}"
 
 
+def is_about_form(refusal: Refusal) -> bool:
+    """Whether what was refused may be one part of the request. What a chat template refuses comes
+    from some servers as their own fault."""
+    return refusal.status in (400, 422) or (
+        refusal.status == 500 and bool(_SYSTEM.search(refusal.message))
+    )
+
+
 class RefusedParameterError(Exception):
-    """A 400 or 422 that may be about one parameter; `refusal` says which, `error` is what it means
-    if none can be left out."""
+    """A refusal that may be about one part of a request; `refusal` says which, `error` is what it
+    means if none can be left out."""
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)
@@ -327,6 +335,11 @@ _UNSUPPORTED = re.compile(
 _SCHEMA = re.compile(
     r"response_format|json_schema|json_object|text\.format|structured output|grammar", re.IGNORECASE
 )
+_SYSTEM = re.compile(
+    r"system (role|message|prompt)s?\W+(is |are )?(not|un)|roles? must alternate|"
+    r"only user(,| and) assistant|must (start|begin) with (a )?user",
+    re.IGNORECASE,
+)
 _OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
 # a parameter, the field of the form that lets it be said, and how a refusal names it
 _LEFT_OUT = (
@@ -354,11 +367,14 @@ class Form:
     streams: bool = True
     says_usage: bool = True  # whether a stream may be asked to say what it cost
     stops: bool = True  # whether words that end the reply may be named
+    takes_system: bool = True  # whether roles may be other than the user's and the model's in turn
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
         """Return the form without what the refusal names, None when it names nothing that was sent
         and can be left out."""
         words = f"{refusal.param} {refusal.message}"
+        if _SYSTEM.search(words) and self.takes_system:
+            return replace(self, takes_system=False)
         if "temperature" in sent and "temperature" in words:
             return replace(self, temperature=None)
         if ("response_format" in sent or "text" in sent) and _SCHEMA.search(words):

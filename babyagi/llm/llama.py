@@ -15,7 +15,7 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, TypeVar
 from urllib.parse import urlsplit
 
 from babyagi.errors import (
-    BabyagiError,
     ContextTooLongError,
+    EndlessAnswerError,
     IndexUnavailableError,
     ModelUnavailableError,
     OverdueError,
@@ -36,7 +36,8 @@ from babyagi.llm.embeddings import normalize
 from babyagi.llm.errors import Form, ModelAddress, build_refusal, judge
 from babyagi.llm.port import Abilities, Completion, OnText
 from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.llm.reading import RawReply, as_mapping, as_text, build_completion, read_call
+from babyagi.llm.reading import as_mapping, build_completion
+from babyagi.llm.streaming import ChatGathering, Hearing, StreamError
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
@@ -221,16 +222,27 @@ class Turn:
     async def chat(
         self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
     ) -> None:
-        """Give each chunk of the answer to `on_chunk`, in this loop. Cancelled, it comes back when
-        the engine has stopped."""
+        """Give each chunk of the answer to `on_chunk`, in this loop, until it raises. Cancelled, it
+        comes back when the engine has stopped."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
+        faults: list[Exception] = []
+
+        def hear(chunk: Mapping[str, Any]) -> None:
+            try:
+                if not faults:
+                    on_chunk(chunk)
+            except Exception as error:  # raised below, in the task that asks
+                faults.append(error)
+                stopped.set()
 
         def take(chunk: Mapping[str, Any]) -> bool:
             if not stopped.is_set():
-                loop.call_soon_threadsafe(on_chunk, chunk)
+                loop.call_soon_threadsafe(hear, chunk)
             return stopped.is_set()
 
         await _finish(self.offload(partial(self.server.chat, request, take)), stopped.set)
+        if faults:
+            raise faults[0]
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
         return await _finish(self.offload(partial(self.server.embed, texts)), lambda: None)
@@ -292,7 +304,7 @@ class _Server:
         self._address = urlsplit(self._engine.listening_address).netloc
 
     def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
-        self._engine.handle_chat_completions(dict(request), take)
+        self._engine.handle_chat_completions(_hold(request), take)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         cut = [self._cut(text) for text in texts]
@@ -337,63 +349,25 @@ class _Server:
         return found
 
 
+def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
+    """The request with its schema as a grammar that lets no blanks be written between the parts of
+    a value: a small model fills its answer with them, and may never come to its end."""
+    import xllamacpp
+
+    held = dict(request)
+    if "response_format" in held:
+        schema = held.pop("response_format")["json_schema"]["schema"]
+        held["grammar"] = xllamacpp.json_schema_to_grammar(
+            {**schema, "x-guidance": {"whitespace_flexible": False}}
+        )
+    return held
+
+
 _ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
 
 
 # -- the model
 # --------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class _Heard:
-    """What has come of an answer."""
-
-    on_text: OnText | None
-    text: list[str] = field(default_factory=list)
-    calls: dict[int, dict[str, str]] = field(default_factory=dict)
-    finish_reason: Any = None
-    usage: Any = None
-    error: BabyagiError | None = None
-
-    def take(self, chunk: Mapping[str, Any]) -> None:
-        if chunk.get("error"):
-            status = as_mapping(chunk["error"]).get("code")
-            self.error = judge(
-                build_refusal(status if isinstance(status, int) else 500, chunk), _ADDRESS
-            )
-            return
-        self.usage = chunk.get("usage") or self.usage
-        choices = chunk.get("choices")
-        choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
-        self.finish_reason = choice.get("finish_reason") or self.finish_reason
-        delta = as_mapping(choice.get("delta"))
-        if piece := as_text(delta.get("content")):
-            self.text.append(piece)
-            if self.on_text is not None:
-                self.on_text(piece)
-        for call in delta.get("tool_calls") or ():
-            self._take_call(as_mapping(call))
-
-    def _take_call(self, piece: Mapping[str, Any]) -> None:
-        at, said = int(piece.get("index") or 0), as_mapping(piece.get("function"))
-        call = self.calls.setdefault(at, {"id": "", "name": "", "arguments": ""})
-        call["id"] += as_text(piece.get("id"))
-        call["name"] += as_text(said.get("name"))
-        call["arguments"] += as_text(said.get("arguments"))
-
-    def to_reply(self) -> RawReply:
-        calls = [
-            read_call(id_=call["id"], name=call["name"], arguments=call["arguments"])
-            for _, call in sorted(self.calls.items())
-        ]
-        return RawReply(
-            text="".join(self.text),
-            calls=calls,
-            finish_reason=self.finish_reason,
-            refusal="",
-            model=NAME,
-            usage=self.usage,
-        )
 
 
 class LlamaModel:
@@ -442,21 +416,45 @@ class LlamaModel:
                     fix="BABYAGI_PROTOCOL=auto, json or text",
                     guide="models",
                 )
-            max_tokens = self._find_room(prompt, n_tokens)
-            heard = _Heard(on_text)
-            asked = request | _STREAMED | {self._form.output_limit: max_tokens}
+            room = self._find_room(prompt, n_tokens)
+            hearing = Hearing(prompt, name=self._engine.file.name, on_text=on_text)
             try:
-                async with asyncio.timeout(self._engine.timeout_s):
-                    await turn.chat(asked, heard.take)
-            except TimeoutError as error:
-                raise self._overdue(heard) from error
-        if heard.error is not None:
-            raise heard.error
-        completion = build_completion(heard.to_reply(), prompt, name=self.name, price=None)
-        said = as_mapping(heard.usage).get("completion_tokens")
-        n_said = said if isinstance(said, int) else max_tokens
-        usage = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=n_said)
+                asked = {**request, **_STREAMED, self._form.output_limit: room}
+                reply = await self._ask(turn, asked, hearing)
+            except EndlessAnswerError as error:
+                error.billed = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=room)
+                raise
+        completion = build_completion(
+            replace(CHAT.parse(reply), model=NAME), prompt, name=self.name, price=None
+        )
+        said = as_mapping(reply.get("usage")).get("completion_tokens")
+        usage = Usage(
+            calls=1,
+            prompt_tokens=n_tokens,
+            completion_tokens=said if isinstance(said, int) else room,
+        )
         return replace(completion, usage=usage)
+
+    async def _ask(
+        self, turn: Turn, request: Mapping[str, Any], hearing: Hearing
+    ) -> Mapping[str, Any]:
+        gathering = ChatGathering(hearing)
+        try:
+            async with asyncio.timeout(self._engine.timeout_s):
+                await turn.chat(request, partial(gathering.take, ""))
+            gathering.take_end()
+            return gathering.reply()
+        except TimeoutError as error:
+            raise OverdueError(
+                f"{self._engine.file.name} gave no whole answer in {self._engine.timeout_s:g} s",
+                fix="BABYAGI_MODEL_TIMEOUT_S allows more, BABYAGI_MAX_OUTPUT_TOKENS asks for less",
+                has_begun=gathering.has_begun,
+            ) from error
+        except StreamError as error:
+            said = error.said or {"error": error.what}
+            status = as_mapping(said["error"]).get("code")
+            refusal = build_refusal(status if isinstance(status, int) else 500, said)
+            raise judge(refusal, _ADDRESS) from error
 
     def _find_room(self, prompt: Prompt, n_tokens: int) -> int:
         """How many tokens the answer may have.
@@ -473,13 +471,6 @@ class LlamaModel:
                 guide="models",
             )
         return min(room, prompt.max_output_tokens)
-
-    def _overdue(self, heard: _Heard) -> OverdueError:
-        return OverdueError(
-            f"{self._engine.file.name} gave no whole answer in {self._engine.timeout_s:g} s",
-            fix="BABYAGI_MODEL_TIMEOUT_S allows more, BABYAGI_MAX_OUTPUT_TOKENS asks for less",
-            has_begun=bool(heard.text or heard.calls),
-        )
 
     async def close(self) -> None:
         await self._engine.close()

@@ -97,6 +97,15 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
     )
 
 
+def larger_usage(one: Any, other: Any) -> Any:
+    """Return of two usages of one call the larger number in each field."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {name: larger_usage(one.get(name), other.get(name)) for name in {**one, **other}}
+    if isinstance(one, dict) or isinstance(other, dict):
+        return one if isinstance(one, dict) else other
+    return max(one, other, key=lambda said: -1 if (n := _read(said)) is None else n)
+
+
 def _count_prompt(fields: Mapping[str, Any]) -> int | None:
     """The tokens of the prompt; those from the endpoint's cache, which some count beside them, are
     tokens too."""

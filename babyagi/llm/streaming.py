@@ -7,13 +7,15 @@ import asyncio
 import codecs
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
 
+from babyagi.errors import EndlessAnswerError
 from babyagi.llm.port import OnText
+from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, Speaker
-from babyagi.llm.reading import as_mapping, as_text, least_tokens
+from babyagi.llm.reading import as_mapping, as_text, count_stopped, larger_usage, least_tokens
 from babyagi.text import clean
 
 AFTER_END_S = 5.0  # for all that a stream says of its cost, once its answer has ended
@@ -95,8 +97,17 @@ async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]
 # -- what the events make together
 # --------------------------------------------------------------------------------------------------
 
-Heard = Callable[[str], None]
-"""Is told each piece of the answer's text as it comes, and may raise to end the stream."""
+
+class Listener(Protocol):
+    """Is told what a stream brings as it comes, and may raise to end the stream."""
+
+    def hear(self, piece: str) -> None:
+        """A piece of the answer's text."""
+        ...
+
+    def hear_apart(self, piece: str) -> None:
+        """A piece of a thought in a field of its own, of a refusal, or of a call's arguments."""
+        ...
 
 
 class Gathering(Protocol):
@@ -158,6 +169,7 @@ def _parse(name: str, data: str) -> Mapping[str, Any]:
 
 
 _KINDS = ("function", "custom")  # of calls
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class _Pieces(list[str]):
@@ -167,9 +179,9 @@ class _Pieces(list[str]):
 class ChatGathering:
     """The chunks of Chat Completions."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, listener: Listener) -> None:
         self.has_ended = self.is_over = False
-        self._heard = heard
+        self._listener = listener
         self._n_events = 0
         self._texts: list[str] = []
         self._refusals: list[str] = []
@@ -182,9 +194,9 @@ class ChatGathering:
     def take(self, name: str, event: Mapping[str, Any]) -> None:
         self._n_events += 1
         if event.get("error"):
-            raise StreamError("an error", said=event, has_begun=self._has_begun, usage=self._usage)
+            raise StreamError("an error", said=event, has_begun=self.has_begun, usage=self._usage)
         self._model = event.get("model") or self._model
-        self._usage = event.get("usage") or self._usage
+        self._usage = larger_usage(self._usage, event.get("usage"))
         choices = event.get("choices")
         choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
@@ -196,20 +208,24 @@ class ChatGathering:
         self.has_ended = self.has_ended or self._finish_reason is not None
 
     @property
-    def _has_begun(self) -> bool:
+    def has_begun(self) -> bool:
+        """Whether anything of the answer has come."""
         return bool(self._texts or self._calls or self._refusals or self._legacy)
 
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
         if text := as_text(delta.get("content")):
             self._texts.append(text)
-            self._heard(text)
+            self._listener.hear(text)
         if refusal := as_text(delta.get("refusal")):
             self._refusals.append(refusal)
+            self._listener.hear_apart(refusal)
+        for thought in filter(None, (as_text(delta.get(name)) for name in _THOUGHT_FIELDS)):
+            self._listener.hear_apart(thought)
         calls = delta.get("tool_calls")
         for call in map(as_mapping, calls[:MAX_CALLS] if isinstance(calls, list) else []):
             self._take_call(call)
         if legacy := as_mapping(delta.get("function_call")):
-            _add_said(self._legacy, legacy)
+            self._add_said(self._legacy, legacy)
 
     def _take_call(self, given: Mapping[str, Any]) -> None:
         """Add to the call of this index. Some servers give every call the same one, or none; then
@@ -224,13 +240,26 @@ class ChatGathering:
         call["id"] = call["id"] or id_
         for kind in _KINDS:
             if said := as_mapping(given.get(kind)):
-                _add_said(call.setdefault(kind, {}), said)
+                self._add_said(call.setdefault(kind, {}), said)
+
+    def _add_said(self, call: dict[str, Any], said: Mapping[str, Any]) -> None:
+        """Add a piece of a call: its name comes whole, its arguments in pieces or as an object."""
+        call["name"] = call.get("name") or said.get("name")
+        for key in ("arguments", "input"):
+            piece = said.get(key)
+            if isinstance(piece, str):
+                pieces = call.setdefault(key, _Pieces())
+                if isinstance(pieces, _Pieces):
+                    pieces.append(piece)
+                    self._listener.hear_apart(piece)
+            elif piece is not None:
+                call[key] = piece
 
     def reply(self) -> Mapping[str, Any]:
         if not self.has_ended:
             what = "the stream ended before the answer did" if self._n_events else "no event"
             is_cut = bool(self._n_events)
-            raise StreamError(what, is_cut=is_cut, has_begun=self._has_begun, usage=self._usage)
+            raise StreamError(what, is_cut=is_cut, has_begun=self.has_begun, usage=self._usage)
         message: dict[str, Any] = {
             "content": _join(self._texts),
             "refusal": _join(self._refusals),
@@ -243,19 +272,6 @@ class ChatGathering:
             message["function_call"] = _whole(self._legacy)
         choice = {"message": message, "finish_reason": self._finish_reason}
         return {"choices": [choice], "model": self._model, "usage": self._usage}
-
-
-def _add_said(call: dict[str, Any], said: Mapping[str, Any]) -> None:
-    """Add a piece of a call: its name comes whole, its arguments in pieces or as an object."""
-    call["name"] = call.get("name") or said.get("name")
-    for key in ("arguments", "input"):
-        piece = said.get(key)
-        if isinstance(piece, str):
-            pieces = call.setdefault(key, _Pieces())
-            if isinstance(pieces, _Pieces):
-                pieces.append(piece)
-        elif piece is not None:
-            call[key] = piece
 
 
 def _whole(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -274,9 +290,9 @@ def _join(pieces: Sequence[str]) -> str:
 class ResponseGathering:
     """The events of Responses, of which the last holds the whole reply."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, listener: Listener) -> None:
         self.has_ended = self.is_over = False
-        self._heard = heard
+        self._listener = listener
         self._n_events = 0
         self._texts: list[str] = []
         self._items: list[Any] = []
@@ -291,7 +307,9 @@ class ResponseGathering:
         if kind == "response.output_text.delta":
             text = as_text(event.get("delta"))
             self._texts.append(text)
-            self._heard(text)
+            self._listener.hear(text)
+        elif isinstance(kind, str) and kind.endswith(".delta"):
+            self._listener.hear_apart(as_text(event.get("delta")))
         elif kind == "response.output_item.done":
             self._items.append(event.get("item"))
         elif kind in ("response.completed", "response.incomplete", "response.failed"):
@@ -357,6 +375,50 @@ class Aloud:
                 self._on_text(clean(_join([told])))
 
 
+class Hearing:
+    """Tells the text of an answer on, and ends the stream where it is clearly no answer.
+
+    Args:
+        name: the model's. on_text: None where nobody looks on. price: what its tokens cost.
+    """
+
+    def __init__(
+        self, prompt: Prompt, *, name: str, on_text: OnText | None, price: Price | None = None
+    ) -> None:
+        self._prompt = prompt
+        self._name = name
+        self._price = price
+        self._aloud = None if on_text is None else Aloud(on_text)
+        self._answer = StreamWatch(prompt)
+        self._apart = StreamWatch(prompt, is_apart=True)
+
+    @property
+    def has_told(self) -> bool:
+        """Whether somebody who looks on was told anything."""
+        return self._aloud is not None and self._aloud.has_told
+
+    def hear(self, piece: str) -> None:
+        """Raises `EndlessAnswerError`: of what was reserved, what came is spent, and the rest
+        perhaps."""
+        self._look(self._answer, piece)
+        if self._aloud is not None:
+            self._aloud.tell(piece)
+
+    def hear_apart(self, piece: str) -> None:
+        """Raises as `hear`."""
+        self._look(self._apart, piece)
+
+    def _look(self, watch: StreamWatch, piece: str) -> None:
+        watch.take(piece)
+        if watch.fault:
+            error = EndlessAnswerError(
+                f"{self._name} was stopped: {watch.fault}", guide="models", may_be_billed=True
+            )
+            came = self._answer.text + self._apart.text
+            error.billed = count_stopped(self._prompt, came, price=self._price)
+            raise error
+
+
 # -- when a stream is clearly no answer
 # --------------------------------------------------------------------------------------------------
 
@@ -386,12 +448,17 @@ class StreamWatch:
     prompt. A loop says the same forty words three times with nothing between; shorter ones must say
     it oftener, because a refrain or a table does so too. Numbers alone may be repeated.
 
+    Args:
+        is_apart: it is no answer's text, but thoughts or the arguments of calls: these may quote
+            the instructions, and not every server counts them as output.
+
     Attributes:
         fault: what it is, as a person is told; empty as long as it may be an answer.
     """
 
-    def __init__(self, prompt: Prompt) -> None:
+    def __init__(self, prompt: Prompt, *, is_apart: bool = False) -> None:
         self.fault = ""
+        self._is_apart = is_apart
         self._max_tokens = prompt.max_output_tokens
         self._told = _instructions(prompt)
         self._fences = {
@@ -404,7 +471,7 @@ class StreamWatch:
         self._words: list[str] = []
         self._rest = ""  # the last word, of which more may come
         self._n_checked = self._n_signs_checked = 0
-        self._may_be_echo = True
+        self._may_be_echo = not is_apart
 
     @property
     def text(self) -> str:
@@ -438,6 +505,8 @@ class StreamWatch:
             self.fault = "the answer repeats the prompt"
         elif _is_loop(self._words):
             self.fault = "the answer says the same again and again"
+        elif self._is_apart:
+            return
         elif -(-len(self._words) // 4) > self._max_tokens and (
             least_tokens(self.text) > self._max_tokens
         ):
@@ -446,7 +515,7 @@ class StreamWatch:
     @property
     def _has_few_words(self) -> bool:
         """Whether more words can still show that the answer begins as an echo."""
-        return len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
+        return not self._is_apart and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
 
     def _is_echo(self) -> bool:
         head = self.text.lstrip()[: N_FIRST_WORDS * 8]

@@ -77,6 +77,14 @@ def _declare_search_key(name: str, help: str) -> Secret:
     return declare(NO_SECRET, name, help, parse=parse_secret, key_for=("search_url",))
 
 
+def find_longest_output(max_output_tokens: int) -> int:
+    """Return the most tokens that any answer may have. An answer that was cut off, and a report,
+    may take twice what is asked for; with a bound below the default nothing gets more than the
+    bound."""
+    is_short = max_output_tokens < DEFAULT_OUTPUT_TOKENS
+    return max_output_tokens * (1 if is_short else 4)
+
+
 def _declare_price(name: str, tokens: str) -> float | None:
     return declare(
         None,
@@ -452,11 +460,7 @@ class ObjectiveFields:
 
     @property
     def longest_output_tokens(self) -> int:
-        """The most tokens that any answer may have. An answer that was cut off, and a report, may
-        take twice what is asked for; with a bound below the default nothing gets more than the
-        bound."""
-        is_short = self.max_output_tokens < DEFAULT_OUTPUT_TOKENS
-        return self.max_output_tokens * (1 if is_short else 4)
+        return find_longest_output(self.max_output_tokens)
 
     @property
     def model_by_role(self) -> dict[Role, str]:

@@ -19,7 +19,7 @@ from babyagi.llm import streaming
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Speaker, bound_tokens
-from babyagi.llm.streaming import MAX_CALLS, Aloud, ChatGathering, read_events
+from babyagi.llm.streaming import MAX_CALLS, Aloud, ChatGathering, Hearing, read_events
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
 from tests.llm.conftest import no_sleep
@@ -188,6 +188,112 @@ async def test_a_stream_that_is_clearly_no_answer_is_stopped_and_what_came_is_sp
     assert billed.prompt_tokens == bound_tokens(prompt)
 
 
+LOOP = "and then the engine looks again at the list of its tasks and finds nothing. "
+CHAT_PIECES = {
+    "thoughts": {"choices": [{"delta": {"reasoning_content": LOOP}}]},
+    "other thoughts": {"choices": [{"delta": {"reasoning": LOOP}}]},
+    "arguments": {
+        "choices": [
+            {"delta": {"tool_calls": [{"index": 0, "function": {"name": "a", "arguments": LOOP}}]}}
+        ]
+    },
+    "older arguments": {"choices": [{"delta": {"function_call": {"arguments": LOOP}}}]},
+}
+RESPONSE_PIECES = {
+    "thoughts": {"type": "response.reasoning_text.delta", "delta": LOOP},
+    "arguments": {"type": "response.function_call_arguments.delta", "delta": LOOP},
+}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "piece"),
+    [
+        *[pytest.param("chat", piece, id=f"chat {name}") for name, piece in CHAT_PIECES.items()],
+        *[
+            pytest.param("responses", piece, id=f"responses {name}")
+            for name, piece in RESPONSE_PIECES.items()
+        ],
+    ],
+)
+async def test_thoughts_and_arguments_that_go_round_in_circles_are_stopped(dialect, piece):
+    heard: list[str] = []
+    async with served(written(*[piece] * 90)) as endpoint:
+        model = OpenAIModel("some-model", endpoint, dialect=dialect)
+        with pytest.raises(EndlessAnswerError, match="again and again") as caught:
+            await model.complete(EVERYTHING, role=Role.EXECUTION, on_text=heard.append)
+
+    assert caught.value.may_be_billed and heard == []
+
+
+async def test_of_two_counts_in_a_stream_the_larger_ones_hold():
+    """Some servers say their cost so far in each piece, or a smaller one at the end."""
+    large = {"usage": {"prompt_tokens": 300, "completion_tokens": 40, "total_tokens": 340}}
+    small = {"usage": {"prompt_tokens": "7", "completion_tokens": 41, "total_tokens": None}}
+
+    async with served(written(HELLO | large, END, {"choices": []} | small)) as endpoint:
+        completion, _ = await stream(endpoint)
+
+    usage = completion.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.unconfirmed_tokens) == (300, 41, 0)
+
+
+# -- where nobody looks on
+# --------------------------------------------------------------------------------------------------
+
+
+async def complete(model, prompt=PROMPT):
+    return await model.complete(prompt, role=Role.EXECUTION)
+
+
+def streams_asked(server):
+    return [bool(record.body.get("stream")) for record in server.requests]
+
+
+async def test_a_long_answer_is_watched_though_nobody_looks_on(server, endpoint):
+    server.answer = lambda request: Answer(text=LOOP * 90)
+
+    with pytest.raises(EndlessAnswerError, match="again and again"):
+        await complete(OpenAIModel("some-model", endpoint, is_watched=True))
+
+    assert streams_asked(server) == [True]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_watched"),
+    [(PROMPT, False), (replace(PROMPT, max_output_tokens=100), True), (EVERYTHING, True)],
+    ids=["a provider's", "a short answer", "tools"],
+)
+async def test_what_is_not_worth_a_stream_is_asked_for_whole(server, endpoint, prompt, is_watched):
+    await complete(OpenAIModel("some-model", endpoint, is_watched=is_watched), prompt)
+
+    assert streams_asked(server) == [False]
+
+
+@pytest.mark.parametrize("fault", ["400-param:stream", "400-param:stream_options"])
+async def test_a_server_that_refuses_to_stream_or_to_count_then_is_asked_for_whole_answers(
+    server, endpoint, fault
+):
+    server.fail_next(fault, n=None)
+    model = OpenAIModel("some-model", endpoint, dialect="chat", is_watched=True)
+
+    await complete(model)
+    await complete(model)
+
+    assert streams_asked(server)[-1:] == [False]
+    assert (await complete(model)).usage.unconfirmed_tokens == 0
+
+
+async def test_a_server_whose_streams_break_is_asked_for_whole_answers(server, endpoint):
+    server.fail_next("s-cut-clean")
+    model = OpenAIModel("some-model", endpoint, dialect="chat", is_watched=True)
+
+    with pytest.raises(ModelUnavailableError):
+        await complete(model)
+
+    assert (await complete(model)).text == "hello there"
+    assert streams_asked(server) == [True, False]
+
+
 async def test_a_call_that_is_given_up_closes_its_connection():
     """Nothing is generated for nobody."""
     closed, begun = asyncio.Event(), asyncio.Event()
@@ -329,11 +435,12 @@ async def test_an_error_that_is_called_a_stream_is_told_as_any():
 
 
 def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_it():
-    flood = ChatGathering(lambda text: None)
+    flood = ChatGathering(Hearing(PROMPT, name="m", on_text=None))
     for n in range(2000):
         delta = {"tool_calls": [{"index": 100 * n + at} for at in range(100)]}
         flood.take("", {"choices": [{"delta": delta}]})
-    pieces = ChatGathering(lambda text: None)
+    roomy = replace(PROMPT, max_output_tokens=10**6)
+    pieces = ChatGathering(Hearing(roomy, name="m", on_text=None))
     for _ in range(100_000):
         call = {"index": 0, "id": "a", "function": {"name": "search", "arguments": "x" * 50}}
         pieces.take("", {"choices": [{"delta": {"tool_calls": [call]}}]})

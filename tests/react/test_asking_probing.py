@@ -1,4 +1,4 @@
-"""What a server can do is found out: six servers that differ as real ones do, over real sockets."""
+"""What a server can do is found out: servers that differ as real ones do, over real sockets."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ LONG = "What the file says about tools. " * 12
 
 
 class Server:
-    """One of the six. A model behind it calls a tool where it is shown one in fields of its own,
+    """One of them. A model behind it calls a tool where it is shown one in fields of its own,
     writes an object where it is held to one, and else follows the labels."""
 
     def __init__(self, kind):
@@ -56,9 +56,11 @@ class Server:
                 request = json.loads(await reader.readexactly(size))
                 self.requests.append(request)
                 status, body = self.answer(request)
-                content = json.dumps(body).encode()
+                content, kind = json.dumps(body).encode(), "application/json"
+                if request.get("stream") and self.kind == "streams without a count":
+                    content, kind = as_stream(body), "text/event-stream"
                 writer.write(
-                    f"HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n"
+                    f"HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\n"
                     f"content-length: {len(content)}\r\n\r\n".encode()
                     + content
                 )
@@ -74,15 +76,36 @@ class Server:
             return 400, {"error": {"message": "this model does not support tools"}}
         if held and self.kind == "refuses schemas":
             return 400, {"error": {"message": "response_format json_schema is not supported"}}
-        if self.kind == "drops tools":
+        if refused := self.refuse(request):
+            return 400, {"error": {"message": refused, "type": "invalid_request_error"}}
+        if self.kind in DROP_TOOLS:
             tools = None
+        if self.kind == "knows functions only":
+            held = None
         message, n_output = self.say(request, tools, held)
+        if self.kind == "thinks aloud" and message["content"]:
+            message["content"] = f"<think>\nLet me see.\n</think>\n\n{message['content']}"
+        if self.kind == "speaks in parts":
+            message["content"] = [{"type": "text", "text": message["content"]}]
         usage = self.count(request["messages"], tools, n_output)
         return 200, {
             "model": "m",
             "choices": [{"message": message, "finish_reason": "stop"}],
             **({} if self.kind == "counts nothing" else {"usage": usage}),
         }
+
+    def refuse(self, request):
+        roles = [message["role"] for message in request["messages"]]
+        if self.kind == "refuses what it does not know":
+            unknown = sorted(set(request) - {"model", "messages", "max_tokens"})
+            return f"Unrecognized request argument supplied: {unknown[0]}" if unknown else ""
+        if self.kind == "wants max_completion_tokens" and "max_tokens" in request:
+            return "Unsupported parameter: use 'max_completion_tokens' in place of 'max_tokens'."
+        if self.kind == "takes no system message" and "system" in roles:
+            return "System role not supported"
+        if self.kind == "wants roles in turn" and roles != alternating(roles):
+            return "Conversation roles must alternate user/assistant/user/assistant/..."
+        return ""
 
     def count(self, messages, tools, n_output):
         n = len(json.dumps(messages)) // 4 + (len(json.dumps(tools)) // 4 if tools else 0) + 10
@@ -128,6 +151,29 @@ class Server:
         }, 15
 
 
+DROP_TOOLS = (
+    "drops tools",
+    "knows functions only",
+    "takes no system message",
+    "wants roles in turn",
+    "streams without a count",
+    "thinks aloud",
+)
+
+
+def alternating(roles):
+    return [("user", "assistant")[n % 2] for n in range(len(roles))]
+
+
+def as_stream(body):
+    (choice,) = body["choices"]
+    events = [
+        {"choices": [{"delta": choice["message"]}]},
+        {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+    ]
+    return "".join(f"data: {json.dumps(event)}\n\n" for event in events).encode()
+
+
 def look(made):
     async def run(arguments):
         made.append(arguments)
@@ -162,7 +208,7 @@ class Place:
     async def run(self, *, ask=ASK):
         endpoint = Endpoint(base_url=self.server.base_url, sleep=no_wait, random=lambda: 0.5)
         model = LearningModel(
-            OpenAIModel("m", endpoint),
+            OpenAIModel("m", endpoint, is_watched=True),
             known=read_abilities(self.kept),
             remember=lambda found: setattr(self, "kept", write_abilities(found)),
         )
@@ -210,6 +256,30 @@ async def test_auto_finds_what_works_with_two_questions_at_most_and_asks_them_on
         executor, _ = await place.run()
 
         assert executor.protocol.name == protocol and len(server.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol"),
+    [
+        ("knows functions only", "text"),
+        ("refuses what it does not know", "text"),
+        ("wants max_completion_tokens", "native"),
+        ("takes no system message", "json"),
+        ("wants roles in turn", "json"),
+        ("streams without a count", "json"),
+        ("speaks in parts", "native"),
+        ("thinks aloud", "json"),
+    ],
+)
+async def test_what_a_server_refuses_costs_no_answer_and_is_not_said_to_it_again(kind, protocol):
+    async with Server(kind) as server:
+        place = Place(server)
+
+        executor, desk = await place.run()
+
+        assert executor.protocol.name == protocol
+        assert len([key for key in await desk.outputs() if "/probe/" in key]) <= 2
+        assert len(server.requests) <= 8
 
 
 async def test_tasks_that_begin_at_once_ask_once_what_a_model_can_do():

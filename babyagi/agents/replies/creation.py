@@ -150,6 +150,7 @@ _INSTRUCTION = re.compile(
     r"^Role: |\bjson\b|objective_met|listed tasks?\b|at most \d+|\btry again\b|\bcheck back\b",
     re.IGNORECASE,
 )
+_FENCE_MARK = re.compile(r"(?=\D*\d)[0-9a-f]{8,64}")
 _NO_VERBS = frozenset(
     "i the a an this that these those there here it we you he she they my your our its "
     "in on at as if for to of from by with and or but "
@@ -1051,7 +1052,7 @@ def _to_drafts(
     is_readable = True
     names = _without_numbering([_item_name(item) for item in items])
     for item, name in zip(items, names, strict=True):
-        if not has_words(name) or is_nothing(name) or isinstance(item, CutObject):
+        if not _is_name(name) or isinstance(item, CutObject):
             is_readable &= _says_none(item, name)
             continue
         draft = _to_draft(item, name, known)
@@ -1063,6 +1064,12 @@ def _to_drafts(
     return list(drafts.values()), name_by_label, is_readable
 
 
+def _is_name(name: str) -> bool:
+    """Whether the text may name a task; a mark of the prompt's fences, with which small models fill
+    the form, is none."""
+    return has_words(name) and not is_nothing(name) and not _FENCE_MARK.fullmatch(name)
+
+
 def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
     return (fold_keys(item) for item in items if isinstance(item, dict))
 
@@ -1072,10 +1079,17 @@ def _says_none(item: Any, name: str) -> bool:
         folded = fold_keys(item)
         return (
             is_nothing(name)
+            or (_is_filled_in(folded) and not isinstance(item, CutObject))
             or _is_lack(folded)
             or any(folded.get(key, 0) in (None, "") for key in NAME_KEYS)
         )
     return not item or (isinstance(item, str) and (not item.strip() or is_nothing(name)))
+
+
+def _is_filled_in(folded: Mapping[str, Any]) -> bool:
+    """Whether an item has a number or a mark for its name: the form is filled in, with nothing."""
+    name = str(folded.get("name", "")).strip()
+    return bool(_PLAIN_NUMBER.fullmatch(name) or _FENCE_MARK.fullmatch(name))
 
 
 def _item_name(item: Any) -> str:
