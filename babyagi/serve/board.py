@@ -24,7 +24,7 @@ from babyagi import json_shapes, verbs
 from babyagi.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
 from babyagi.pages.graph import render_graph
-from babyagi.pages.markdown import render_html
+from babyagi.pages.markdown import make_renderer, render_html
 from babyagi.pages.report import render_files
 from babyagi.pages.timeline import KINDS as TIMELINE_KINDS
 from babyagi.pages.timeline import find_bars, render_timeline
@@ -373,12 +373,21 @@ async def _results(desk: Desk, request: Request) -> Response:
         request,
         "/results",
         after=after,
-        found=[(one, score, shorten(one.text, MAX_EXCERPT_CHARS)) for one, score in found],
+        found=await asyncio.to_thread(_excerpts, found),
         query=query,
         degraded=degraded,
         more=more,
         **live,
     )
+
+
+def _excerpts(
+    found: Sequence[tuple[Result, float | None]],
+) -> list[tuple[Result, float | None, Markup]]:
+    render = make_renderer()
+    return [
+        (one, score, Markup(render(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, score in found
+    ]
 
 
 async def _timeline(desk: Desk, request: Request) -> Response:
