@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from babyagi.serve.door import Level
+from babyagi.serve.door import Level, cookie_name
 from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
 from support.served import Served
@@ -37,6 +37,10 @@ def attacks(served: Served) -> Iterator[Attack]:
     yield from _paths(served)
     yield from _smuggling(served)
     yield from _bodies(served)
+    yield from _readings(served)
+    yield from _pretences(served)
+    yield from _listening(served)
+    yield from _asking_for_more(served)
 
 
 def _of(name: str, raw: bytes, *right: int) -> Attack:
@@ -303,3 +307,142 @@ def _bodies(served: Served) -> Iterator[Attack]:
         yield _of(f"body as {content_type}", served.request("POST", LIST, **length) + data, 415)
     key = {"idempotency_key": "k" * 300}
     yield _of("a long key", served.request("POST", LIST, good, **key), 422)
+
+
+def _readings(served: Served) -> Iterator[Attack]:
+    """What two programs read in two ways."""
+    bodies = {
+        "a field twice": b'{"objective": "x", "objective": "y"}',
+        "a field twice, spelled in two ways": b'{"objective": "x", "object\\u0069ve": "y"}',
+        "a mark of order": b'\xef\xbb\xbf{"objective": "x"}',
+        "UTF-16": '{"objective": "x"}'.encode("utf-16"),
+        "something behind it": b'{"objective": "x"} {"objective": "y"}',
+        "a comment": b'{"objective": "x" /* y */}',
+        "single quotes": b"{'objective': 'x'}",
+        "minus endless": b'{"objective": "x", "max_tasks": -Infinity}',
+        "a number beyond all": b'{"objective": "x", "max_tokens": 1e308}',
+        "half a task": b'{"objective": "x", "max_tasks": 1.5}',
+    }
+    kind = {"content_type": "application/json"}
+    for name, data in bodies.items():
+        raw = served.request("POST", LIST, content_length=str(len(data)), **kind) + data
+        yield _of(f"reading: {name}", raw, 400, 422)
+    head = f"POST {LIST} HTTP/1.1\r\nhost: {served.host}\r\n"
+    key = f"authorization: Bearer {served.token()}\r\ncontent-type: application/json\r\n"
+    hidden = b"GET /api/v1/workers HTTP/1.1\r\n\r\n"
+    for name, lines in {
+        "two codings on two lines": "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+        "a coding and nothing": "transfer-encoding: chunked, identity\r\n",
+        "a coding in quotes": 'transfer-encoding: "chunked"\r\n',
+        "two equal lengths": "content-length: 3, 3\r\n",
+        "a length with an underscore": "content-length: 1_0\r\n",
+        "a length in other digits": "content-length: \xb2\r\n",
+        "a length of many digits": f"content-length: {'9' * 30}\r\n",
+        "a header without a name": ": x\r\n",
+        "a header without a colon": "transfer-encoding chunked\r\n",
+        "a host behind the host": f"x: y\r\nHOST: {served.host}\r\n",
+    }.items():
+        raw = head.encode() + key.encode() + lines.encode("latin-1") + b"\r\n"
+        yield _of(f"reading: {name}", raw + hidden)
+    chunks = (head + key + "transfer-encoding: chunked\r\n\r\n").encode()
+    for name, data in {
+        "a chunk with a sign": b"+2\r\n{}\r\n0\r\n\r\n",
+        "a chunk in 0x": b"0x2\r\n{}\r\n0\r\n\r\n",
+        "a chunk that is longer": b"1\r\n{}\r\n0\r\n\r\n",
+        "an endless name of a chunk": b"2;" + b"a" * 70_000 + b"\r\n{}\r\n0\r\n\r\n",
+    }.items():
+        yield _of(f"reading: {name}", chunks + data)
+    only_feeds = served.request("POST", LIST, {}, level=None).replace(b"\r\n", b"\n")
+    yield _of("reading: line feeds alone", only_feeds)
+
+
+def _pretences(served: Served) -> Iterator[Attack]:
+    """Names, headers and cookies by which somebody pretends to be another."""
+    port, session = served.port, served.session()
+    for name in (
+        "127.0.0.1.",
+        "127.1",
+        "0",
+        "0.0.0.0",
+        "localhost.",
+        "ｌocalhost".encode().decode("latin-1"),
+        "localhost%2eevil.example",
+        "[::1%25lo]",
+        "[::]",
+        "xn--localhost-.example",
+    ):
+        raw = served.request("GET", LIST, host=f"{name}:{port}")
+        yield _of(f"pretence: {name}", raw, 400, 421)
+    for header in ("x_http_method_override", "x_http_method", "x_method_override"):
+        raw = served.request("GET", f"{LIST}/1", level=Level.READ, **{header: "DELETE"})
+        yield _of(f"pretence: {header}", raw, 404)
+    for header in ("x_original_url", "x_rewrite_url", "x_forwarded_prefix"):
+        raw = served.request("GET", f"{BASE}/none", **{header: "/healthz"})
+        yield _of(f"pretence: {header}", raw, 404)
+    for header in ("x_forwarded_for", "x_real_ip", "x_forwarded_user", "remote_user"):
+        raw = served.request("GET", LIST, level=None, **{header: "127.0.0.1"})
+        yield _of(f"pretence: {header}", raw, 401)
+    # a cookie that another page has set stands beside ours, or in its place
+    other = f"{cookie_name(port + 1)}={session}"
+    fixed = f"babyagi_{port}_={session}; {cookie_name(port)}"
+    for name, cookie in {"of another port": other, "with no value": fixed}.items():
+        yield _of(
+            f"pretence: cookie {name}", served.request("GET", LIST, level=None, cookie=cookie), 401
+        )
+    preflight = {"origin": "http://evil.example", "access_control_request_method": "POST"}
+    yield _of("pretence: preflight", served.request("OPTIONS", LIST, level=None, **preflight), 403)
+    ours, cookie = f"http://{served.host}", served.cookie(session)
+    for content_type in ("text/plain", "multipart/form-data; boundary=x"):
+        head = {"cookie": cookie, "origin": ours, "content_type": content_type}
+        for path in ("/do/objectives", LIST):
+            raw = served.request("POST", path, level=None, content_length="2", **head) + b"{}"
+            yield _of(f"pretence: a form as {content_type} to {path}", raw, 403)
+
+
+def _listening(served: Served) -> Iterator[Attack]:
+    ids = (
+        "-1",
+        "1e9",
+        "0x1",
+        "9" * 17,
+        "1.2",
+        "1.2-",
+        "1.-3",
+        "1.2-3." * 20,
+        "٣",
+        "1;2",
+        " ",
+        MARK,
+    )
+    for id_ in ids:
+        text = id_.encode().decode("latin-1")
+        raw = served.request("GET", f"{BASE}/events", last_event_id=text)
+        yield (
+            _of(f"listening: {id_[:20]}", raw, 422, 400)
+            if id_.strip()
+            else _of("listening: from nowhere", served.request("GET", f"{LIST}/9/events"), 404)
+        )
+    yield _of("listening: at none", served.request("GET", f"{LIST}/latest/events"), 404)
+    raw = served.request("GET", f"{BASE}/events?after=1&after=2")
+    yield _of("listening: twice", raw, 400)
+
+
+def _asking_for_more(served: Served) -> Iterator[Attack]:
+    """More than the key, or the server, hands out."""
+    good: dict[str, object] = {"objective": "x", "new": True}
+    wanted: dict[str, dict[str, object]] = {
+        "a tool": {"tools": ["run_python"]},
+        "a folder": {"files": "/"},
+        "a folder by a way up": {"files": "../.."},
+        "an agent": {"agent": "root"},
+        "a file to notify": {"notify": "file:///etc/passwd"},
+        "a command to notify": {"notify": "touch /tmp/x"},
+        "an address with a password": {"notify": "https://a:b@example.org/"},
+        "an address with a line": {"notify": "https://example.org/\r\nx: y"},
+        "an address in other digits": {"notify": "http://0x7f.1/"},
+    }
+    for name, more in wanted.items():
+        yield _of(f"more: {name}", served.request("POST", LIST, {**good, **more}), 422)
+    for name, usd in {"no limit of money": 0, "a high one": 1e6}.items():
+        raw = served.request("POST", LIST, {**good, "max_cost_usd": usd}, level=Level.STEER)
+        yield _of(f"more: {name}", raw, 403)

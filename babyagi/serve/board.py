@@ -26,7 +26,7 @@ from starlette.routing import Route
 from babyagi import json_shapes, verbs
 from babyagi.backends import utc_now
 from babyagi.errors import BabyagiError, NotFoundError, find_fix
-from babyagi.pages.markdown import render_html
+from babyagi.pages.markdown import make_renderer, render_html
 from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
@@ -374,12 +374,21 @@ async def _results(desk: Desk, request: Request) -> Response:
         request,
         "/results",
         after=after,
-        found=[(one, score, shorten(one.text, MAX_EXCERPT_CHARS)) for one, score in found],
+        found=await asyncio.to_thread(_excerpts, found),
         query=query,
         degraded=degraded,
         more=more,
         **live,
     )
+
+
+def _excerpts(
+    found: Sequence[tuple[Result, float | None]],
+) -> list[tuple[Result, float | None, Markup]]:
+    render = make_renderer()
+    return [
+        (one, score, Markup(render(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, score in found
+    ]
 
 
 async def _timeline(desk: Desk, request: Request) -> Response:
@@ -627,7 +636,8 @@ _WORDS = {TaskStatus.DEAD: "given up", TaskStatus.QUEUED: "to do", TaskStatus.WA
 _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
 _COMMAND = re.compile(
-    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:--[a-z-]+|\d+|N|TASK|…|\"…\"|(?<=run )--continue))*"
+    r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|search|rebuild|prune|show)\b)?"
+    r"(?: (?:--[a-z-]+|\d+|N|TASK|…|\"…\"|(?<=run )--continue))*"
 )
 _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 

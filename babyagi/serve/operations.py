@@ -304,6 +304,7 @@ class EventsQuery:
 
 
 async def list_objectives(call: Call) -> Answer:
+    """List objectives, the newest last."""
     query: ObjectivesQuery = call.query
     found = await verbs.find_objectives(
         call.store,
@@ -326,6 +327,7 @@ async def list_objectives(call: Call) -> Answer:
 
 
 async def submit(call: Call) -> Answer:
+    """Put an objective on the board, for workers."""
     body: Submission = call.body
     app = _app_of(call, body)
     async with call.desk.submitting:
@@ -487,30 +489,32 @@ def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
         most = getattr(call.desk.settings, name)
         if call.level < Level.ADMIN and most and not 0 < value <= most:
             raise BadRequestError(
-                403,
-                f"{name} may be {most:g} at most",
-                "a key of the level admin sets higher ones",
+                403, f"{name} may be {most:g} at most", "a key of the level admin sets higher ones"
             )
     return limits
 
 
 async def status(call: Call) -> Answer:
+    """Show how an objective stands."""
     stand = await verbs.find_stand(call.store, await call.objective())
     return Answer(value=json_shapes.stand_shape(stand))
 
 
 async def why_objective(call: Call) -> Answer:
+    """Say why an objective does not move."""
     reason = await verbs.why_objective(call.store, await call.objective())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
 
 async def delete(call: Call) -> Answer:
+    """Delete an objective for good, with all that belongs to it."""
     found = await call.objective()
     trouble = await verbs.delete_whole(call.store, call.desk.settings, found)
     return Answer(value={"v": json_shapes.VERSION, "deleted": [found.id], "trouble": trouble})
 
 
 async def prune(call: Call) -> Answer:
+    """Delete for good what ended long ago, and what never got an answer."""
     body: Pruning = call.body
     days = _within(body.older_than_days, "older_than_days", 0, 36_500)
     going = await verbs.find_prunable(call.store, before=utc_now() - timedelta(days=days))
@@ -520,18 +524,22 @@ async def prune(call: Call) -> Answer:
 
 
 async def pause(call: Call) -> Answer:
+    """Pause: no worker makes a further call."""
     return _row(await verbs.pause(call.store, await call.objective()))
 
 
 async def resume(call: Call) -> Answer:
+    """Let the workers go on with it."""
     return _row(await verbs.resume(call.store, await call.objective()))
 
 
 async def cancel(call: Call) -> Answer:
+    """End it; what was found is kept."""
     return _row(await verbs.cancel(call.store, await call.objective()))
 
 
 async def extend(call: Call) -> Answer:
+    """Set new limits."""
     limits = given_limits(call, call.body)
     if not limits:
         raise BadRequestError(422, "no limit is given", "send one, such as max_tasks")
@@ -539,6 +547,7 @@ async def extend(call: Call) -> Answer:
 
 
 async def ask_further(call: Call) -> Answer:
+    """Ask something further of it."""
     body: Question = call.body
     given = given_limits(call, body)
 
@@ -561,6 +570,7 @@ def _row(row: verbs.Row) -> Answer:
 
 
 async def list_tasks(call: Call) -> Answer:
+    """List its tasks in their order."""
     query: TasksQuery = call.query
     objective = await call.objective()
     facts = await find_facts(call.store, objective.id)
@@ -584,12 +594,14 @@ async def list_tasks(call: Call) -> Answer:
 
 
 async def show_task(call: Call) -> Answer:
+    """Show a task with its prompts and calls."""
     query: ShowQuery = call.query
     shown = await verbs.fetch_task(call.store, await call.objective(), call.task_id())
     return _show(call, shown, only=query.step)
 
 
 async def show_duty(call: Call) -> Answer:
+    """Show the objective's own calls."""
     query: ShowQuery = call.query
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
@@ -606,11 +618,13 @@ def _show(call: Call, shown: verbs.Shown, *, only: int | None) -> Answer:
 
 
 async def why_task(call: Call) -> Answer:
+    """Say why a task does not run."""
     reason = await verbs.why_task(call.store, await call.objective(), call.task_id())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
 
 async def add_task(call: Call) -> Answer:
+    """Add a task."""
     body: Addition = call.body
     to = Place.FIRST if body.first else Place.LAST
 
@@ -624,6 +638,7 @@ async def add_task(call: Call) -> Answer:
 
 
 async def move_task(call: Call) -> Answer:
+    """Move a queued task."""
     body: Move = call.body
     if (body.to is None) == (body.before is None):
         raise BadRequestError(
@@ -636,16 +651,19 @@ async def move_task(call: Call) -> Answer:
 
 
 async def edit_task(call: Call) -> Answer:
+    """Put another task in the place of a queued one."""
     body: NewName = call.body
     objective = await call.objective()
     return _changed(await verbs.edit_task(call.store, objective, call.task_id(), _short(body.name)))
 
 
 async def skip_task(call: Call) -> Answer:
+    """Cancel a queued or waiting task."""
     return _changed(await verbs.skip_task(call.store, await call.objective(), call.task_id()))
 
 
 async def retry_task(call: Call) -> Answer:
+    """Try a task again that was given up."""
     return _changed(await verbs.retry_task(call.store, await call.objective(), call.task_id()))
 
 
@@ -658,6 +676,7 @@ def _changed(changed: verbs.Changed) -> Answer:
 
 
 async def list_results(call: Call) -> Answer:
+    """List what the finished tasks found."""
     query: PageQuery = call.query
     objective_id, limit = (await call.objective()).id, _within(query.limit, "limit", 1, MAX_LISTED)
     ids = await call.store.result_ids(objective_id)
@@ -674,6 +693,7 @@ async def list_results(call: Call) -> Answer:
 
 
 async def search(call: Call) -> Answer:
+    """Find the results that are nearest to a text."""
     query: SearchQuery = call.query
     text = _short(query.text)
     if not text.strip():
@@ -685,6 +705,7 @@ async def search(call: Call) -> Answer:
 
 
 async def report(call: Call) -> Answer:
+    """Give the report, as JSON, Markdown or a page."""
     query: ReportQuery = call.query
     objective = await call.objective()
     markdown = await load_report(call.store, objective, offload=asyncio.to_thread)
@@ -704,6 +725,7 @@ async def report(call: Call) -> Answer:
 
 
 async def log(call: Call) -> Answer:
+    """List what happened, an entry for each event."""
     query: LogQuery = call.query
     objective = await call.objective()
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
@@ -719,6 +741,7 @@ async def log(call: Call) -> Answer:
 
 
 async def inbox(call: Call) -> Answer:
+    """List what waits for a person."""
     query: ObjectiveQuery = call.query
     steps = await _open_steps(call.store, query.objective)
     settings = call.desk.settings
@@ -729,6 +752,7 @@ async def inbox(call: Call) -> Answer:
 
 
 async def show_request(call: Call) -> Answer:
+    """Show one request whole."""
     request = await _request(call)
     return Answer(value=json_shapes.request_shape(request))
 
@@ -743,17 +767,22 @@ async def _request(call: Call) -> verbs.Request:
 
 
 async def answer(call: Call) -> Answer:
+    """Answer it."""
     body: Words = call.body
     return await _decide(call, Decision.ANSWER, _short(body.text))
 
 
 async def reject(call: Call) -> Answer:
+    """Refuse it."""
     body: Why = call.body
     return await _decide(call, Decision.REJECT, _short(body.why))
 
 
 async def approve(call: Call) -> Answer:
-    """What is approved is what was seen: where a preview is there, its state is sent along."""
+    """Allow the call.
+
+    What is approved is what was seen: where a preview is there, its state is sent along.
+    """
     body: Seen = call.body
     request = await _request(call)
     state = request.preview.state if request.preview is not None else ""
@@ -779,12 +808,14 @@ async def _decide(
 
 
 async def list_schedules(call: Call) -> Answer:
+    """List schedules, and when each fires next."""
     query: SchedulesQuery = call.query
     found = await call.store.schedules(with_removed=query.with_removed)
     return Answer(value=[json_shapes.schedule_shape(one) for one in found])
 
 
 async def add_schedule(call: Call) -> Answer:
+    """Add a schedule."""
     body: NewSchedule = call.body
     app, timing = _app_of(call, body), _timing_of(call, body)
     if not call.key:
@@ -822,6 +853,7 @@ def _timing_of(call: Call, body: NewSchedule) -> Timing:
 
 
 async def show_schedule(call: Call) -> Answer:
+    """Show a schedule, and what became of its ticks."""
     query: TicksQuery = call.query
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
     found = await call.store.schedule(call.schedule_id())
@@ -831,14 +863,17 @@ async def show_schedule(call: Call) -> Answer:
 
 
 async def pause_schedule(call: Call) -> Answer:
+    """Pause: what is due meanwhile is skipped."""
     return _schedule(await call.store.pause_schedule(call.schedule_id()))
 
 
 async def resume_schedule(call: Call) -> Answer:
+    """Go on with its next tick."""
     return _schedule(await call.store.resume_schedule(call.schedule_id()))
 
 
 async def remove_schedule(call: Call) -> Answer:
+    """End its ticks; what it began goes on."""
     return _schedule(await call.store.remove_schedule(call.schedule_id()))
 
 
@@ -851,10 +886,12 @@ def _schedule(found: Schedule) -> Answer:
 
 
 async def workers(call: Call) -> Answer:
+    """Show who is at work."""
     return Answer(value=[json_shapes.worker_shape(one) for one in await call.store.workers()])
 
 
 async def index_status(call: Call) -> Answer:
+    """Show how many results are indexed."""
     query: ObjectiveQuery = call.query
     store = call.store
     found = (
@@ -868,6 +905,7 @@ async def index_status(call: Call) -> Answer:
 
 
 async def index_check(call: Call) -> Answer:
+    """Compare the index with the store."""
     objective = await call.objective()
     async with call.desk.app.beside().open_results(objective) as opened:
         found = await opened.check()
@@ -875,6 +913,7 @@ async def index_check(call: Call) -> Answer:
 
 
 async def index_rebuild(call: Call) -> Answer:
+    """Make the index anew."""
     body: Rebuilding = call.body
     objective, model = await call.objective(), body.embedding_model
     async with call.desk.app.beside().open_results(objective, model=model) as opened:
@@ -885,6 +924,7 @@ async def index_rebuild(call: Call) -> Answer:
 
 
 async def verify(call: Call) -> Answer:
+    """Look for damage in every row."""
     query: ObjectiveQuery = call.query
     store = call.store
     id_ = (await pick_objective(store, query.objective)).id if query.objective else None
@@ -892,11 +932,13 @@ async def verify(call: Call) -> Answer:
 
 
 async def metrics(call: Call) -> Answer:
+    """Give what is measured of the store, as text for Prometheus."""
     text = await read_metrics(call.store)
     return Answer(text=text.encode(), media_type=PROMETHEUS)
 
 
 async def new_code(call: Call) -> Answer:
+    """Make a word that opens one browser's session, once and soon."""
     body: NewCode = call.body
     return Answer(value={"code": call.desk.keys.new_code(Level[body.level.upper()])}, status=201)
 
@@ -921,13 +963,12 @@ Run = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One route. `commands` are those of the command line that it is; `says` is its line in the
-    document; `gives` is `TEXT` where it answers with other texts than JSON."""
+    """One route. `commands` are those of the command line that it is; `gives` is `TEXT` where it
+    answers with other texts than JSON; `streams` says what it sends where it has no `run`."""
 
     method: str
     path: str
     run: Run | None
-    says: str
     level: Level = Level.READ
     commands: tuple[str, ...] = ()
     query: type = Nothing
@@ -935,6 +976,12 @@ class Operation:
     status: int = 200
     gives: str = ""
     takes_key: bool = False
+    streams: str = ""
+
+    @property
+    def says(self) -> str:
+        """Its line in the document: the first one of what its function is said to do."""
+        return self.streams or (self.run.__doc__ or "").partition("\n")[0]
 
     @property
     def name(self) -> str:
@@ -945,247 +992,86 @@ class Operation:
         )
 
 
-def _look(path: str, run: Run, says: str, *commands: str, **more: Any) -> Operation:
-    return Operation(method="GET", path=path, run=run, says=says, commands=commands, **more)
+def _look(path: str, run: Run, *commands: str, **more: Any) -> Operation:
+    return Operation(method="GET", path=path, run=run, commands=commands, **more)
 
 
-def _change(path: str, run: Run, says: str, *commands: str, **more: Any) -> Operation:
+def _change(path: str, run: Run, *commands: str, **more: Any) -> Operation:
     with_level = {"level": Level.STEER, "body": Nothing, **more}
-    return Operation(method="POST", path=path, run=run, says=says, commands=commands, **with_level)
+    return Operation(method="POST", path=path, run=run, commands=commands, **with_level)
 
 
 _ONE = "/objectives/{objective}"
 _TASK = f"{_ONE}/tasks/{{task}}"
 _SCHEDULE = "/schedules/{schedule}"
 
-METRICS = _look(
-    "/metrics",
-    metrics,
-    "Give what is measured of the store, as text for Prometheus.",
-    "metrics",
-    gives=TEXT,
-)
+METRICS = _look("/metrics", metrics, "metrics", gives=TEXT)
 """Also at the address `/metrics`, where who measures looks for it."""
 
 OPERATIONS: tuple[Operation, ...] = (
-    _look(
-        "/objectives",
-        list_objectives,
-        "List objectives, the newest last.",
-        "objectives",
-        "objectives list",
-        query=ObjectivesQuery,
-    ),
-    _change(
-        "/objectives",
-        submit,
-        "Put an objective on the board, for workers.",
-        "submit",
-        body=Submission,
-        status=201,
-        takes_key=True,
-    ),
-    _change(
-        "/objectives/prune",
-        prune,
-        "Delete for good what ended long ago, and what never got an answer.",
-        "objectives prune",
-        level=Level.ADMIN,
-        body=Pruning,
-    ),
-    _look(_ONE, status, "Show how an objective stands.", "status"),
-    Operation(
-        method="DELETE",
-        path=_ONE,
-        run=delete,
-        commands=("delete",),
-        level=Level.ADMIN,
-        says="Delete an objective for good, with all that belongs to it.",
-    ),
-    _look(f"{_ONE}/why", why_objective, "Say why an objective does not move.", "why"),
-    _change(f"{_ONE}/pause", pause, "Pause: no worker makes a further call.", "pause"),
-    _change(f"{_ONE}/resume", resume, "Let the workers go on with it.", "resume"),
-    _change(f"{_ONE}/cancel", cancel, "End it; what was found is kept.", "cancel"),
-    _change(f"{_ONE}/extend", extend, "Set new limits.", "extend", body=LimitFields),
-    _change(
-        f"{_ONE}/questions",
-        ask_further,
-        "Ask something further of it.",
-        "run --continue",
-        body=Question,
-        takes_key=True,
-    ),
-    _look(
-        f"{_ONE}/tasks",
-        list_tasks,
-        "List its tasks in their order.",
-        "tasks",
-        "tasks list",
-        query=TasksQuery,
-    ),
-    _change(
-        f"{_ONE}/tasks",
-        add_task,
-        "Add a task.",
-        "tasks add",
-        body=Addition,
-        status=201,
-        takes_key=True,
-    ),
-    _look(_TASK, show_task, "Show a task with its prompts and calls.", "show", query=ShowQuery),
-    _look(f"{_TASK}/why", why_task, "Say why a task does not run.", "why"),
-    _change(f"{_TASK}/move", move_task, "Move a queued task.", "tasks move", body=Move),
-    _change(
-        f"{_TASK}/edit",
-        edit_task,
-        "Put another task in the place of a queued one.",
-        "tasks edit",
-        body=NewName,
-    ),
-    _change(f"{_TASK}/skip", skip_task, "Cancel a queued or waiting task.", "tasks skip"),
-    _change(f"{_TASK}/retry", retry_task, "Try a task again that was given up.", "retry"),
-    _look(
-        f"{_ONE}/duties/{{duty}}",
-        show_duty,
-        "Show the objective's own calls.",
-        "show",
-        query=ShowQuery,
-    ),
-    _look(
-        f"{_ONE}/results",
-        list_results,
-        "List what the finished tasks found.",
-        "results",
-        "results list",
-        query=PageQuery,
-    ),
-    _look(
-        f"{_ONE}/results/search",
-        search,
-        "Find the results that are nearest to a text.",
-        "results search",
-        query=SearchQuery,
-    ),
-    _look(
-        f"{_ONE}/report",
-        report,
-        "Give the report, as JSON, Markdown or a page.",
-        "report",
-        query=ReportQuery,
-        gives=TEXT,
-    ),
-    _look(
-        f"{_ONE}/log",
-        log,
-        "List what happened, an entry for each event.",
-        "log",
-        query=LogQuery,
-    ),
+    _look("/objectives", list_objectives, "objectives", "objectives list", query=ObjectivesQuery),
+    _change("/objectives", submit, "submit", body=Submission, status=201, takes_key=True),
+    _change("/objectives/prune", prune, "objectives prune", body=Pruning, level=Level.ADMIN),
+    _look(_ONE, status, "status"),
+    Operation(method="DELETE", path=_ONE, run=delete, commands=("delete",), level=Level.ADMIN),
+    _look(f"{_ONE}/why", why_objective, "why"),
+    _change(f"{_ONE}/pause", pause, "pause"),
+    _change(f"{_ONE}/resume", resume, "resume"),
+    _change(f"{_ONE}/cancel", cancel, "cancel"),
+    _change(f"{_ONE}/extend", extend, "extend", body=LimitFields),
+    _change(f"{_ONE}/questions", ask_further, "run --continue", body=Question, takes_key=True),
+    _look(f"{_ONE}/tasks", list_tasks, "tasks", "tasks list", query=TasksQuery),
+    _change(f"{_ONE}/tasks", add_task, "tasks add", body=Addition, status=201, takes_key=True),
+    _look(_TASK, show_task, "show", query=ShowQuery),
+    _look(f"{_TASK}/why", why_task, "why"),
+    _change(f"{_TASK}/move", move_task, "tasks move", body=Move),
+    _change(f"{_TASK}/edit", edit_task, "tasks edit", body=NewName),
+    _change(f"{_TASK}/skip", skip_task, "tasks skip"),
+    _change(f"{_TASK}/retry", retry_task, "retry"),
+    _look(f"{_ONE}/duties/{{duty}}", show_duty, "show", query=ShowQuery),
+    _look(f"{_ONE}/results", list_results, "results", "results list", query=PageQuery),
+    _look(f"{_ONE}/results/search", search, "results search", query=SearchQuery),
+    _look(f"{_ONE}/report", report, "report", query=ReportQuery, gives=TEXT),
+    _look(f"{_ONE}/log", log, "log", query=LogQuery),
     Operation(
         method="GET",
         path=f"{_ONE}/events",
         run=None,
         commands=("watch",),
+        streams="Send its events as they come (text/event-stream).",
         query=EventsQuery,
         gives=TEXT,
-        says="Send its events as they come (text/event-stream).",
     ),
     Operation(
         method="GET",
         path="/events",
         run=None,
+        streams="Send the events of all objectives as they come (text/event-stream).",
         query=EventsQuery,
         gives=TEXT,
-        says="Send the events of all objectives as they come (text/event-stream).",
     ),
-    _look(
-        "/inbox",
-        inbox,
-        "List what waits for a person.",
-        "inbox",
-        query=ObjectiveQuery,
-    ),
-    _look("/inbox/{number}", show_request, "Show one request whole.", "inbox"),
-    _change("/inbox/{number}/answer", answer, "Answer it.", "answer", body=Words),
-    _change("/inbox/{number}/approve", approve, "Allow the call.", "approve", body=Seen),
-    _change("/inbox/{number}/reject", reject, "Refuse it.", "reject", body=Why),
-    _look(
-        "/schedules",
-        list_schedules,
-        "List schedules, and when each fires next.",
-        "schedule",
-        "schedule list",
-        query=SchedulesQuery,
-    ),
+    _look("/inbox", inbox, "inbox", query=ObjectiveQuery),
+    _look("/inbox/{number}", show_request, "inbox"),
+    _change("/inbox/{number}/answer", answer, "answer", body=Words),
+    _change("/inbox/{number}/approve", approve, "approve", body=Seen),
+    _change("/inbox/{number}/reject", reject, "reject", body=Why),
+    _look("/schedules", list_schedules, "schedule", "schedule list", query=SchedulesQuery),
     _change(
-        "/schedules",
-        add_schedule,
-        "Add a schedule.",
-        "schedule add",
-        body=NewSchedule,
-        status=201,
-        takes_key=True,
+        "/schedules", add_schedule, "schedule add", body=NewSchedule, status=201, takes_key=True
     ),
-    _look(
-        _SCHEDULE,
-        show_schedule,
-        "Show a schedule, and what became of its ticks.",
-        "schedule show",
-        query=TicksQuery,
-    ),
+    _look(_SCHEDULE, show_schedule, "schedule show", query=TicksQuery),
+    _change(f"{_SCHEDULE}/pause", pause_schedule, "schedule pause"),
+    _change(f"{_SCHEDULE}/resume", resume_schedule, "schedule resume"),
+    _change(f"{_SCHEDULE}/remove", remove_schedule, "schedule remove"),
+    _look("/workers", workers, "workers"),
+    _look("/index", index_status, "index status", query=ObjectiveQuery),
+    _look(f"{_ONE}/index/check", index_check, "index check"),
     _change(
-        f"{_SCHEDULE}/pause",
-        pause_schedule,
-        "Pause: what is due meanwhile is skipped.",
-        "schedule pause",
+        f"{_ONE}/index/rebuild", index_rebuild, "index rebuild", body=Rebuilding, level=Level.ADMIN
     ),
-    _change(f"{_SCHEDULE}/resume", resume_schedule, "Go on with its next tick.", "schedule resume"),
-    _change(
-        f"{_SCHEDULE}/remove",
-        remove_schedule,
-        "End its ticks; what it began goes on.",
-        "schedule remove",
-    ),
-    _look(
-        "/workers",
-        workers,
-        "Show who is at work.",
-        "workers",
-    ),
-    _look(
-        "/index",
-        index_status,
-        "Show how many results are indexed.",
-        "index status",
-        query=ObjectiveQuery,
-    ),
-    _look(f"{_ONE}/index/check", index_check, "Compare the index with the store.", "index check"),
-    _change(
-        f"{_ONE}/index/rebuild",
-        index_rebuild,
-        "Make the index anew.",
-        "index rebuild",
-        level=Level.ADMIN,
-        body=Rebuilding,
-    ),
-    _look(
-        "/journal/verify",
-        verify,
-        "Look for damage in every row.",
-        "journal verify",
-        query=ObjectiveQuery,
-        level=Level.ADMIN,
-    ),
+    _look("/journal/verify", verify, "journal verify", query=ObjectiveQuery, level=Level.ADMIN),
     METRICS,
-    _change(
-        "/codes",
-        new_code,
-        "Make a word that opens one browser's session, once and soon.",
-        "open",
-        level=Level.ADMIN,
-        body=NewCode,
-        status=201,
-    ),
+    _change("/codes", new_code, "open", body=NewCode, level=Level.ADMIN, status=201),
 )
 
 WITHOUT_ROUTE: Mapping[str, str] = {

@@ -106,7 +106,8 @@ def parse_body(data: bytes, content_type: str, hint: type) -> Any:
             415, "the body is no JSON", "send it with Content-Type: application/json"
         )
     try:
-        value = _checked(json.loads(data or b"{}"))
+        text = (data or b"{}").decode("utf-8")
+        value = _checked(json.loads(text, object_pairs_hook=_require_once))
     except (ValueError, RecursionError):
         raise BadRequestError(400, "the body is no JSON that can be taken") from None
     return _read(value, "the body", hint, is_strict=True)
@@ -140,6 +141,15 @@ def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
         return shape_of(hint).read(value, where, is_strict)
     except ShapeError as error:
         raise BadRequestError(422, f"{where} is not what is asked for", str(error)) from None
+
+
+def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError where a field is there twice, as programs differ in which of
+    them they read."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a field is there twice")
+    return found
 
 
 def _checked(value: Any) -> Any:

@@ -7,6 +7,7 @@ import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
@@ -103,17 +104,17 @@ def _ask_at_random(url: str, token: str, n_requests: int, seed: int) -> Fuzzed:
 
 async def attack(folder: Path) -> tuple[int, list[str], float]:
     """Every attack of the list, one after the other: how many, those that got a wrong answer, and
-    the longest time that the loop stood still, in seconds."""
+    the most processor time that the loop took within a tick, in seconds: for so long it would have
+    stood still on a machine that does nothing else."""
     async with serving(folder / "home") as served:
         wrong, longest_s = [], 0.0
-        loop = asyncio.get_running_loop()
 
         async def watch() -> None:
             nonlocal longest_s
             while True:
-                began_s = loop.time()
+                began_s = time.thread_time()
                 await asyncio.sleep(TICK_S)
-                longest_s = max(longest_s, loop.time() - began_s - TICK_S)
+                longest_s = max(longest_s, time.thread_time() - began_s)
 
         watching = asyncio.ensure_future(watch())
         n = 0
@@ -156,7 +157,7 @@ def main() -> int:
     print_table("The door", ("what", "how often", "wrong", "goal", ""), rows)
     for line in (*wrong, *found.faults):
         print(line)
-    print(f"statuses {statuses}; the loop stood still for {longest_s * 1000:.0f} ms at most")
+    print(f"statuses {statuses}; the loop worked for {longest_s * 1000:.0f} ms at most in one go")
     return int(bool(wrong or found.faults))
 
 

@@ -11,8 +11,9 @@ import pytest
 from babyagi import notify
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from babyagi.home import remembered_folder
+from babyagi.home import remember_hook, remembered_folder
 from babyagi.inbox import APPROVAL, write_request
+from babyagi.serve import wire
 from babyagi.serve.door import Level
 from babyagi.serve.openapi import BASE
 from babyagi.serve.operations import OPERATIONS
@@ -445,3 +446,43 @@ def test_what_is_no_address_is_refused(address, home):
     reply, kept = ask(home, ("POST", f"{BASE}/objectives", body), ("GET", f"{BASE}/objectives"))
 
     assert (reply.status, kept.json()) == (422, [])
+
+
+async def test_what_an_address_did_not_hear_before_a_restart_it_hears_after_it(home, monkeypatch):
+    monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(notify, "POLL_S", 0.05)
+    hook = Hook()
+    hook.kept.append(("", b"{}"))  # it fails no more
+    async with serving(home) as served:
+        body = {"objective": "Know it", "notify": "http://127.0.0.1:9/hook"}
+        await served.ask("POST", f"{BASE}/objectives", body)
+        await served.ask("POST", f"{ONE}/cancel")
+        uid = (await served.ask("GET", ONE)).json()["objective"]["uid"]
+    listening = await asyncio.start_server(hook.answer, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/"
+    remember_hook(home, uid, address)
+    told = []
+    async with listening:
+        for _ in range(2):  # the second time there is nothing left to be told
+            async with serving(home, BABYAGI_WEB_ALLOW="127.0.0.1") as served, asyncio.timeout(20):
+                store = served.desk.store
+                while not (told := await store.events_of(1, kinds=["hook.told"], limit=9)):
+                    await asyncio.sleep(0.01)
+
+    assert [json.loads(body).get("kind") for _, body in hook.kept] == [None, "objective.ended"]
+    assert [one.data["up_to"] for one in told] == [json.loads(hook.kept[1][1])["id"]]
+
+
+async def test_a_body_that_does_not_come_is_given_up_on_every_route_at_once(served, monkeypatch):
+    monkeypatch.setattr(wire, "BODY_TIMEOUT_S", 0.3)
+    paths = [re.sub(r"{\w+}", "1", one.path) for one in OPERATIONS if one.body is not None]
+    slow = [
+        served.send(served.request("POST", f"{BASE}{path}", content_length="9")) for path in paths
+    ]
+
+    waiting = asyncio.gather(*slow)
+    beside = await served.ask("GET", f"{BASE}/objectives")
+    replies = await waiting
+
+    assert beside.status == 200
+    assert {one.status for one in replies} == {408}

@@ -53,7 +53,7 @@ class Server:
     """A server that can be killed, and started again at the same address."""
 
     def __init__(self, env):
-        self.env, self.port, self.process = env, "0", None
+        self.env, self.port = env, "0"
 
     async def start(self):
         self.process = await start("serve", "--port", self.port, env=self.env)

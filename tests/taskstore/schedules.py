@@ -260,6 +260,18 @@ class ScheduleContract:
         fired = [tick for tick in await store.ticks(schedule.id, limit=300) if tick.objective_id]
         assert [tick.due_at for tick in fired] == [BEGINS + timedelta(minutes=250)]
 
+    async def test_ticks_of_long_ago_go_but_for_the_newest_and_those_that_are_not_over(
+        self, store, clock
+    ):
+        schedule = await add(store, every_s=86_400, grace_s=30)
+        for n_days in (150, 100):
+            clock.tick(n_days * 86_400)
+            while await fire(store):
+                pass
+        kept = await store.ticks(schedule.id, limit=300)
+        assert [(tick.due_at - BEGINS).days for tick in kept] == [*range(250, 150, -1), 150]
+        assert kept[-1].outcome is TickOutcome.FIRED
+
     async def test_the_row_of_a_tick_outlives_its_objective(self, store, clock):
         schedule = await add(store)
         clock.tick(HOUR_S)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from babyagi import events
 from babyagi.errors import LeaseLostError, NotFoundError, SettingsError
@@ -41,6 +41,7 @@ from babyagi.taskstore.sql.rows import (
 )
 
 MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only for milliseconds
+KEPT = timedelta(days=90)  # of the ticks that were decided
 
 
 def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
@@ -217,6 +218,7 @@ def _decide_due(
         status = schedule.status if due_at is not None else ScheduleStatus.DONE
         times = _times(spec, schedule.uid, due_at)
         tx.run("set_next_tick", schedule_id=schedule.id, status=status, **times)
+        tx.run("prune_ticks", schedule_id=schedule.id, before_us=from_time(now - KEPT))
     return ticks
 
 

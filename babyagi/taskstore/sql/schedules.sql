@@ -67,6 +67,15 @@ VALUES (:schedule_id, :due_us, :outcome, :reason, :objective_id, :now_us);
 UPDATE tick SET outcome = :outcome, reason = :reason, objective_id = :objective_id, decided_at_us = :now_us
  WHERE schedule_id = :schedule_id AND due_us = :due_us AND outcome = 'queued';
 
+-- prune_ticks --
+-- Of the ticks that were decided long ago only the newest 100 stay, and those that are not over.
+DELETE FROM tick
+ WHERE schedule_id = :schedule_id AND due_us < :before_us AND decided_at_us < :before_us AND outcome <> 'queued'
+   AND due_us < (SELECT min(due_us) FROM (SELECT due_us FROM tick WHERE schedule_id = :schedule_id
+                                           ORDER BY due_us DESC LIMIT 100) AS newest)
+   AND NOT EXISTS (SELECT 1 FROM objective AS o
+                    WHERE o.id = tick.objective_id AND (o.status <> 'ended' OR o.report IS NULL));
+
 -- set_next_tick --
 -- The tick that was next is decided.
 UPDATE schedule SET due_us = :due_us, fires_at_us = :fires_at_us, status = :status WHERE id = :schedule_id;
