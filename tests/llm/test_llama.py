@@ -273,6 +273,8 @@ async def test_what_does_not_fit_the_free_memory_is_not_loaded(monkeypatch):
 @needs_model
 @pytest.mark.system  # a minute of two processors
 class TestLlamaEmbedder(LocalEmbedderContract):
+    n_many = 30  # each takes a model its time
+
     @pytest.fixture
     async def embedder(self, engine):
         return LlamaEmbedder(engine)

@@ -170,7 +170,6 @@ SUBMIT, WORKER, JOIN, RUN = (
     "order",
     [
         (SUBMIT, WORKER, WORKER),
-        (WORKER, JOIN, SUBMIT),
         (JOIN, RUN, WORKER),
         (JOIN, WORKER, SUBMIT, JOIN),
     ],

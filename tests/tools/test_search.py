@@ -1,7 +1,7 @@
 """Searching the web, against a server on this machine."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import SettingsError, ToolError
@@ -104,6 +104,7 @@ KEYS = st.sampled_from(
 )
 
 
+@settings(max_examples=25)
 @given(
     st.dictionaries(
         KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(st.dictionaries(KEYS, JSON))
