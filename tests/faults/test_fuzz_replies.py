@@ -124,7 +124,7 @@ def check_that_nothing_is_invented(text: str) -> bool:
         task.name.strip() and len(task.name.encode()) <= 2000 and set(task.after) <= references
         for task in reply.tasks
     )
-    assert all(task.source in (None, 12, 14) for task in reply.tasks)
+    assert all(task.parent_id in (None, 12, 14) for task in reply.tasks)
     assert {lack.task_id for lack in reply.unanswered} <= {12, 14}
     return True
 
