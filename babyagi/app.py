@@ -634,14 +634,12 @@ class App:
     def _without_price(self, names: Iterable[str]) -> list[str]:
         # a model that is handed in says itself what a call may cost
         asked = set(names) - set(MODELS_WITHOUT_ENDPOINT) - set(self._given.model_by_name)
-        return sorted(
-            name for name in asked if self._price(name, self.settings.openai_base_url) is None
-        )
+        return sorted(name for name in asked if self._price(name) is None)
 
-    def _price(self, name: str, base_url: str) -> Price | None:
+    def _price(self, name: str) -> Price | None:
         return find_price(
             name,
-            base_url=base_url,
+            base_url=self.settings.openai_base_url,
             price_in=self.settings.price_in,
             price_out=self.settings.price_out,
         )
@@ -768,7 +766,7 @@ class App:
             endpoint,
             temperature=temperature,
             dialect=self.settings.dialect,
-            price=self._price(name, base_url),
+            price=self._price(name),
         )
         if is_known_provider(base_url) or not self.settings.probe:
             return model
