@@ -771,7 +771,7 @@ class Serving:
         """Do what follows from the error, by who can mend it: time, a person, or nobody.
 
         Raises:
-            LeaseLostError, StoreUnavailableError: the claim can not be given back now.
+            LeaseLostError, StoreUnavailableError: the claim cannot be given back now.
         """
         match error:
             case LeaseLostError() | StoreUnavailableError():
