@@ -77,7 +77,7 @@ from babyagi.llm.learning import (
 )
 from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
 from babyagi.llm.port import Abilities, ChatModel, Embedder
-from babyagi.llm.prices import hold_money_limit
+from babyagi.llm.prices import Price, find_price, hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Enrich, Loop, OwnAgent
 from babyagi.memory.log import MemoryLog, path_of
@@ -162,7 +162,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
     from babyagi.components.description import AgentDescription, Granted
-    from babyagi.llm.prices import Price
 
 MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
@@ -406,29 +405,29 @@ class App:
                     objective.id, patience=patience, known=objective
                 )
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
-            await self._set_aside(objective.id, after_id=after_id, why=error.what)
+            await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:
             why = await self._find_outage(objective.id, after_id=after_id)
             if why:
-                await self._set_aside(objective.id, after_id=after_id, why=why)
+                await self.set_aside(objective.id, after_id=after_id, why=why)
                 objective = await self.store.objective(objective.id)
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
-    async def set_aside(self, objective_id: int, *, why: str) -> None:
-        """As `run` does, for one that cannot even be begun."""
-        after_id = await self.store.last_event_id(objective_id)
-        await self._set_aside(objective_id, after_id=after_id, why=why)
-
-    async def _set_aside(self, objective_id: int, *, after_id: int, why: str) -> None:
-        """Pause the objective, unless a model has answered or somebody else is at work on it."""
+    async def set_aside(self, objective_id: int, *, why: str, after_id: int | None = None) -> None:
+        """Pause the objective, unless somebody else is at work on it, or a model has answered after
+        the event `after_id`."""
         is_shared = any(
             worker.id != self._identity.id and worker.lease_left_s >= 0
             for worker in await self.store.workers()
             for joined in worker.joined
             if joined.objective_id == objective_id
         )
-        steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+        steps = (
+            await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+            if after_id is not None
+            else []
+        )
         if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
             await self.store.pause_objective(objective_id, detail=why)
 
@@ -701,16 +700,12 @@ class App:
     def _without_price(self, names: Iterable[str]) -> list[str]:
         # a model that is handed in says itself what a call may cost
         asked = set(names) - set(MODELS_WITHOUT_ENDPOINT) - set(self._given.model_by_name)
-        return sorted(
-            name for name in asked if self._price(name, self.settings.openai_base_url) is None
-        )
+        return sorted(name for name in asked if self._price(name) is None)
 
-    def _price(self, name: str, base_url: str) -> Price | None:
-        from babyagi.llm.prices import find_price
-
+    def _price(self, name: str) -> Price | None:
         return find_price(
             name,
-            base_url=base_url,
+            base_url=self.settings.openai_base_url,
             price_in=self.settings.price_in,
             price_out=self.settings.price_out,
         )
@@ -718,10 +713,7 @@ class App:
     # -- opening
     # ----------------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _open_loop(
-        self, index: VectorIndex, objective: Objective, gate: Gate
-    ) -> AsyncIterator[Loop]:
+    def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> Loop:
         """What the work on one objective needs; endpoints and the index are those of the process.
 
         Raises:
@@ -758,7 +750,7 @@ class App:
             on_piece=self._on_piece,
             tracer=self._tracer,
         )
-        yield Loop(
+        return Loop(
             backends,
             search=open_search(self.store, index, objective=objective),
             indexer=Indexer(self.store, index, objective=objective),
@@ -841,7 +833,7 @@ class App:
             endpoint,
             temperature=temperature,
             dialect=self.settings.dialect,
-            price=self._price(name, base_url),
+            price=self._price(name),
             is_watched=not is_known,
         )
         if is_known or not self.settings.probe:
@@ -959,8 +951,6 @@ class App:
 
     def _embedding_price(self, name: str) -> Price | None:
         """From the table alone: what a person says about prices is about the chat model."""
-        from babyagi.llm.prices import find_price
-
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return find_price(name, base_url=base_url)
 

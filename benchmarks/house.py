@@ -27,8 +27,8 @@ import sqlite3
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -391,10 +391,9 @@ async def _count_run(n_tasks: int, *, has_steps: bool) -> TaskCost:
 def _open_worker(store: TaskStore, model: ChatModel, tools: Sequence[Tool]) -> WorkerLoop:
     roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
 
-    @asynccontextmanager
-    async def open_loop(objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+    def open_loop(objective: Objective, gate: Gate) -> Loop:
         index = BuiltinIndex()
-        yield Loop(
+        return Loop(
             Backends(
                 store=store,
                 models=dict.fromkeys(roles, model),

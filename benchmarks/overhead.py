@@ -15,8 +15,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,10 +79,9 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
         model = ScriptedModel(lambda prompt, role: script.reply(role, prompt.messages[-1].text))
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
 
-        @asynccontextmanager
-        async def opened_loop(objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+        def open_loop(objective: Objective, gate: Gate) -> Loop:
             models = dict.fromkeys(roles, model)
-            yield Loop(
+            return Loop(
                 Backends(
                     store=tasks,
                     models=models,
@@ -101,7 +100,7 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
         runtime = Runtime(
             identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another"
         )
-        worker = WorkerLoop(tasks, opened_loop, pace=Pace(concurrency=concurrency), runtime=runtime)
+        worker = WorkerLoop(tasks, open_loop, pace=Pace(concurrency=concurrency), runtime=runtime)
         began_s, cpu_s = time.perf_counter(), time.process_time()
         await worker.run(objective.id)
         return (time.perf_counter() - began_s) / n_tasks, (time.process_time() - cpu_s) / n_tasks

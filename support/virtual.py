@@ -109,7 +109,7 @@ class VirtualWorld(World):
             random=lambda: 0.0,
             new_id=lambda: f"{name}-{next(self._worker_numbers)}",
         )
-        return WorkerLoop(self.store, self.opened_loop, pace=self.pace, runtime=runtime)
+        return WorkerLoop(self.store, self.open_loop, pace=self.pace, runtime=runtime)
 
     async def run(
         self, objective: Objective | None = None, *, timeout_s: float = 86_400.0, **fields: Any

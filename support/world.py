@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -117,10 +116,6 @@ class World:
             clock=self.clock,
         )
 
-    @asynccontextmanager
-    async def opened_loop(self, objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
-        yield self.open_loop(objective, gate)
-
     def open_worker(self, objective: Objective | None = None) -> WorkerLoop:
         number = next(self._worker_numbers)
         identity = Worker(
@@ -138,7 +133,7 @@ class World:
         )
         return WorkerLoop(
             self.store,
-            self.opened_loop,
+            self.open_loop,
             pace=Pace(concurrency=self.concurrency, lease_s=self.lease_s),
             runtime=runtime,
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -323,7 +323,7 @@ BLOCKED_PAUSE_S = 30.0
 BLOCKED_LOOK_S = 5.0
 MAX_BLOCKED_PAUSE_S = 600.0
 
-OpenLoop = Callable[[Objective, Gate], AbstractAsyncContextManager[Loop]]
+OpenLoop = Callable[[Objective, Gate], Loop]
 Fail = Callable[[str, int], Awaitable[None]]
 """Records a failed try: its error, and after how many failed tries the task is given up."""
 
@@ -514,36 +514,35 @@ class Serving:
             objective = await self._store.objective(self._objective_id)
         if not self._is_draining:
             self._gate = Gate()
-        async with self._process.open_loop(objective, self._gate) as loop:
-            self._loop, self._fatal = loop, None
-            index_feed = IndexFeed(
+        self._loop, self._fatal = self._process.open_loop(objective, self._gate), None
+        index_feed = IndexFeed(
+            self._store,
+            self._loop,
+            self._worker_lease,
+            availability=Availability(
                 self._store,
-                loop,
-                self._worker_lease,
-                availability=Availability(
-                    self._store,
-                    self._objective_id,
-                    tell=None if self._process.is_followed else self._process.tell,
-                ),
-                sleep=self._process.sleep,
-                on_unclear=self._rejoin_soon,
-            )
-            await self._worker_lease.serve(self._objective_id)
-            await index_feed.begin()
-            async with asyncio.TaskGroup() as group:
-                beside = [
-                    group.create_task(index_feed.feed()),
-                    group.create_task(self._keep_time()),
-                ]
-                yield group
-                for task in beside:
-                    task.cancel()
-            if self._fatal is not None:
-                raise self._fatal
-            if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
-                await self._rejoin_if_unclear()
-                await index_feed.finish(within_s=self._pace.drain_s)
-                await index_feed.finish_memory(within_s=self._pace.drain_s)
+                self._objective_id,
+                tell=None if self._process.is_followed else self._process.tell,
+            ),
+            sleep=self._process.sleep,
+            on_unclear=self._rejoin_soon,
+        )
+        await self._worker_lease.serve(self._objective_id)
+        await index_feed.begin()
+        async with asyncio.TaskGroup() as group:
+            beside = [
+                group.create_task(index_feed.feed()),
+                group.create_task(self._keep_time()),
+            ]
+            yield group
+            for task in beside:
+                task.cancel()
+        if self._fatal is not None:
+            raise self._fatal
+        if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
+            await self._rejoin_if_unclear()
+            await index_feed.finish(within_s=self._pace.drain_s)
+            await index_feed.finish_memory(within_s=self._pace.drain_s)
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
         """Tell once what blocks this worker from the objective, and wait. Return True when there is
@@ -813,7 +812,7 @@ class Serving:
         """Do what follows from the error, by who can mend it: time, a person, or nobody.
 
         Raises:
-            LeaseLostError, StoreUnavailableError: the claim can not be given back now.
+            LeaseLostError, StoreUnavailableError: the claim cannot be given back now.
         """
         match error:
             case LeaseLostError() | StoreUnavailableError():

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -33,7 +34,6 @@ from babyagi.tasks import (
     Role,
     Task,
     TaskStatus,
-    Unanswered,
     Worker,
 )
 from babyagi.taskstore.port import Planned
@@ -169,17 +169,10 @@ class Lists:
         assert all(one.task_id == task_id for one in reply.unanswered) and all(
             one.parent_id in (None, task_id) for one in reply.tasks
         )
-        proposals = [
-            Proposal(name=one.name, after=one.after, label=one.label, parent_id=task_id)
-            for one in reply.tasks
-        ]
-        unanswered = [
-            Unanswered(task_id=one.task_id, lack=one.lack, after=one.after)
-            for one in reply.unanswered
-        ]
+        proposals = [replace(one, parent_id=task_id) for one in reply.tasks]
         return Planned(
             proposals=tuple(proposals),
-            unanswered=tuple(unanswered),
+            unanswered=reply.unanswered,
             is_met=reply.is_met,
             dropped=reply.dropped,
         )

@@ -34,11 +34,10 @@ class Crew(VirtualWorld):
         self.lacking: set[int] = set()
         self.told: list[str] = []
 
-        @asynccontextmanager
-        async def opened(objective, gate):
+        def open_loop(objective, gate):
             if objective.id in self.lacking:
                 raise SettingsError("there is no folder here", why="it is elsewhere")
-            yield self.open_loop(objective, gate)
+            return self.open_loop(objective, gate)
 
         runtime = Runtime(
             identity=make_worker("me"),
@@ -47,7 +46,9 @@ class Crew(VirtualWorld):
             new_id=lambda: "me-again",
             tell=self.told.append,
         )
-        return WorkerLoop(self.store, opened, pace=Pace(concurrency=concurrency), runtime=runtime)
+        return WorkerLoop(
+            self.store, open_loop, pace=Pace(concurrency=concurrency), runtime=runtime
+        )
 
     async def blockers(self):
         return {

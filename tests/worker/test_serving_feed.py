@@ -204,7 +204,7 @@ def test_a_worker_that_serves_all_objectives_says_it_on_its_own_screen():
             around=around,
         )
         serving = asyncio.ensure_future(
-            WorkerLoop(world.store, world.opened_loop, pace=Pace(), runtime=runtime).serve_all()
+            WorkerLoop(world.store, world.open_loop, pace=Pace(), runtime=runtime).serve_all()
         )
         async with asyncio.timeout(3600):
             while not (await world.store.objective(objective.id)).has_report:
