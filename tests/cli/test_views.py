@@ -16,6 +16,7 @@ SILENT = {
     events.WORKER_JOINED,
     events.WORKER_LEFT,
     events.RESULTS_INDEXED,
+    events.HOOK_TOLD,
     events.PERSON_TOLD,
 }
 

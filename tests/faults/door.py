@@ -69,8 +69,10 @@ def _ask_at_random(url: str, token: str, n_requests: int, seed: int) -> Fuzzed:
     import schemathesis
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
+    from schemathesis.core.failures import FailureGroup
     from schemathesis.core.result import Ok
     from schemathesis.generation import GenerationMode
+    from schemathesis.specs.openapi.checks import response_schema_conformance
 
     head = {"authorization": f"Bearer {token}"}
     faults: list[str] = []
@@ -87,6 +89,11 @@ def _ask_at_random(url: str, token: str, n_requests: int, seed: int) -> Fuzzed:
         is_away = reply.status_code == 503 and case.path.endswith(ASKS_A_MODEL)
         if (reply.status_code in WRONG and not is_away) or MARK in reply.text:
             faults.append(f"{case.method} {case.formatted_path} gave {reply.status_code}")
+        try:
+            case.validate_response(reply, checks=[response_schema_conformance])
+        except FailureGroup as error:
+            why = str(error.exceptions[0]).partition("\n\n")[0]
+            faults.append(f"{case.method} {case.path} is not as the document says: {why}")
 
     once = settings(
         max_examples=n_each,
