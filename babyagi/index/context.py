@@ -106,10 +106,7 @@ async def choose_context(
     reason_by_id = dict.fromkeys(task.after, "after")
     if task.parent_id is not None:
         reason_by_id.setdefault(task.parent_id, "parent")
-    kin = sorted(
-        await search.results(list(reason_by_id)),
-        key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
-    )
+    kin = await _load_kin(reason_by_id, search)
     found = await search.relevant(
         asked, k=N_POOL, embed=embed, exclude={task.id}, beside=[one.task_id for one in kin]
     )
@@ -174,6 +171,14 @@ def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Res
     taken = set(marks) - _held(head(name), marks)
     return bool(taken) and taken <= _held(
         "\n".join(head(result.task_name) for result in results), taken
+    )
+
+
+async def _load_kin(reason_by_id: Mapping[int, str], search: ResultSearch) -> list[Result]:
+    """Return the results of these tasks, the parent's last."""
+    return sorted(
+        await search.results(list(reason_by_id)),
+        key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
     )
 
 
