@@ -33,7 +33,7 @@ from support.board import (
 )
 from support.table import print_table, verdict
 
-GOAL_S = 0.1
+GOAL_S = 0.02
 GOAL_IDLE_PERCENT = 0.5
 IDLE_S = 30.0
 TIMEOUT_S = 30.0

@@ -351,12 +351,13 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
     weights = {
         word: 1 / n for word, n in frequency.items() if n <= max(3, COMMON_SHARE * len(names))
     }
+    rare = frozenset(weights)
     scored, others = [], []
     for name, words in zip(reversed(names), reversed(shared), strict=True):
-        if words.isdisjoint(weights):
+        if rare.isdisjoint(words):
             others.append(name)
         else:
-            scored.append((math.fsum(weights.get(word, 0.0) for word in words), name))
+            scored.append((math.fsum(map(weights.__getitem__, words & rare)), name))
     scored.sort(key=lambda one: (-one[0], one[1].status not in _OPEN))
     opened = [name for name in others if name.status in _OPEN]
     settled = (name for name in others if name.status not in _OPEN)

@@ -1,8 +1,17 @@
-"""Which tasks of a list bring what one lacks: by codes, and by subjects in plain words."""
+"""Which tasks of a list bring what one lacks: by codes, and by subjects in plain words. And which
+of them a planning is shown."""
+
+import random
 
 import pytest
 
-from babyagi.agents.creation import create_tasks, find_bringers, is_about_the_same, renames
+from babyagi.agents.creation import (
+    choose_known,
+    create_tasks,
+    find_bringers,
+    is_about_the_same,
+    renames,
+)
 from babyagi.llm.port import Completion
 from babyagi.tasks import Lack, Role, TaskName, TaskStatus, Usage
 from tests.noun import make_task
@@ -113,3 +122,32 @@ async def test_of_a_plan_that_is_cut_off_every_time_the_whole_tasks_count():
     )
 
     assert [task.name for task in reply.tasks] == ["Read the list"]
+
+
+def test_names_that_share_rare_words_are_listed_first_then_open_ones_then_the_newest():
+    chance = random.Random(7)
+    words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(200)]
+    names = [
+        name(id_, " ".join(chance.sample(words, 4)), chance.choice(list(TaskStatus)))
+        for id_ in range(1, 400)
+    ]
+    text = " ".join(words[:3])
+    n_by_word = {word: sum(word in one.name.split() for one in names) for word in text.split()}
+    asked = {
+        one.id: sum(1 / n_by_word[word] for word in one.name.split() if word in n_by_word)
+        for one in names
+    }
+
+    known = choose_known(names, [text])
+
+    shown = {one.id for one in known}
+    is_open = {
+        one.id: one.status not in (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
+        for one in names
+    }
+    ranks = {one.id: (asked[one.id], is_open[one.id], one.id) for one in names}
+    assert [one.id for one in known] == sorted(shown)
+    assert {id_ for id_, score in asked.items() if score} <= shown
+    assert min(ranks[id_] for id_ in shown) > max(
+        rank for id_, rank in ranks.items() if id_ not in shown
+    )

@@ -3,6 +3,7 @@ beside."""
 
 import pytest
 
+from babyagi.index import trigrams
 from babyagi.index.trigrams import MAX_PIECES, Words
 
 
@@ -81,3 +82,14 @@ def test_whatever_is_compared_gets_a_score_from_0_to_1(asked, texts):
     scores = Words(asked).score(texts)
 
     assert len(scores) == len(texts) and all(0 <= score <= 1 for score in scores)
+
+
+def test_a_text_that_is_compared_with_many_queries_is_read_once_and_scored_the_same():
+    texts = [f"The north barn has {n} windows. The south barn has none." for n in range(20)]
+    trigrams._read_again.cache_clear()
+
+    for asked in ("windows of the barn", "the south barn", "14 windows"):
+        query = Words(asked)
+        assert query.score(texts, keep=True) == query.score(texts)
+
+    assert trigrams._read_again.cache_info().misses == len(texts)

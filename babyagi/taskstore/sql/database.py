@@ -400,6 +400,7 @@ class SqlAccess:
         self._is_watching = False
         self._is_in_doubt = True
         self._looked_at_s = 0.0
+        self._pause_s = MIN_PAUSE_S
         self._secret = ""
 
     async def _write(
@@ -482,8 +483,9 @@ class SqlAccess:
 # --------------------------------------------------------------------------------------------------
 
 POLL_S = 0.05
-# pause between two polls: a waiter wakes within 100 ms, and no more often on a busy store
-LOOK_PAUSE_S = 0.08
+# Pause between two looks: the first after a calm time comes at once, and on a busy store the pause
+# doubles up to the most.
+MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
 
 
 class Waiting(SqlAccess):
@@ -535,16 +537,18 @@ class Waiting(SqlAccess):
         look could not read the version."""
         # a simulation has its own time, so no thread may take part
         if self._offload is run_inline:
-            await asyncio.sleep(LOOK_PAUSE_S)
+            await asyncio.sleep(MAX_PAUSE_S)
             return
         loop = asyncio.get_running_loop()
         if not self._is_watching:
             self._is_watching = True
             self._database.watch(partial(self._say_sign, loop))
-        await asyncio.sleep(max(0.0, self._looked_at_s + LOOK_PAUSE_S - loop.time()))
+        await asyncio.sleep(max(0.0, self._looked_at_s + self._pause_s - loop.time()))
         if not self._is_in_doubt:
             await self._sign.wait()
         self._sign.clear()  # cleared before the look, so that a commit during it counts as new
+        is_calm = loop.time() - self._looked_at_s > MAX_PAUSE_S
+        self._pause_s = MIN_PAUSE_S if is_calm else min(2 * self._pause_s, MAX_PAUSE_S)
         self._is_in_doubt, self._looked_at_s = True, loop.time()
 
     def _say_sign(self, loop: asyncio.AbstractEventLoop) -> None:
