@@ -456,6 +456,8 @@ async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
             tool raises.
     """
     call = asyncio.get_running_loop().create_task(_run(tool, arguments))
+    # marks the exception as retrieved, also where our own cancellation comes with it
+    call.add_done_callback(lambda call: call.cancelled() or call.exception())
     try:
         await asyncio.wait([call], timeout=tool.timeout_s)
         if not call.done():
@@ -478,8 +480,6 @@ async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
 
 async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
     call.cancel()
-    # marks the exception as retrieved
-    call.add_done_callback(lambda call: call.cancelled() or call.exception())
     await asyncio.wait([call], timeout=GRACE_S)
     if not call.done():
         logger.warning("%s goes on although it was cancelled; nobody waits for it any more", name)

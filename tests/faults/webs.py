@@ -16,6 +16,7 @@ from typing import Any
 
 from babyagi.sources import SourceKind, trace_sources
 from babyagi.tasks import Objective, Result, Step, StepState, StopReason, Task
+from babyagi.tools.base import Observation
 from support.scripted import ScriptedModel
 from support.table import print_table, verdict
 from support.world import World
@@ -105,7 +106,8 @@ async def check_kill(seed: int) -> list[str]:
         for _ in range(3):
             await live_until_a_second_page(web, world, objective)
             faults += [f"{url} was fetched again" for url in recorded & {*web.fetched()[n_before:]}]
-            recorded, n_before = await recorded_pages(world, objective), len(web.fetched())
+            recorded = await recorded_pages(world, objective, only_read=True)
+            n_before = len(web.fetched())
         if not recorded:
             faults.append("nothing was recorded before the kill")
         run = await finish(world, objective)
@@ -127,13 +129,18 @@ async def live_until_a_second_page(web: SmallWeb, world: World, objective: Objec
         await living
 
 
-async def recorded_pages(world: World, objective: Objective) -> set[str]:
-    """The addresses of all calls of `open_page` that stand in the journal."""
+async def recorded_pages(
+    world: World, objective: Objective, *, only_read: bool = False
+) -> set[str]:
+    """The addresses of all calls of `open_page` that stand in the journal; with `only_read` those
+    that gave a page. What gave none, as where this machine is too busy, a later try asks again."""
     found = set[str]()
     for task in await world.store.tasks(objective.id):
         steps: list[Step] = await world.store.steps(objective.id, owner=f"task:{task.id}")
         for step in steps:
             if step.kind == "tool" and step.state is StepState.DONE:
+                if only_read and Observation.from_json(step.output or "").is_error:
+                    continue
                 found |= {*re.findall(r"http://[^\s\"\\]+", step.request)}
     return found
 

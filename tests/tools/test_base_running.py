@@ -1,6 +1,7 @@
 """A tool cannot hold up or end what waits for it."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
@@ -113,6 +114,29 @@ async def test_a_cancelled_tool_may_tidy_up():
     observation = await run_tool(tool_that(run, timeout_s=0.01), {})
 
     assert (observation.is_error, tidied) == (True, ["done"])
+
+
+async def test_a_tool_that_fails_in_the_moment_of_our_cancellation_leaves_no_noise():
+    said: list[object] = []
+    working: list[asyncio.Task[object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    begun, may_fail = asyncio.Event(), asyncio.Event()
+
+    async def fail(arguments):
+        begun.set()
+        await may_fail.wait()
+        working[0].cancel()
+        raise ToolError("no answer")
+
+    working.append(asyncio.create_task(run_tool(tool_that(fail), {})))
+    await begun.wait()
+    may_fail.set()
+    await asyncio.wait(working)
+    working.clear()
+    gc.collect()
+    await asyncio.sleep(0)
+
+    assert said == []
 
 
 @pytest.mark.system
