@@ -162,8 +162,7 @@ class Backends:
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
         new_secret: makes the secret for the marks of prompts when the store has none.
-        on_piece: called with the text of answers as it arrives; without it no model is asked to
-            stream.
+        on_piece: called with the text of answers as it arrives, where somebody looks on.
         max_output_tokens: bounds every answer; 0: as many as each call asks for.
     """
 

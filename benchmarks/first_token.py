@@ -1,5 +1,5 @@
-"""How soon what a model writes is seen, how soon a call that is given up is left, and what OpenAI's
-client costs before a first call.
+"""How soon what a model writes is seen, how soon a call that is given up is left, and how long it
+is from a start to the first call: through OpenAI's client, in rehearsal, and in this process.
 
 Arrival is the moment at which a server here has written a piece to its socket.
 """
@@ -10,10 +10,12 @@ import argparse
 import asyncio
 import json
 import random
+import sqlite3
 import statistics
 import time
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,12 +26,13 @@ from babyagi.cli.live import Desk, LiveApp, LiveView
 from babyagi.cli.picture import Board
 from babyagi.journal import TextPiece
 from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.llama import Engine, EngineBounds, LlamaModel
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Role
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from benchmarks.child import run_child
-from benchmarks.overhead import measure_run
+from benchmarks.child import endpoint_variables, run_child
+from benchmarks.script import Script
 from support.local_server import LocalServer, echo_answer
 from support.table import print_table, verdict
 
@@ -39,6 +42,9 @@ SEEN_MS = 100.0
 CLOSED_MS = 200.0
 PROMPT = Prompt(
     messages=(Message(speaker=Speaker.USER, text="hello there"),), max_output_tokens=9999
+)
+STORY = replace(
+    PROMPT, messages=(Message(speaker=Speaker.USER, text="Tell a long story about a town."),)
 )
 ASK = """
 import asyncio, sys
@@ -187,21 +193,91 @@ async def show_start(n_runs: int) -> None:
         rows.append(
             (f"one call, {name}", f"{statistics.median(seconds):.2f} s", f"{max(mib):.0f} MiB")
         )
-    runs = [await measure_run("builtin", n_tasks=1) for _ in range(n_runs)]
-    first_s = statistics.median(seconds for _, seconds in runs)
-    peak = max(child.peak_mib for child, _ in runs)
-    rows.append(("babyagi run", f"{first_s:.2f} s", f"{peak:.0f} MiB"))
     head = ("what", "start to the first call", "peak memory")
     print_table(f"Processes that ask a model (median of {n_runs})", head, rows)
+
+
+async def measure_first_call(name: str, model: Path | None) -> tuple[float, float, float]:
+    """Return the seconds from the start of `babyagi run` to its first call of a model and to the
+    answer of that call, and its peak memory in MiB.
+
+    Args:
+        name: `openai`, `rehearsal` or `llama`. model: the file that `llama` loads.
+    """
+    script = Script(result_bytes=200)
+    with TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        async with LocalServer(script.answer) as server:
+            variables = endpoint_variables(server.base_url, home, BABYAGI_RESULT_STORE="builtin")
+            if name != "openai":
+                variables |= {"LLM_MODEL": name, "OPENAI_BASE_URL": ""}
+            if model is not None:
+                few = {"LLAMA_CTX_MAX": "2048", "BABYAGI_MAX_OUTPUT_TOKENS": "16"}
+                variables |= {"LLAMA_MODEL_PATH": str(model), **few}
+            line = ["-m", "babyagi", "run", "Find out what a day on the moon is"]
+            line += ["--max-tasks", "1", "--max-calls", "4"]
+            monotonic_to_wall_s = time.time() - time.monotonic()
+            child = await run_child(line, environ=variables, cwd=Path(folder))
+        with closing(sqlite3.connect(home / "tasks.db")) as store:
+            found = store.execute(
+                "SELECT created_at_us, done_at_us FROM step WHERE kind = 'model' ORDER BY id"
+            ).fetchone()
+    if found is None:
+        raise RuntimeError(f"no call was made, exit code {child.code}: {child.said}")
+    began_s = child.began_at + monotonic_to_wall_s
+    return found[0] / 1e6 - began_s, found[1] / 1e6 - began_s, child.peak_mib
+
+
+async def show_first_calls(n_runs: int, model: Path | None) -> None:
+    ways: list[tuple[str, str, Path | None]] = [
+        ("through openai", "openai", None),
+        ("the rehearsal of the demo", "rehearsal", None),
+        *([("in this process", "llama", model)] if model is not None else []),
+    ]
+    rows = []
+    for what, name, path in ways:
+        found = [await measure_first_call(name, path) for _ in range(n_runs)]
+        to_call_s, to_answer_s, mib = (statistics.median(one) for one in zip(*found, strict=True))
+        rows.append((what, f"{to_call_s:.2f} s", f"{to_answer_s:.2f} s", f"{mib:.0f} MiB"))
+    head = ("`babyagi run`", "start to the first call", "to its answer", "peak memory")
+    print_table(f"Runs on an empty home (median of {n_runs})", head, rows)
+
+
+async def show_engine(path: Path, n_runs: int) -> None:
+    """How long a call that is given up keeps the engine in this process at work."""
+    engine = Engine(path, bounds=EngineBounds(context_tokens=2048))
+    model, closed_ms = LlamaModel(engine), list[float]()
+    for _ in range(n_runs):
+        begun = asyncio.Event()
+
+        def hear(_: str, begun: asyncio.Event = begun) -> None:
+            begun.set()
+
+        call = asyncio.create_task(model.complete(STORY, role=Role.EXECUTION, on_text=hear))
+        await begun.wait()
+        given_up_s = time.perf_counter()
+        call.cancel()
+        await asyncio.wait([call])
+        closed_ms.append(1000 * (time.perf_counter() - given_up_s))
+    await engine.close()
+    most = max(closed_ms)
+    median = f"{statistics.median(closed_ms):.1f} ms"
+    row = ("from giving up to the stopped engine", median, f"{most:.1f} ms", f"{CLOSED_MS:g} ms")
+    head = ("what", "median", "most", "goal", "")
+    print_table("A model in this process", head, [(*row, verdict(most <= CLOSED_MS))])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.first_token", description=__doc__)
     parser.add_argument("--pieces", type=int, default=100)
     parser.add_argument("--runs", type=int, default=5, help="of each process")
+    parser.add_argument("--llama", type=Path, metavar="FILE.gguf", help="a model on this disk")
     options = parser.parse_args(argv)
     asyncio.run(show_pieces(options.pieces))
     asyncio.run(show_start(options.runs))
+    asyncio.run(show_first_calls(options.runs, options.llama))
+    if options.llama is not None:
+        asyncio.run(show_engine(options.llama, options.runs))
 
 
 if __name__ == "__main__":

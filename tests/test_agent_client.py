@@ -5,7 +5,7 @@ import pytest
 
 import babyagi
 from babyagi.agent import Agent
-from babyagi.errors import LimitReachedError, ModelUnavailableError
+from babyagi.errors import LimitReachedError, ModelRejectedError, ModelUnavailableError
 from support.local_server import Answer, LocalServer
 
 
@@ -76,8 +76,19 @@ async def test_what_is_written_is_told_as_it_comes(server):
     assert server.requests[0].body["stream"] is True
 
 
-async def test_without_anybody_who_listens_nothing_is_streamed(server):
+async def test_without_anybody_who_listens_only_a_long_answer_is_watched(server):
     async with open_client(server) as client:
         await Agent(client, llm_model="some-model").run_async("What?")
+        await Agent(client, llm_model="some-model", max_output_tokens=100).run_async("What?")
 
-    assert "stream" not in server.requests[0].body
+    assert [request.body.get("stream", False) for request in server.requests] == [True, False]
+
+
+async def test_a_client_that_is_closed_is_named_with_what_to_do(server):
+    client = open_client(server)
+    await client.close()
+
+    with pytest.raises(ModelRejectedError, match="is closed") as caught:
+        await Agent(client, llm_model="some-model").run_async("What?")
+
+    assert "hand in" in caught.value.fix and server.requests == []

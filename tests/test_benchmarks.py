@@ -50,8 +50,10 @@ def test_the_first_token_is_seen_and_a_call_that_is_given_up_is_left():
 
     for what in ("to the callback", "to the screen", "the closed connection"):
         assert re.search(rf"{what} +[\d.]+ ms +[\d.]+ ms", out), out
-    for what in ("with openai", "httpx2 alone", "babyagi run"):
+    for what in ("with openai", "httpx2 alone"):
         assert re.search(rf"{what} +[\d.]+ s +\d+ MiB", out), out
+    for what in ("through openai", "the rehearsal of the demo"):
+        assert re.search(rf"{what} +[\d.]+ s +[\d.]+ s +\d+ MiB", out), out
 
 
 def test_the_worlds_have_a_row_for_each_loop_and_world():

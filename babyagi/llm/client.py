@@ -372,8 +372,8 @@ class Endpoint:
                 return translate(_cause_of(error), address)
             case StreamError():
                 return self._judge_stream(error, address)
-            case RuntimeError() if self._is_given and "Event loop is closed" in str(error):
-                return _bound_to_another_loop(address)
+            case RuntimeError() if self._is_given and "closed" in str(error):
+                return _unusable_client(address, "Event loop" in str(error))
         return translate(error, address) if _is_of_http(error) else None
 
     async def _send(
@@ -587,11 +587,14 @@ def _is_of_http(error: Exception) -> bool:
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
 
 
-def _bound_to_another_loop(address: ModelAddress) -> ModelRejectedError:
+def _unusable_client(address: ModelAddress, is_of_another_loop: bool) -> ModelRejectedError:
+    why, fix = "it is closed", "hand in a client that is open, and close it after the run"
+    if is_of_another_loop:
+        why = "its connections belong to an event loop that has ended"
+        fix = "await run_async in one event loop, or hand in a new client for each run"
     return ModelRejectedError(
-        f"{address.url} cannot be asked through the client that was handed in",
-        why="its connections belong to an event loop that has ended",
-        fix="await run_async in one event loop, or hand in a new client for each run",
+        f"{address.url} cannot be asked through the client that was handed in: {why}",
+        fix=fix,
         guide="models",
     )
 
