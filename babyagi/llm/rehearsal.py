@@ -1129,13 +1129,15 @@ def _lift_related(
         for _, quote in ranked
     ]
     n_holding = Counter(word for one in words for word in one)
-    weights: Counter[str] = Counter()
+    weights: dict[str, float] = {}
     for (value, _), held in zip(ranked[:N_BEST], words, strict=False):
         for word in held:
             if n_holding[word] > 1:
-                weights[word] += value * math.log(1 + len(ranked) / n_holding[word])
-    told = dict(weights.most_common(N_RELATED))
-    shares = [sum(told.get(word, 0.0) for word in held) for held in words]
+                rarity = math.log(1 + len(ranked) / n_holding[word])
+                weights[word] = weights.get(word, 0.0) + value * rarity
+    heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:N_RELATED]
+    told = {word: weights[word] for word in heaviest}
+    shares = [math.fsum(told.get(word, 0.0) for word in held) for held in words]
     unit = RELATED * ranked[0][0] / max(*shares, 1e-9)
     lifted = [
         (value + unit * share, quote) for (value, quote), share in zip(ranked, shares, strict=True)
