@@ -1,5 +1,5 @@
 """Pictures of what the program prints, as SVG, at three widths, light and dark: a run, its report,
-`status`, `tasks` and `show`; and of the live view, as it draws itself.
+`status`, `tasks` and `show`; and the live view, as it draws itself.
 
 Each command is really run, in a terminal of that width and in a home of its own, on documents that
 lie in the repository, with the rehearsal model.
@@ -18,8 +18,10 @@ import subprocess
 import sys
 import tempfile
 import termios
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "screens"
@@ -77,33 +79,41 @@ def _read(descriptor: int) -> bytes:
         return b""
 
 
-def draw(name: str, said: str, *, width: int, is_dark: bool) -> str:
-    """The text as a picture of a terminal."""
-    import io
-
-    from rich.console import Console
-    from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
+def find_lines(said: str) -> list[Any]:
+    """The lines that a picture has room for, with their colours."""
     from rich.text import Text
 
-    console = Console(
-        width=width, record=True, file=io.StringIO(), force_terminal=True, color_system="truecolor"
-    )
     lines = said.rstrip("\n").split("\n")
     shown = lines[:MAX_LINES] + (
         [f"… {len(lines) - MAX_LINES} more lines"] * (len(lines) > MAX_LINES)
     )
-    for line in shown:
-        console.print(Text.from_ansi(line), soft_wrap=False)
-    picture = console.export_svg(
-        title=f"babyagi {name}",
-        theme=SVG_EXPORT_THEME if is_dark else DEFAULT_TERMINAL_THEME,
-        unique_id=f"{name}-{width}-{'dark' if is_dark else 'light'}",
-    )
-    return _FONTS.sub("", picture)
+    return [Text.from_ansi(line) for line in shown]
 
 
-async def draw_live(home: Path, *, width: int) -> str:
-    """The live view of the home's first objective, with all that has happened to it."""
+def write(name: str, shown: Sequence[Any], *, width: int, folder: Path) -> None:
+    """Write what rich can print as pictures of a terminal, light and dark."""
+    import io
+
+    from rich.console import Console
+    from rich.terminal_theme import DEFAULT_TERMINAL_THEME, SVG_EXPORT_THEME
+
+    for look, theme in (("light", DEFAULT_TERMINAL_THEME), ("dark", SVG_EXPORT_THEME)):
+        console = Console(
+            width=width, record=True, file=io.StringIO(), force_terminal=True,
+            color_system="truecolor",
+        )  # fmt: skip
+        for one in shown:
+            console.print(one, soft_wrap=False)
+        picture = console.export_svg(
+            title=f"babyagi {name}", theme=theme, unique_id=f"{name}-{width}-{look}"
+        )
+        (folder / f"{name}-{width}-{look}.svg").write_text(
+            _FONTS.sub("", picture), encoding="utf-8"
+        )
+
+
+async def draw_live(home: Path, *, width: int) -> Any:
+    """The live view of the home's first objective, with all that has happened to it, for rich."""
     from babyagi.cli.live import Desk, LiveApp, LiveView
     from babyagi.cli.picture import Board
     from babyagi.cli.run import Follower
@@ -122,11 +132,10 @@ async def draw_live(home: Path, *, width: int) -> str:
         await Follower(store, 1, LiveView(store, 1, app)).drain()
         app._board_screen.redraw()
         await pilot.pause()
-        picture = app.export_screenshot(title="babyagi run")
+        shown = app.screen._compositor.render_update(full=True)
     await store.close()
     offload.close()
-    # a name for each cell's look that is the same each time
-    return _FONTS.sub("", re.sub(r"terminal-\d+", f"live-{width}", picture))
+    return shown
 
 
 def too_wide(said: str, *, width: int) -> list[str]:
@@ -152,16 +161,11 @@ def main() -> None:
                 print(f"{name} at {width}: {n_lines} lines, {len(wide)} wider than the terminal")
                 for line in wide:
                     print(f"    {line[:150]}")
-                for is_dark in (False, True):
-                    look = "dark" if is_dark else "light"
-                    picture = draw(name, said, width=width, is_dark=is_dark)
-                    (options.to / f"{name}-{width}-{look}.svg").write_text(
-                        picture, encoding="utf-8"
-                    )
+                write(name, find_lines(said), width=width, folder=options.to)
         with tempfile.TemporaryDirectory() as home:
             take([*COMMANDS["run"], *FEW_TASKS], width=width, home=Path(home))
-            picture = asyncio.run(draw_live(Path(home), width=width))
-            (options.to / f"live-{width}.svg").write_text(picture, encoding="utf-8")
+            shown = asyncio.run(draw_live(Path(home), width=width))
+            write("live", [shown], width=width, folder=options.to)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 rehearsal model quotes of them.
 
 `questions.json` is the set that the choice of passages was tuned on, `questions_held_out.json` one
-on other folders that it never was.
+on other folders that it never was. `questions_public.json` asks about the documentation of public
+projects, which is not here: it names the repository, the commit and the files of each folder.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
 
 from babyagi.files import Folder
@@ -19,22 +22,61 @@ from babyagi.tools.files import build_file_tools
 from support.world import World
 
 FOLDERS = Path(__file__).parent.parent / "tests" / "data" / "demo_folders"
+MAX_DEMO_S = 300.0  # large folders on a machine that does something else
 QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under .+)?$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A question about a folder; the right passage stands in document `path` and holds `holds`."""
+    """A question about a folder, and the passages that answer it: (document, words it holds)."""
 
     folder: str
     question: str
-    path: str
-    holds: str
+    answers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicFolder:
+    """Documents that somebody else wrote; `files` is a pattern of paths, `*` also over folders."""
+
+    name: str
+    kind: str
+    repository: str
+    commit: str
+    files: str
+    held_out: bool = False
+
+    def copy(self, clone: Path, to: Path) -> None:
+        """Copy the documents out of a clone."""
+        for path in (path for path in clone.rglob("*") if path.is_file()):
+            name = path.relative_to(clone)
+            if fnmatch(str(name), self.files):
+                (to / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(path, to / name)
 
 
 def load_questions(*, held_out: bool) -> list[Asked]:
     name = "questions_held_out.json" if held_out else "questions.json"
-    return [Asked(**one) for one in json.loads((FOLDERS / name).read_text(encoding="utf-8"))]
+    return [
+        Asked(
+            folder=one["folder"], question=one["question"], answers=((one["path"], one["holds"]),)
+        )
+        for one in json.loads((FOLDERS / name).read_text(encoding="utf-8"))
+    ]
+
+
+def load_public() -> tuple[list[PublicFolder], list[Asked]]:
+    read = json.loads((FOLDERS / "questions_public.json").read_text(encoding="utf-8"))
+    folders = [PublicFolder(name=name, **one) for name, one in read["folders"].items()]
+    questions = [
+        Asked(
+            folder=one["folder"],
+            question=one["question"],
+            answers=tuple((path, holds) for path, holds in one["answers"]),
+        )
+        for one in read["questions"]
+    ]
+    return folders, questions
 
 
 async def ask_demo(folder: Path, question: str) -> str:
@@ -43,6 +85,7 @@ async def ask_demo(folder: Path, question: str) -> str:
     objective = await world.run(
         text=f"Answer from the documents in the folder: {question}",
         initial_task=f"List the documents, and find what they say about: {question}",
+        within_s=MAX_DEMO_S,
     )
     return await world.store.report(objective.id) or ""
 
@@ -58,7 +101,7 @@ def place_of(asked: Asked, quotes: Sequence[tuple[str, str, int]]) -> int:
         (
             place
             for place, (text, path, _) in enumerate(quotes, start=1)
-            if path == asked.path and asked.holds in text
+            if any(path == right and holds in text for right, holds in asked.answers)
         ),
         0,
     )

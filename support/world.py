@@ -138,10 +138,12 @@ class World:
             runtime=runtime,
         )
 
-    async def run(self, objective: Objective | None = None, **fields: Any) -> Objective:
+    async def run(
+        self, objective: Objective | None = None, *, within_s: float = 30.0, **fields: Any
+    ) -> Objective:
         """Start an objective (or take the one given) and work until it has ended."""
         objective = objective or await self.start(**fields)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(within_s):
             ended, _ = await self.open_worker(objective).run(objective.id)
         return ended
 

@@ -270,9 +270,10 @@ def list_options(command: Any) -> Any:
 @list_options
 @click.pass_context
 def objectives(context: click.Context, /, **flags: bool) -> None:
-    """List objectives with times, states and costs; LAST says how long nothing has happened.
+    """List objectives with times, states and costs.
 
-    The newest is the last one. With words: those whose text has all of them.
+    The newest is the last one; LAST says how long nothing has happened to one. With words: those
+    whose text has all of them.
     """
     if context.invoked_subcommand is None:
         _list((), **flags)

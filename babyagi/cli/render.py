@@ -145,10 +145,10 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
 
 
 def render_limit_values(limits: Limits) -> str:
-    """Return only the limits, for people."""
+    """Return only the limits, for people; calls are named where they are limited."""
     parts = [
         _amount(limits.max_tasks, "task"),
-        _amount(limits.max_calls, "call"),
+        *([_amount(limits.max_calls, "call")] if limits.max_calls else []),
         _amount(limits.max_tokens, "token"),
         f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no limit of money",
         render_duration(limits.max_time_s) if limits.max_time_s else "no limit of time",
@@ -351,16 +351,25 @@ def render_task_words(task: Task) -> str:
 
 
 def render_closing(
-    objective: Objective, counts: Mapping[TaskStatus, int], *, index_trouble: str = ""
+    objective: Objective,
+    counts: Mapping[TaskStatus, int],
+    *,
+    index_trouble: str = "",
+    is_told: bool = False,
 ) -> list[Line]:
-    """Return the last lines of a run: how it ended, what it cost, and what to type next."""
-    lines = [
-        Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
-        Line(
-            f"Tasks: {render_counts(counts)}. {render_usage(objective)}. "
-            f"{render_duration(objective.active_s)}."
-        ),
-    ]
+    """Return the last lines of a run: how it ended and what it cost, unless `is_told` by the report
+    just above them, and what to type next."""
+    lines = (
+        []
+        if is_told
+        else [
+            Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
+            Line(
+                f"Tasks: {render_counts(counts)}. {render_usage(objective)}. "
+                f"{render_duration(objective.active_s)}."
+            ),
+        ]
+    )
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
         lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))

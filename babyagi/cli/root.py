@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterable, Sequence
@@ -767,11 +768,27 @@ def _tell_usage(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group without its command
         warn(error.format_message())
         return ExitCode.USAGE
-    warn(f"babyagi: {error.format_message()}", Style.RED)
+    warn(f"babyagi: {_say_number(error) or error.format_message()}", Style.RED)
     if isinstance(error, click.UsageError):
         warn(f"  try:     {command} --help")
         warn("  more:    babyagi guide commands")
     return ExitCode.USAGE
+
+
+def _say_number(error: click.ClickException) -> str:
+    """Return which number was wanted, `""` where the fault is another one."""
+    param = getattr(error, "param", None)
+    given = re.match(r"'?(.+?)'? is not ", error.message)
+    if not isinstance(param, click.Parameter) or given is None:
+        return ""
+    kind = param.type
+    if not isinstance(kind, (click.types.IntParamType, click.types.FloatParamType)):
+        return ""
+    noun = "a whole number" if isinstance(kind, click.types.IntParamType) else "a number"
+    least = getattr(kind, "min", None)
+    wanted = noun if least is None else f"{noun} from {least:g} on"
+    name = param.opts[-1] if isinstance(param, click.Option) else param.human_readable_name
+    return f"{name} must be {wanted}, got {given[1]!r}"
 
 
 def _tell_crash(error: BaseException) -> int:

@@ -492,7 +492,8 @@ async def _end(
             echo()
         await give_report(store, objective, on_screen, now=utc_now())
         warn()
-    await _say_closing(store, objective)
+    is_told = has_report and not output.as_json and sys.stdout.isatty()
+    await _say_closing(store, objective, is_told=is_told)
     if has_report and output.path is not None:
         await give_report(store, objective, output, now=utc_now())
         warn(f"The report is in {output.path}")
@@ -677,10 +678,10 @@ def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
 
 
-async def _say_closing(store: TaskStore, objective: Objective) -> None:
+async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
     trouble = await find_trouble(store, objective.id)
     for line in render.render_closing(
-        objective, await store.counts(objective.id), index_trouble=trouble
+        objective, await store.counts(objective.id), index_trouble=trouble, is_told=is_told
     ):
         warn(line.text, line.style)
 

@@ -571,13 +571,14 @@ def _parse_listing(listing: str) -> list[tuple[str, str]]:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_QUOTE_CHARS = 300
+MAX_QUOTE_CHARS = 480
 MAX_CONTEXT_CHARS = 120
 MAX_WORDS = 24  # of a question; the rest of a longer one says nothing new
 
 _TOKEN = re.compile(r"[^\W_]+")
+_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of a name such as ReadTimeout
 _IDEOGRAPHS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*$|(={1,6})\s*([^=\s].*?)\s*=*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#.:_`])\1{2,}\s*$")
 _BOLD_LINE = re.compile(r"(\*\*|__)(.+?)\1:?$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•–·▪◦‣]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])\s+(?=\S)")
@@ -587,10 +588,17 @@ _FIELD = re.compile(r"[^\W\d_][\w -]{0,24}:(?:\s|$)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _QUOTED = re.compile(r"^(?:\s*>)+ ?")
 _TABLES = {"csv": ",", "tsv": "\t"}
-_PROSE = frozenset({"md", "markdown", "mdx", "txt", "text", "rst", "adoc", "org", "log", "eml", ""})
+_ASCIIDOC = frozenset({"adoc", "asc", "asciidoc"})
+_PROSE = _ASCIIDOC | {
+    *("md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", ""),
+    *("mediawiki", "wiki", "textile"),
+}
+_DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # of code in AsciiDoc
+_MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # that nobody reads
 
 # how much a word counts that stands not in the sentence itself but beside or above it
 PARAGRAPH, CONTEXT, PATH = 0.6, 0.8, 0.35
+SHORT_STEM = 0.4  # a word of four letters and one that goes on after it
 RARITY = 1.5  # the power of a word's rarity
 SAID_AGAIN = 0.2  # a word that stands there as well
 LENGTH_SHARE, USUAL_WORDS = 0.25, 22
@@ -599,6 +607,12 @@ MAX_CODE_CHARS = 160
 N_TITLE_WORDS = 5  # a heading of so many only says what it is about
 N_INSTRUCTION_WORDS = 4  # before a colon; fewer belong to the question
 N_LOG_LINES = 4  # that do not run on into one another are no paragraph
+EARLY = 0.5  # what a document begins with says what it is about
+MAX_SYMBOLS = 12  # one symbol in so many characters, and it is no sentence
+N_BEST, N_RELATED = 5, 12  # the quotes whose words are taken for the question's, and how many words
+RELATED = 0.3  # of the best score, for the quote that has most of them
+REPEATED = 0.7  # of the shorter quote's words stand in the other one as well
+LATER = 0.6  # of its score counts for a quote that mostly repeats another
 N_NEW_WORDS = 3  # an answer says so many words that the question did not
 
 
@@ -655,6 +669,8 @@ def _split(text: str) -> Iterable[str]:
             yield from (plain[at : at + 2] for at in range(max(1, len(plain) - 1)))
         else:
             yield plain
+            parts = _HUMPS.findall(token) if token.isascii() and token != plain else ()
+            yield from (_fold(part) for part in parts if len(parts) > 1 and len(part) > 2)
 
 
 def _fold(word: str) -> str:
@@ -677,6 +693,8 @@ def likeness(asked: str, found: str) -> float:
     n_same = next((n for n, (a, b) in enumerate(zip(short, long)) if a != b), len(short))  # noqa: B905
     n_more = len(long) - len(short)
     if n_same == len(short) and n_same >= 3:
+        if n_same <= 4 and n_more > 1:  # `back` and `backups`, but `test` and `testing` as well
+            return 0.6 if n_more == 2 else SHORT_STEM * (n_same == 4)
         return 0.9 if n_more <= 2 else 0.75 if n_same >= 4 and n_more <= 4 else 0.5 * (n_same >= 4)
     if n_same >= 4 and len(short) - n_same <= 3 and 2 * n_same >= len(long):
         return 0.75 if n_same >= len(short) - 1 and n_more <= 3 else 0.7
@@ -740,9 +758,10 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else ""
     if suffix in _TABLES:
         return _rows([(n, line) for n, line in lines if line.strip()])
-    if suffix in _PROSE:
-        return _Prose().read(lines)
-    return _blocks(lines)
+    if suffix in _ASCIIDOC:
+        read = [(n, "" if _MARKUP_LINE.match(line.rstrip()) else line) for n, line in lines]
+        return _Prose(fence=_DELIMITER).read(read)
+    return _Prose().read(lines) if suffix in _PROSE else _blocks(lines)
 
 
 def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
@@ -780,7 +799,8 @@ def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> li
 class _Prose:
     """Reads text for people: headings of several kinds, paragraphs, lists, tables."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, fence: re.Pattern[str] = _FENCE) -> None:
+        self.fence = fence
         self.found: list[Section] = []
         self.headings: list[tuple[int, str]] = []
         self.items: list[tuple[int, str]] = []
@@ -801,10 +821,10 @@ class _Prose:
     def _step(self, at: int) -> int:
         """Take what begins at this line, and return where it ends."""
         line = self._text(at)
+        if self.fence.match(line):
+            return self._take_code(at)
         if not line.strip() or (_UNDERLINE.fullmatch(line.strip()) and not _ITEM.match(line)):
             return at + 1
-        if _FENCE.match(line):
-            return self._take_code(at)
         if heading := self._find_heading(at):
             level, text, end = heading
             self._open(level, text, self.lines[at][0])
@@ -820,7 +840,8 @@ class _Prose:
         only look like one."""
         line, after = self._text(at), self._text(at + 1)
         if found := _HEADING.match(line):
-            return len(found.group(1)), found.group(2), at + 1
+            marks, title = (group for group in found.groups() if group)
+            return len(marks), title, at + 1
         is_short = len(line.strip()) <= 100 and not _ITEM.match(line)
         underline = _UNDERLINE.fullmatch(after.strip())
         if is_short and underline and 2 * len(after.strip()) >= len(line.strip()):
@@ -863,7 +884,7 @@ class _Prose:
 
     def _take_code(self, at: int) -> int:
         end = at + 1
-        while end < len(self.lines) and not _FENCE.match(self._text(end)):
+        while end < len(self.lines) and not self.fence.match(self._text(end)):
             end += 1
         lead = (self.lead,) if self.lead else ()
         self.found += _blocks(self.lines[at + 1 : end], (*self._above(), *lead))
@@ -892,7 +913,7 @@ class _Prose:
     def _goes_on(self, at: int, indent: int) -> bool:
         """Whether the line still belongs to the item that stands so far in."""
         line = self._text(at)
-        if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or _FENCE.match(line):
+        if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or self.fence.match(line):
             return False
         return len(line) - len(line.lstrip()) > indent or bool(self._text(at - 1).strip())
 
@@ -914,8 +935,8 @@ class _Prose:
         is_log = N_LOG_LINES <= len(block) <= len(units)
         runs = [(unit,) for unit in units] if is_log else [units]
         self.found += [Section(units=run, above=tuple(filter(None, above))) for run in runs]
-        last = block[-1][1].strip()
-        self.lead = last if last.endswith(":") else ""
+        leads = block[-1][1].rstrip().endswith(":")
+        self.lead = " ".join(unit.text for unit in units) if leads else ""
         return end
 
     def _open_head(self, block: Sequence[tuple[int, str]]) -> None:
@@ -929,7 +950,7 @@ class _Prose:
 
     def _is_plain(self, at: int) -> bool:
         line = self._text(at)
-        if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or _FENCE.match(line):
+        if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or self.fence.match(line):
             return False
         after = self._text(at + 1).strip()
         is_title = _UNDERLINE.fullmatch(after) and len(after) >= len(line.strip())
@@ -1075,7 +1096,7 @@ def rank_quotes(
     counts_by_path: Mapping[str, Mapping[str, int]],
 ) -> list[tuple[float, Quote]]:
     """Quotes of several documents with their scores, best first; a document that holds more of the
-    question's words counts a little more."""
+    question's words counts a little more, and so does what stands near a document's beginning."""
     weights = statistics.weigh(question)
     ranked = []
     for at, quote in enumerate(quotes):
@@ -1083,6 +1104,59 @@ def rank_quotes(
             question, weights, [(quote.text, 1.0), (quote.above, CONTEXT), (quote.path, PATH)]
         )
         held = sum(weights.get(word, 0.0) for word in counts_by_path.get(quote.path, {}))
-        ranked.append((value * (1 + 0.2 * held / max(sum(weights.values()), 1e-9)), at, quote))
+        value *= 1 + 0.2 * held / max(sum(weights.values()), 1e-9)
+        value *= 1 + EARLY / (1 + quote.line / 10)
+        value *= CODE_AMONG_PROSE if _looks_like_code(quote.text) else 1.0
+        ranked.append((value, at, quote))
     ranked.sort(key=lambda one: (-one[0], one[1]))
-    return [(value, quote) for value, _, quote in ranked if value > 0]
+    found = [(value, quote) for value, _, quote in ranked if value > 0]
+    return _put_repeats_later(_lift_related(question, found))
+
+
+def _looks_like_code(text: str) -> bool:
+    return sum(char in "{}[]()<>=;$|\\" for char in text) > len(text) / MAX_SYMBOLS
+
+
+def _lift_related(
+    question: Question, ranked: Sequence[tuple[float, Quote]]
+) -> list[tuple[float, Quote]]:
+    """Quotes that share words with the best ones score more, though the question has other words
+    for the same: a question about `certificates` finds what is said of `SSL`."""
+    if not ranked:
+        return []
+    words = [
+        {word for word in words_of(f"{quote.text} {quote.above}") if _is_new(question, word)}
+        for _, quote in ranked
+    ]
+    n_holding = Counter(word for one in words for word in one)
+    weights: dict[str, float] = {}
+    for (value, _), held in zip(ranked[:N_BEST], words, strict=False):
+        for word in held:
+            if n_holding[word] > 1:
+                rarity = math.log(1 + len(ranked) / n_holding[word])
+                weights[word] = weights.get(word, 0.0) + value * rarity
+    heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:N_RELATED]
+    told = {word: weights[word] for word in heaviest}
+    shares = [math.fsum(told.get(word, 0.0) for word in held) for held in words]
+    unit = RELATED * ranked[0][0] / max(*shares, 1e-9)
+    lifted = [
+        (value + unit * share, quote) for (value, quote), share in zip(ranked, shares, strict=True)
+    ]
+    return sorted(lifted, key=lambda pair: -pair[0])
+
+
+def _is_new(question: Question, word: str) -> bool:
+    return len(word) > 3 and all(likeness(asked, word) < 0.5 for asked in question.weight_by_word)
+
+
+def _put_repeats_later(ranked: Sequence[tuple[float, Quote]]) -> list[tuple[float, Quote]]:
+    """The quotes in order, and those that mostly repeat a better one, as documents of one kind do,
+    with a lower score."""
+    found: list[tuple[float, Quote]] = []
+    sets: list[set[str]] = []
+    for value, quote in ranked:
+        own = set(words_of(quote.text))
+        is_new = all(len(own & other) < REPEATED * min(len(own), len(other)) for other in sets)
+        found.append((value if is_new else LATER * value, quote))
+        sets += [own] * is_new
+    return sorted(found, key=lambda pair: -pair[0])

@@ -1,9 +1,12 @@
 import pytest
 
 from babyagi.llm.rehearsal import (
+    Quote,
+    Statistics,
     count_sections,
     find_quotes,
     likeness,
+    rank_quotes,
     read_question,
     split_document,
     words_of,
@@ -129,3 +132,55 @@ def test_an_answer_is_more_than_the_words_of_the_question():
     text = "- Opening hours\n- Opening hours are from nine to five\n"
 
     assert best("a.md", text, "What are the opening hours?").line == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.asc", "= House\n\n[[roof]]\n== Roof\n\n[source]\n----\nx = 1\n----\n\nIt leaks."),
+        ("a.mediawiki", "=House=\n\n==Roof==\n\nIt leaks."),
+    ],
+)
+def test_other_markups_are_text_under_their_headings(path, text):
+    assert shown(path, text)[-1] == (("House", "Roof"), "It leaks.")
+
+
+def test_a_list_stands_under_the_whole_paragraph_that_leads_to_it():
+    text = "The pool has bounds.\nThey are set by these numbers:\n\n- `max_open`, 100 if left out\n"
+
+    assert shown("a.md", text)[-1][0] == ("The pool has bounds. They are set by these numbers:",)
+
+
+def test_a_name_of_a_program_has_the_words_it_is_put_together_from():
+    assert words_of("ReadTimeout") == ("readtimeout", "read", "timeout")
+
+
+def rank(question, *texts):
+    asked = read_question(question)
+    quotes = [Quote(text=text, path="a.md", line=n) for n, text in enumerate(texts, 50)]
+    counts = asked.counts(split("a.md", "\n\n".join(texts)))
+    statistics = Statistics(n_sections=10, counts=counts)
+    ranked = rank_quotes(asked, statistics, quotes, counts_by_path={"a.md": counts})
+    return [texts.index(quote.text) for _, quote in ranked]
+
+
+def test_a_passage_that_mostly_repeats_a_better_one_comes_later():
+    twin = "The harbour opens at seven in the morning and closes at nine in the evening"
+
+    assert rank(
+        "When does the harbour open?",
+        f"{twin} for boats.",
+        f"{twin} for ferries.",
+        "In winter the harbour stays open all night because nights are long then.",
+    ) == [0, 2, 1]
+
+
+def test_what_has_the_words_of_the_best_passages_is_found_though_the_question_has_others():
+    order = rank(
+        "Who checks the certificate of a harbour?",
+        "Each harbour has a certificate about customs, signed by the warden and the surveyor.",
+        "Buses pass the harbour and then go on to the market and to the old station.",
+        "The warden of a harbour reads it with the surveyor and refuses it where customs differ.",
+    )
+
+    assert order == [0, 2, 1]
