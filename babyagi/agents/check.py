@@ -303,6 +303,13 @@ _ASKS_DEED = late_pattern(
     r"|(?:write|put|save|store)\b.*\b(?:in)?to\s+(?:(?:the|a)\s+)?(?:\S*\.\w{1,5}\b|\w*\s*file\b))",
     re.IGNORECASE,
 )
+_INFORMS = late_pattern(
+    r"(?:please\s+)?(?:find|look|search|research|learn|read|list|name|tell|say|give|show|get|collect"
+    r"|gather|identif|determin|investigat|analy|review|describ|explain|summar|compar|discuss|recommend"
+    r"|count|calculat|comput|extract|translat|draft|plan|check|verif|validat|wh|how|in|from|to|the|an?"
+    r"|its?|their|finde|suche|nenne|liste|was|wer|wo|wie|warum|wann|welche)",
+    re.IGNORECASE,
+)
 _OBJECT = late_pattern(
     r"\s+(?:the|an?|it|them|this|that|these|those|my|our|your|his|her|their|each|every|all|both|me"
     r"|him|us|mrs?|ms|dr|(?-i:[A-Z])|\w+[./]\w|den|die|das|dem|eine?n?|mein\w*|unser\w*)|\s*$",
@@ -388,7 +395,7 @@ def is_evidence(
         return False
     return (
         not is_from_outside(result)
-        or (_Asked.DEED in _asked_for(objective_text) and _has_acted(result, doers))
+        or (_may_want_a_deed(objective_text) and _has_acted(result, doers))
         or (
             WORD.search(said) is not None
             and not _BARE.fullmatch(said)
@@ -474,6 +481,16 @@ def _asked_for(objective_text: str) -> frozenset[_Asked]:
         next(kind for pattern, kind in kinds if pattern.match(clause))
         for clause in map(str.strip, _AND.split(objective_text))
         if _stems(clause)
+    )
+
+
+def _may_want_a_deed(objective_text: str) -> bool:
+    """Return whether a clause of an objective asks for a deed, or for nothing that is known to be
+    information."""
+    return any(
+        _ASKS_DEED.match(clause) or not (_INFORMS.match(clause) or _ASKS_WHETHER.match(clause))
+        for clause in map(str.strip, _AND.split(objective_text))
+        if " " in clause
     )
 
 

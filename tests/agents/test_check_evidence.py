@@ -234,3 +234,21 @@ def test_that_something_was_done_is_shown_by_a_tool_that_does_things_and_by_no_t
     assert not look_up(reply, [page], objective_text=asked)[0]
     assert not look_up(reply, [called], objective_text=asked)[0]
     assert look_up(reply, [called], objective_text=asked, doers={"tool:post__send"})[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "quote"),
+    [
+        ("Turn the lamp in the hall on", "The lamp in the hall is on"),
+        ("Send Mira the figures of May", "Sent."),
+        ("Rename the file a.txt to b.txt", "a.txt is b.txt"),
+        ("Water the garden", "The garden was watered"),
+    ],
+)
+def test_a_tool_that_does_things_shows_a_deed_whatever_its_verb_and_no_question(asked, quote):
+    made = result(quote, "tool:home__do")
+
+    assert is_evidence(quote, made, objective_text=asked, doers={"tool:home__do"})
+    assert not is_evidence(
+        quote, made, objective_text="How many people live in Sundhavn?", doers={"tool:home__do"}
+    )
