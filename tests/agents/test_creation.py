@@ -2,11 +2,9 @@
 
 import pytest
 
-from babyagi.agents.creation import create_tasks, find_bringers, is_about_the_same, renames
-from babyagi.llm.port import Completion
-from babyagi.tasks import Lack, Role, TaskName, TaskStatus, Usage
+from babyagi.agents.creation import find_bringers, is_about_the_same, renames
+from babyagi.tasks import Lack, TaskName, TaskStatus
 from tests.noun import make_task
-from tests.test_journal import open_desk
 
 
 def name(id_, text, status=TaskStatus.DONE):
@@ -94,22 +92,3 @@ def test_what_was_given_up_is_asked_again_and_what_was_cancelled_is_not_there():
 def test_two_names_are_about_the_same_by_their_subjects(one, other, is_same):
     assert is_about_the_same(one, other) is is_same
     assert renames(one, make_task(other)) is is_same
-
-
-async def test_of_a_plan_that_is_cut_off_every_time_the_whole_tasks_count():
-    cut = '{"tasks": [{"id": "a", "name": "Read the list", "after": []}, {"id": "b", "name": "Wri'
-    desk = await open_desk(
-        lambda prompt, role: Completion(
-            text=cut, model="m", finish_reason="length", usage=Usage(calls=1)
-        )
-    )
-
-    reply, _ = await create_tasks(
-        [],
-        objective_text="Find out all facts",
-        known=(),
-        journal=desk.open_journal(models={Role.CREATION: desk.model}),
-        max_new_tasks=3,
-    )
-
-    assert [task.name for task in reply.tasks] == ["Read the list"]
