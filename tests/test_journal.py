@@ -44,9 +44,9 @@ class Desk:
         self.world, self.model, self.claim, self.gate = world, model, claim, Gate()
 
     def open_journal(self, prefix="1/", claim=None, **fields):
-        fields = {"models": {Role.EXECUTION: self.model}, **fields}
         backends = Backends(
             store=self.world.store,
+            models={Role.EXECUTION: self.model},
             embedder=HashEmbedder(),
             gate=self.gate,
             sleep=self.world.sleep,

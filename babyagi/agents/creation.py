@@ -166,7 +166,7 @@ async def create_tasks(
             completion.text, known_ids=known_ids, finished_ids=finished_ids, max_tasks=n_allowed
         )
 
-    asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read, takes_cut=True)
+    asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read)
     return asked.value, tuple(
         dict.fromkeys((f"model:{asked.completion.model}", *asked.prompt.origins))
     )

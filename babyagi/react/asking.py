@@ -76,7 +76,7 @@ async def ask(
         read: raises `MalformedReplyError` for a reply that cannot be used; its text is shown to the
             model.
         takes_cut: whether a text that is cut off every time is better than none. It must be False
-            for tool calls, and for JSON unless `read` takes only what is whole in it.
+            for tool calls and JSON.
         prompt: with `is_schema_late`, its schema is sent only after a reply that could not be read,
             unless the model is known to follow a schema.
 

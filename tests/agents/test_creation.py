@@ -15,7 +15,6 @@ from babyagi.agents.creation import (
 from babyagi.llm.port import Completion
 from babyagi.tasks import Lack, Role, TaskName, TaskStatus, Usage
 from tests.noun import make_task
-from tests.test_journal import open_desk
 
 
 def name(id_, text, status=TaskStatus.DONE):
@@ -103,51 +102,3 @@ def test_what_was_given_up_is_asked_again_and_what_was_cancelled_is_not_there():
 def test_two_names_are_about_the_same_by_their_subjects(one, other, is_same):
     assert is_about_the_same(one, other) is is_same
     assert renames(one, make_task(other)) is is_same
-
-
-async def test_of_a_plan_that_is_cut_off_every_time_the_whole_tasks_count():
-    cut = '{"tasks": [{"id": "a", "name": "Read the list", "after": []}, {"id": "b", "name": "Wri'
-    desk = await open_desk(
-        lambda prompt, role: Completion(
-            text=cut, model="m", finish_reason="length", usage=Usage(calls=1)
-        )
-    )
-
-    reply, _ = await create_tasks(
-        [],
-        objective_text="Find out all facts",
-        known=(),
-        journal=desk.open_journal(models={Role.CREATION: desk.model}),
-        max_new_tasks=3,
-    )
-
-    assert [task.name for task in reply.tasks] == ["Read the list"]
-
-
-def test_names_that_share_rare_words_are_listed_first_then_open_ones_then_the_newest():
-    chance = random.Random(7)
-    words = [f"w{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(200)]
-    names = [
-        name(id_, " ".join(chance.sample(words, 4)), chance.choice(list(TaskStatus)))
-        for id_ in range(1, 400)
-    ]
-    text = " ".join(words[:3])
-    n_by_word = {word: sum(word in one.name.split() for one in names) for word in text.split()}
-    asked = {
-        one.id: sum(1 / n_by_word[word] for word in one.name.split() if word in n_by_word)
-        for one in names
-    }
-
-    known = choose_known(names, [text])
-
-    shown = {one.id for one in known}
-    is_open = {
-        one.id: one.status not in (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
-        for one in names
-    }
-    ranks = {one.id: (asked[one.id], is_open[one.id], one.id) for one in names}
-    assert [one.id for one in known] == sorted(shown)
-    assert {id_ for id_, score in asked.items() if score} <= shown
-    assert min(ranks[id_] for id_ in shown) > max(
-        rank for id_, rank in ranks.items() if id_ not in shown
-    )
