@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -13,10 +13,11 @@ from babyagi.cli.options import LIMITS, json_option, objective_option, parse_fla
 from babyagi.cli.text import Style, ask, echo, fit, is_person_there, print_json, warn
 
 if TYPE_CHECKING:
-    from babyagi.cli.render import Row
-    from babyagi.tasks import Objective, Place
+    from babyagi.tasks import Objective, Place, TaskStatus
     from babyagi.taskstore.port import TaskStore
     from babyagi.verbs import Changed
+
+    Stood = tuple[Objective, Mapping[TaskStatus, int]]
 
 
 @click.command()
@@ -27,7 +28,7 @@ def pause(objective: str, as_json: bool) -> None:
     from babyagi import verbs
     from babyagi.cli.session import pick_objective, touch, with_store
 
-    async def change(store: TaskStore) -> Row:
+    async def change(store: TaskStore) -> Stood:
         return await verbs.pause(store, touch(await pick_objective(store, objective)))
 
     _say(with_store(change, changes=True), as_json)
@@ -41,7 +42,7 @@ def cancel(objective: str, as_json: bool) -> None:
     from babyagi import verbs
     from babyagi.cli.session import pick_objective, touch, with_store
 
-    async def change(store: TaskStore) -> Row:
+    async def change(store: TaskStore) -> Stood:
         return await verbs.cancel(store, touch(await pick_objective(store, objective)))
 
     _say(with_store(change, changes=True), as_json)
@@ -67,7 +68,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
             click.get_current_context(),
         )
 
-    async def change(store: TaskStore) -> Row:
+    async def change(store: TaskStore) -> Stood:
         before = touch(await pick_objective(store, objective))
         found, counts = await verbs.extend(store, before, given)
         if not as_json and before.stop_reason is not None and found.stop_reason is None:
@@ -116,7 +117,7 @@ def _is_confirmed(objective: Objective) -> bool:
     ).lower() in ("y", "yes")
 
 
-def _say(row: Row, as_json: bool) -> None:
+def _say(row: Stood, as_json: bool) -> None:
     from babyagi import json_shapes
     from babyagi.cli import render
 
