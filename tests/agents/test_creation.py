@@ -1,19 +1,14 @@
 """Which tasks of a list bring what one lacks: by codes, and by subjects in plain words. And which
 of them a planning is shown."""
 
-import random
-
 import pytest
 
 from babyagi.agents.creation import (
-    choose_known,
-    create_tasks,
     find_bringers,
     is_about_the_same,
     renames,
 )
-from babyagi.llm.port import Completion
-from babyagi.tasks import Lack, Role, TaskName, TaskStatus, Usage
+from babyagi.tasks import Lack, TaskName, TaskStatus
 from tests.noun import make_task
 
 
