@@ -94,7 +94,7 @@ def answer(prompt: Prompt, role: Role) -> object:
         message.speaker is Speaker.TOOL for message in prompt.messages
     ):
         return (ToolCall(id="c1", name="pay", arguments="{}"),)
-    return "so it was about limits:\n" + prompt.messages[-1].text
+    return "the limit is 40 euros a day:\n" + prompt.messages[-1].text
 
 
 async def run(home: Path, point: str, approval: Approval) -> None:

@@ -51,7 +51,7 @@ def calling(name, arguments="{}"):
         if role is Role.EXECUTION and not is_asked and ": Begin" in prompt.messages[-1].text:
             return (ToolCall(id="c1", name=name, arguments=arguments),)
         told = re.sub(r"<<[\w ]+ [0-9a-f]+ |[0-9a-f]+>>", "", prompt.messages[-1].text)
-        return f"so it was about limits:\n{told}"
+        return f"the limit is 40 euros a day; so it was about limits:\n{told}"
 
     return ScriptedModel(answer)
 
@@ -214,7 +214,7 @@ def lacking_after(name, arguments="{}"):
             return (ToolCall(id="c1", name=name, arguments=arguments),)
         is_second = "<<last try" in prompt.messages[1].text
         return (
-            "so it was about limits:\n" + prompt.messages[-1].text
+            "the limit is 40 euros a day:\n" + prompt.messages[-1].text
             if is_second
             else "LACKING: the day of the week"
         )

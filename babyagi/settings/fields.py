@@ -814,7 +814,7 @@ class Settings(ObjectiveFields):
         "pages bear on a question.",
         parse=parse_path,
         metavar="FOLDER",
-        default_text="by their words (BM25)",
+        default_text="BM25",
     )
     agent_hosts: tuple[str, ...] = declare(
         (),
