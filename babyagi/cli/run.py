@@ -226,10 +226,10 @@ class LoggedView:
         for event in self._fresh:
             text = describe_event(event, "")
             if text and event.kind not in self._without:
+                named = f"objective {event.objective_id}"
                 logger.info(
-                    "objective %d: %s",
-                    event.objective_id,
-                    text,
+                    "%s",
+                    text if text.startswith(named) else f"{named}: {text}",
                     extra={
                         "event": event.kind,
                         "objective_id": event.objective_id,
