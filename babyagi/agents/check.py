@@ -323,22 +323,27 @@ _ASKS_WHETHER = late_pattern(
     re.IGNORECASE,
 )
 _ASKS_NUMBER = late_pattern(
-    r".*\b(?:how (?:many|much|long|far|often|old|high|tall|big|large|heavy|fast|deep|wide|hot|cold)"
+    r".*\b(?:how (?:many|much|long|far|old|high|tall|big|large|heavy|fast|deep|wide|hot|cold)"
     r"|(?:number|price|cost|fee|toll|fare|population|height|length|width|depth|weight|area|size"
-    r"|volume|speed|temperature|pressure|age|density|count|total|sum|average|mean|median|distance"
-    r"|duration|share|percentage|value|amount|salary|revenue|profit|score|dose|port|version"
+    r"|volume|speed|temperature|pressure|age|density|count|total|sum|average|mean value|median"
+    r"|distance|duration|share|percentage|value|amount|salary|revenue|profit|score|dose|port|version"
     r"|time-?out|consumption|(?:melting|boiling|freezing) point)s?"
     r"|wie (?:viele?|hoch|lang|oft|alt|groß|schwer|weit|tief|breit)|was kostet|preise?|höhe|länge"
     r"|anzahl|zahl|gewicht|fläche|größe|summe|alter)\b",
     re.IGNORECASE,
 )
 _ASKS_TIME = late_pattern(
-    r".*\b(?:when|what (?:time|day)|dates?|years?|since|wann|jahr|datum)\b", re.IGNORECASE
+    r".*\b(?:when|how often|what (?:time|day)|dates?|years?|since|wann|jahr|datum)\b", re.IGNORECASE
 )
 _ASKS_ANYTHING = late_pattern(
     r"(?:how(?! (?:many|much|long|far|often|old|high|tall|big|large|heavy|fast|deep|wide|hot|cold))"
     r"|why|who|where|explain|describe|summar\w+|compare|discuss|write|warum"
     r"|wer|wo|erkläre|beschreibe|vergleiche)\b",
+    re.IGNORECASE,
+)
+_QUESTION_WORD = late_pattern(
+    r"\b(?:what|which|who|whom|whose|where|when|why|how(?: (?:many|much|long|far|often|old))?"
+    r"|was|welche[rmns]?|wer|wem|wen|wo|wohin|woher|wann|warum|wie(?: (?:viele?|oft|lange?))?)\b",
     re.IGNORECASE,
 )
 _YES_OR_NO = late_pattern(r"\W*(?:yes|no|not|ja|nein|nicht)\b", re.IGNORECASE)
@@ -580,7 +585,20 @@ def _says_more(told: str, said: str, objective_text: str) -> bool:
     new = _stems(" ".join(tokens)) - _stems_of_work(told) - _stems(objective_text) - _GLUE
     n_new = sum(len(stem) > 1 or bool(_UNSPACED.match(stem)) for stem in new)
     n_new += bool(new) and _NEGATION.search(said) is not None
-    return n_new >= (1 if _is_short(said) or _BECAUSE.search(told) else MIN_NEW)
+    is_plain = _is_short(said) or _BECAUSE.search(told) or _replies(said, objective_text)
+    return n_new >= (1 if is_plain else MIN_NEW)
+
+
+def _replies(said: str, objective_text: str) -> bool:
+    """Return whether a text says most of the words of a question again and reports nothing, as a
+    plain answer does: the keys are kept under the mat."""
+    question, words = _stems(_QUESTION_WORD.sub(" ", objective_text)), _stems(said)
+    n_shared = sum(any(word.startswith(stem) for word in words) for stem in question)
+    return (
+        _QUESTION_WORD.search(objective_text) is not None
+        and 2 * n_shared > len(question)
+        and not any(not _stems(found[0]) & question for found in _REPORTED.finditer(said))
+    )
 
 
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:

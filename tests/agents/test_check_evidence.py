@@ -63,6 +63,14 @@ ANSWERS = [
     ("Почему пал Рим?", "Рим не мог платить солдатам, и провинции отделились"),
     (K30, "Zweimal gemessen wurden 7,3 Kilojoule, bei einem Fehler von höchstens 0,1"),
     (K30, "The licence of Flask was found to be permissive, without a copyleft"),
+    # one new word answers a plain question
+    ("What stops a run?", "The limits of a run stop it."),
+    ("Who may open the gate?", "Only the warden may open the gate."),
+    ("Who mends the nets?", "The nets are mended by the fishermen."),
+    ("Where are the keys kept?", "The keys are kept under the mat."),
+    ("Which colour has the flag?", "The colour of the flag is blue."),
+    ("How often is the boiler serviced?", "The boiler is serviced every spring."),
+    ("What does the lamp mean?", "The lamp means that the oven is hot."),
 ]
 ABOUT_WORK = [
     *(

@@ -129,7 +129,7 @@ class Model:
             name, text = (("s__echo", "hello"), ("good__echo", "still here"))[len(given)]
             return (ToolCall(id=f"c{len(given)}", name=name, arguments=json.dumps({"text": text})),)
         self.seen = given
-        return "so it was about limits:\nboth were asked"
+        return "the limit is 40 euros a day:\nboth were asked"
 
 
 @contextlib.asynccontextmanager

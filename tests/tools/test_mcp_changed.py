@@ -46,7 +46,7 @@ class Calls:
             arguments = json.dumps({self.parameter: self.texts[len(given)]})
             return (ToolCall(id=f"c{len(given)}", name="s__echo", arguments=arguments),)
         self.seen = [one.text for one in given]
-        return "so it was about limits:\n" + "\n".join(self.seen)
+        return "the limit is 40 euros a day:\n" + "\n".join(self.seen)
 
 
 class Place:
