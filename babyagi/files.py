@@ -16,12 +16,12 @@ import stat
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, takewhile
 from pathlib import Path, PurePosixPath
 
 from babyagi.errors import ToolError
@@ -234,9 +234,6 @@ MAX_WALKED = 20_000  # directory entries that one listing examines
 MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
 MAX_LINE_CHARS = 2000
-MAX_HITS = 60
-MAX_HIT_CHARS = 300
-MAX_SEARCHED_BYTES = 50_000_000  # read by one search
 MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
 MAX_WRITTEN_BYTES = 50_000_000
 MAX_UNREADABLE_RATIO = 0.1
@@ -251,8 +248,11 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
+    """A file. `state` is other after a change; empty where a change might not show in it."""
+
     path: str
     size_bytes: int
+    state: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,24 +278,6 @@ class FileText:
     first_line: int
     last_line: int
     n_lines: int
-    is_cut: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLine:
-    """A line that contains the searched words."""
-
-    path: str
-    line: int
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundLines:
-    """Lines in the order of the files. `is_cut`: there may be more, in these files or in others."""
-
-    lines: tuple[FoundLine, ...]
-    n_files: int
     is_cut: bool
 
 
@@ -325,12 +307,10 @@ class Folder:
             if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted)
         )
         files = [
-            ListedFile(path=path, size_bytes=status.st_size)
+            ListedFile(path=path, size_bytes=status.st_size, state=_state_of(status))
             for path, status in sorted(paths, key=lambda pair: _natural(pair[0]))
         ]
-        return Listing(
-            files=tuple(files[: min(limit, MAX_LISTED)]), n_files=len(files), is_cut=is_cut
-        )
+        return Listing(files=tuple(files[:limit]), n_files=len(files), is_cut=is_cut)
 
     def read(
         self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000
@@ -380,38 +360,18 @@ class Folder:
             raise ToolError(f"{_show(path)} is over {MAX_FILE_BYTES} bytes")
         return data
 
-    def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> FoundLines:
-        """Return the lines that contain these words, whatever their case, in the text files whose
-        path matches."""
-        wanted, listing = words.strip().casefold(), self.list(pattern)
-        if not wanted:
-            raise ToolError("there is nothing to search for: give some words")
-        kept: list[FoundLine] = []
+    def read_lines(self, files: Iterable[ListedFile]) -> Iterator[tuple[ListedFile, Sequence[str]]]:
+        """Yield all lines of each of these files that is text and may be read; of a file over
+        `MAX_FILE_BYTES` those in its beginning."""
         count_names = cache(self._count_names)
-        n_files, left_bytes = 0, MAX_SEARCHED_BYTES
-        for file in listing.files:
-            left_bytes -= min(file.size_bytes, MAX_FILE_BYTES)
-            if left_bytes < 0 or len(kept) >= limit:
-                return FoundLines(lines=tuple(kept), n_files=n_files, is_cut=True)
-            n_files += 1
-            lines = self._lines_to_search(file.path, count_names)
-            found = (
-                FoundLine(path=file.path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS])
-                for n, line in lines
-                if wanted in line.casefold()
-            )
-            kept += islice(found, limit - len(kept))
-        is_cut = len(kept) >= limit or listing.is_cut or listing.n_files > len(listing.files)
-        return FoundLines(lines=tuple(kept), n_files=n_files, is_cut=is_cut)
-
-    def _lines_to_search(
-        self, path: str, count_names: Callable[[], Mapping[str, int]]
-    ) -> Iterator[tuple[int, str]]:
-        try:
-            data = self._read_bytes(tuple(path.split("/")), count_names)
-            return enumerate(_split_lines(_decode(path, data[:MAX_FILE_BYTES]), is_cut=False), 1)
-        except ToolError:  # not a text file, not allowed, or deleted meanwhile
-            return enumerate(())
+        for file in files:
+            try:
+                data = self._read_bytes(tuple(file.path.split("/")), count_names)
+                text = _decode(file.path, data[:MAX_FILE_BYTES])
+            except ToolError:  # not a text file, not allowed, or deleted meanwhile
+                continue
+            lines = _split_lines(text, is_cut=len(data) > MAX_FILE_BYTES)
+            yield file, [_LINE_BREAKERS.sub(" ", line) for line in lines]
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
         """Write a text file, all of it or nothing, and create missing folders. Return its size in
@@ -649,6 +609,13 @@ def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
     except FileNotFoundError:  # removed while we looked
         return None
     return status if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) else None
+
+
+def _state_of(status: os.stat_result) -> str:
+    """Empty for a file of several names: whether it may be read depends on where they are."""
+    if status.st_nlink > 1:
+        return ""
+    return f"{_identify(status)}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
 
 
 def _folder_of(pattern: str) -> tuple[str, ...]:

@@ -41,14 +41,14 @@ from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import sentences_of, shorten
 
 DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
-MAX_DOCUMENTS = 32  # that are read; with their lists and comparisons fewer tasks than a run may do
+MAX_DOCUMENTS = 32  # that are all read; fewer tasks than a run may do
+MAX_CHOSEN = 16  # that are read of a larger folder, first those that a search finds
 QUOTES_PER_DOCUMENT = 4
 QUOTES_IN_COMPARISON = 5
 QUOTES_IN_REPORT = 10
 SURE_IN_REPORT = 5  # are shown whatever their score; of the others
 LEAST_SHARE = 0.4  # those that have so much of the best one's
 MAX_READS = 5
-MAX_SEARCHES = 3
 LARGE_BYTES = 60_000  # what is larger is searched first and read where something was found
 WINDOW_LINES = 60
 MAX_RESULT_CHARS = 300
@@ -66,11 +66,11 @@ _TEXT_FORM = re.compile(
     re.MULTILINE,
 )
 _JSON_FORM = re.compile(r'"tool" is one of \{ (?P<tools>.*) \}')
-_READ_TASK = re.compile(r"Read (.+) \(document (\d+) of (\d+), ([\d.]+) (B|kB|MB)\)")
+_READ_TASK = re.compile(r"Read (.+) \(document (\d+) of (\d+)(?:, ([\d.]+) (B|kB|MB))?\)")
 _LIST_TASK = re.compile(r"^\d+: List the documents from number (\d+) on")
 _COMPARE_TASK = re.compile(r"^\d+: Compare what documents [\d, to]+ say")
 _LISTED = re.compile(
-    r"^- (.+) \((?:document )?(\d+) of (\d+), ([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE
+    r"^- (.+) \((?:document )?(\d+) of (\d+)((?:, [\d.]+ (?:B|kB|MB))?)\)$", re.MULTILINE
 )
 _QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)
 _COUNTED = re.compile(
@@ -80,7 +80,7 @@ _COUNTED = re.compile(
     ),
     re.MULTILINE,
 )
-_FOUND_LINE = re.compile(r"^(\S.*?):(\d+): ", re.MULTILINE)
+_FOUND = re.compile(r"(?:\A|\n\n)(\S.*?), lines (\d+)-\d+")  # the head of a passage
 _NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
 
 
@@ -213,44 +213,25 @@ def _next_read(
 ) -> dict[str, object]:
     """The arguments of the next call for this document; empty when enough of it is read. A large
     one is searched, and read from its beginning and around what was found."""
-    path, size = read.group(1), _n_bytes(read.group(4), read.group(5))
-    n_calls, wanted = len(observations), _rare_looking(question)
-    if size > LARGE_BYTES and can_search and wanted:
-        if n_calls < len(wanted):
-            return {"words": wanted[n_calls], "pattern": path}
-        starts = [1, *_places(path, observations[: len(wanted)], n=MAX_READS - 2)]
-        at = n_calls - len(wanted)
-        return (
-            {"path": path, "first_line": starts[at], "n_lines": WINDOW_LINES}
-            if at < len(starts)
-            else {}
-        )
+    path, n_calls = read.group(1), len(observations)
+    size = _n_bytes(read.group(4), read.group(5)) if read.group(4) else LARGE_BYTES + 1
+    if size > LARGE_BYTES and can_search:
+        if not observations:
+            return {"words": question.text, "pattern": path}
+        starts = [1, *_places(path, observations[0], n=MAX_READS - 2)]
+        if n_calls > len(starts):
+            return {}
+        return {"path": path, "first_line": starts[n_calls - 1], "n_lines": WINDOW_LINES}
     following = _next_line(observations, n_calls)
     return {"path": path, "first_line": following} if following else {}
 
 
-def _rare_looking(question: Question) -> list[str]:
-    """What to search for: the beginnings of the words that weigh most by themselves."""
-    ordered = sorted(question.weight_by_word, key=lambda word: -_by_itself(question, word))
-    return [
-        word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in ordered[:MAX_SEARCHES]
+def _places(path: str, found: str, *, n: int) -> list[int]:
+    """The first lines of the windows in which the best passages of the document stand."""
+    windows = [
+        int(line) // (WINDOW_LINES // 2) for name, line in _FOUND.findall(found) if name == path
     ]
-
-
-def _by_itself(question: Question, word: str) -> float:
-    return question.weight_by_word[word] * (1 + len(word) / 20)
-
-
-def _places(path: str, found: Sequence[str], *, n: int) -> list[int]:
-    """The first lines of the windows in which most of what was searched for stands, a rare word
-    before a common one."""
-    weights: dict[int, float] = {}
-    for text in found:
-        lines = [int(line) for name, line in _FOUND_LINE.findall(text) if name == path]
-        for line in lines:
-            window = (line - 1) // (WINDOW_LINES // 2)
-            weights[window] = weights.get(window, 0.0) + 1 / len(lines)
-    best = sorted(weights, key=lambda window: (-weights[window], window))[:n]
+    best = list(dict.fromkeys(windows))[:n]
     return [max(1, window * (WINDOW_LINES // 2) + 1 - WINDOW_LINES // 4) for window in best]
 
 
@@ -305,19 +286,20 @@ def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
 def _list(
     task: str, observations: Sequence[str], question: Question, *, can_search: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """The next documents of the list. Where there are many, those come first in which the words
-    that weigh most are found."""
-    files, n_searched = _parse_listing(observations[0]), len(observations) - 1
-    wanted = _rare_looking(question) if can_search and len(files) > DOCUMENTS_PER_LIST else []
-    if n_searched < len(wanted):
-        return "", (_call(n_searched + 1, "search_files", {"words": wanted[n_searched]}),)
-    promise: Counter[str] = Counter()
-    for text in observations[1:]:
-        paths = {path for path, _ in _FOUND_LINE.findall(text)}
-        promise.update(dict.fromkeys(paths, 1 + 10 // len(paths)) if paths else {})
-    named = {path: len(question.match(path)) for path, _ in files}
-    ordered = sorted(files, key=lambda file: -promise[file[0]] - named[file[0]])
-    return _list_documents(task, ordered[:MAX_DOCUMENTS], n_files=len(files)), ()
+    """The next documents of the list. Where there are many, a search says which of them."""
+    files = _parse_listing(observations[0])
+    is_large = can_search and len(files) > DOCUMENTS_PER_LIST
+    if is_large and len(observations) == 1:
+        return "", (_call(1, "search_files", {"words": question.text}),)
+    found = [path for path, _ in _FOUND.findall(observations[1])] if is_large else []
+    size_by_path = dict.fromkeys(found, "") | dict(files)
+    order = [
+        *dict.fromkeys(found),
+        *sorted(dict(files), key=lambda path: -len(question.match(path))),
+    ]
+    ordered = [(path, size_by_path[path]) for path in dict.fromkeys(order)]
+    n_read = MAX_DOCUMENTS if len(ordered) <= MAX_DOCUMENTS else MAX_CHOSEN
+    return _list_documents(task, ordered[:n_read], n_files=len(files)), ()
 
 
 def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int) -> str:
@@ -325,7 +307,7 @@ def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int
     first = int(found.group(1)) if found else 1
     shown = files[first - 1 : first - 1 + DOCUMENTS_PER_LIST]
     lines = [
-        f"- {path} (document {n} of {len(files)}, {size})"
+        f"- {path} (document {n} of {len(files)}{size and ', '}{size})"
         for n, (path, size) in enumerate(shown, start=first)
     ]
     if not lines:
@@ -365,7 +347,7 @@ def _follow(result: str) -> list[dict[str, object]]:
         {
             "id": f"d{number}",
             "name": (
-                f"Read {path} (document {number} of {total}, {size}) and quote what bears on "
+                f"Read {path} (document {number} of {total}{size}) and quote what bears on "
                 "the objective"
             ),
             "after": [],
@@ -400,7 +382,7 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
         read = _READ_TASK.search(line)
         kind = 2 if _COMPARE_TASK.search(line) else 0 if _LIST_TASK.search(line) else 1
         named = len(question.match(read.group(1))) if read else 0
-        size = _n_bytes(read.group(4), read.group(5)) if read else 0.0
+        size = _n_bytes(read.group(4), read.group(5)) if read and read.group(4) else 0.0
         return kind, -named, size, int(line.split(":", 1)[0])
 
     lines = [
@@ -703,8 +685,9 @@ def likeness(asked: str, found: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """The words that are asked for, each with what its looks alone say of its weight."""
+    """What is asked, and its words, each with what its looks alone say of its weight."""
 
+    text: str
     weight_by_word: Mapping[str, float]
 
     def counts(self, sections: Iterable[Section]) -> dict[str, int]:
@@ -742,7 +725,7 @@ def read_question(text: str) -> Question:
             if _IDEOGRAPHS.fullmatch(word):
                 weight = 0.6
             weights[word] = max(weight, weights.get(word, 0.0))
-    return Question(weight_by_word=dict(list(weights.items())[:MAX_WORDS]))
+    return Question(text=asked, weight_by_word=dict(list(weights.items())[:MAX_WORDS]))
 
 
 # -- a document in passages

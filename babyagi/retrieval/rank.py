@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +71,7 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
         texts = ["\n\n".join(held)] if held else []
         if not held and bare and next_level <= bare:
             path.pop()
-            texts = _pieces(headings[bare], max_chars)
+            texts = cut_pieces(headings[bare], max_chars)
         for text in texts:
             parts.append(Part(index=len(parts), headings=tuple(path), text=text))
         held.clear()
@@ -85,7 +84,7 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
             headings = {one: name for one, name in headings.items() if one < level}
             headings[level] = name
             continue
-        for piece in _pieces(paragraph, max_chars):
+        for piece in cut_pieces(paragraph, max_chars):
             if held and n_held + len(piece) > max_chars:
                 end_part()
                 n_held = 0
@@ -105,8 +104,8 @@ def _read_heading(paragraph: str) -> tuple[int, str] | None:
     return level, name.strip()
 
 
-def _pieces(paragraph: str, max_chars: int) -> list[str]:
-    """Cut a paragraph that is too long at its lines, then at blanks."""
+def cut_pieces(paragraph: str, max_chars: int) -> list[str]:
+    """Cut a text that is too long at its lines or sentences, else at blanks."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
         ends = (paragraph.rfind(sign, 0, max_chars) + 1 for sign in (". ", "。", "।", "؟", "！"))
@@ -131,23 +130,40 @@ class Ranker(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """The words of a text, split once to be counted for many questions."""
+
+    joined: str  # each between two blanks of its own
+    n_words: int
+
+    def count(self, word: str) -> int:
+        return self.joined.count(f" {word} ")
+
+
+def count_words(text: str) -> Counted:
+    words = _words(text)
+    return Counted(joined="".join(f" {word} " for word in words), n_words=len(words))
+
+
+def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
+    """Return for each text how much of the question's words it has, those that are rare first; 0
+    where it has none (BM25)."""
+    scores = [0.0] * len(texts)
+    mean_length = sum(text.n_words for text in texts) / (len(texts) or 1) or 1.0
+    for word in sorted(set(_words(question))):
+        found = [(at, n) for at, text in enumerate(texts) if (n := text.count(word))]
+        weight = _weight(len(found), len(texts))
+        for at, n in found:
+            scores[at] += weight * _frequency(n, texts[at].n_words / mean_length)
+    return scores
+
+
 class Bm25:
     """Ranks by the words that a text shares with the question, those that are rare first."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        documents = [Counter(_words(text)) for text in texts]
-        n_of = Counter(word for document in documents for word in document)
-        lengths = [sum(document.values()) for document in documents]
-        mean_length = sum(lengths) / len(lengths) if lengths else 1.0
-        asked = set(_words(question))
-        return [
-            sum(
-                _weight(n_of[word], len(texts))
-                * _frequency(document[word], length / (mean_length or 1))
-                for word in sorted(asked & document.keys())
-            )
-            for document, length in zip(documents, lengths, strict=True)
-        ]
+        return score_words(question, [count_words(text) for text in texts])
 
 
 BM25 = Bm25()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import accumulate
+from threading import Lock
 from typing import Any, TypeVar
 
-from babyagi.files import MAX_FILE_BYTES, FileText, Folder, FoundLines, Listing
+from babyagi.errors import ToolError
+from babyagi.files import MAX_FILE_BYTES, FileText, Folder, ListedFile, Listing
 from babyagi.offload import Offload
+from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Preview, Tool, takes
 
@@ -161,10 +168,12 @@ def _build_read_file(folder: Folder, offload: Offload) -> Tool:
 
 
 def _build_search_files(folder: Folder, offload: Offload) -> Tool:
+    search = FileSearch(folder)
+
     async def search_files(arguments: Mapping[str, Any]) -> Passage:
-        words, pattern = arguments["words"], arguments.get("pattern", "")
-        found = await offload(lambda: folder.search(words, pattern))
-        sources = tuple(dict.fromkeys(f"file:{line.path}" for line in found.lines))
+        words = arguments["words"]
+        found = await offload(lambda: search.find(words, pattern=arguments.get("pattern", "")))
+        sources = tuple(dict.fromkeys(f"file:{extract.path}" for extract in found.extracts))
         return Passage(
             text=render_found(found, words=words), origin="tool:search_files", sources=sources
         )
@@ -172,11 +181,17 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
     return Tool(
         name="search_files",
         description=(
-            "Find the lines of the folder's text files that hold these words, each as path:number."
+            "Find the passages of the folder's text files that come closest to a question or to "
+            "some words, the best first. Each line comes with its number, so that it can be cited "
+            "as path:number, and read_file reads on from there. In a folder of many files, search "
+            "before you read."
         ),
         parameters=takes(
             "words",
-            words={"type": "string", "description": "What the line holds, word for word."},
+            words={
+                "type": "string",
+                "description": "The question, or words that its answer would have.",
+            },
             pattern=PATTERN,
         ),
         effect=Effect.READ,
@@ -244,22 +259,39 @@ def _read_text(data: bytes) -> str | None:
         return None
 
 
-def render_found(found: FoundLines, *, words: str) -> str:
-    """Return each line that was found, `path:number: line`, as many as fit."""
-    if not found.lines:
-        return f"No line of {found.n_files} files holds {words[:100]!r}."
-    lines: list[str] = []
+def render_found(found: Found, *, words: str) -> str:
+    """Return each passage under a head `PATH, lines 12-18, under HEADING`, its lines with their
+    numbers; then what was not looked through."""
+    notes = []
+    if found.n_files < found.n_listed:
+        notes = [
+            f"[{found.n_files} of {found.n_listed} files searched; a pattern such as docs/* "
+            "searches others]"
+        ]
+    if not found.extracts:
+        return "\n".join([f"No passage of {found.n_files} files holds {words[:100]!r}.", *notes])
+    shown: list[str] = []
     n_chars = 0
-    for one in found.lines:
-        line = f"{one.path}:{one.line}: {one.text.strip()}"
-        n_chars += len(line) + 1
-        if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
+    for extract in found.extracts:
+        text = _render_extract(extract)
+        n_chars += len(text) + 2
+        if shown and n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
             break
-        lines.append(line)
-    is_cut = found.is_cut or len(lines) < len(found.lines)
-    return "\n".join(
-        [*lines, "[there may be more; longer words or a pattern find others]"] if is_cut else lines
-    )
+        shown.append(text)
+    if len(shown) < found.n_extracts:
+        notes.append(
+            f"[{len(shown)} of {found.n_extracts} passages that hold some of these words; other "
+            "words or a pattern find others]"
+        )
+    return "\n\n".join([*shown, *notes])
+
+
+def _render_extract(extract: Extract) -> str:
+    last_line = extract.first_line + len(extract.lines) - 1
+    under = f", under {' > '.join(extract.headings)}" if extract.headings else ""
+    head = f"{extract.path}, lines {extract.first_line}-{last_line}{under}"
+    numbered = (f"{n}: {line}" for n, line in enumerate(extract.lines, extract.first_line))
+    return "\n".join([head, *numbered])
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
@@ -311,3 +343,169 @@ def _render_size(size_bytes: int) -> str:
     if size_bytes < 1000:
         return f"{size_bytes} B"
     return f"{size_bytes / 1e3:.1f} kB" if size_bytes < 1e6 else f"{size_bytes / 1e6:.1f} MB"
+
+
+# --------------------------------------------------------------------------------------------------
+# Searching the folder: its text files in passages, ranked by the words they share with a question.
+# --------------------------------------------------------------------------------------------------
+
+MAX_SEARCHED_FILES = 5000
+MAX_SEARCHED_BYTES = 20_000_000  # the smallest files first, so that most are looked through
+MAX_KEPT_CHARS = 8_000_000  # of passages, for the next search
+MAX_EXTRACTS = 10
+MAX_EXTRACTS_OF_FILE = 3  # while other files have some as well
+EXTRACT_CHARS = 400  # so many, and the next blank line ends a passage
+MAX_EXTRACT_CHARS = 900
+MAX_HEADING_CHARS = 80
+
+_HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
+_UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*")
+_FENCE = re.compile(r"\s*(```|~~~)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extract:
+    """Lines of a file, from `first_line` on (from 1), and the headings they stand under. A line
+    that is too long is several extracts."""
+
+    path: str
+    first_line: int
+    lines: tuple[str, ...]
+    headings: tuple[str, ...]
+    counted: Counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The best passages, best first, of the `n_extracts` that hold some of the words, in `n_files`
+    of the `n_listed` files whose path matches."""
+
+    extracts: tuple[Extract, ...]
+    n_extracts: int
+    n_files: int
+    n_listed: int
+
+
+class FileSearch:
+    """Finds passages in the text files of a folder. Calls block; one search runs at a time. What
+    was split into passages is kept until its file changes."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._kept: dict[tuple[str, str], tuple[Extract, ...]] = {}
+        self._turn = Lock()
+
+    def find(self, words: str, *, pattern: str = "") -> Found:
+        """Return the passages that come closest to the words; first those that hold them as they
+        are.
+
+        Raises:
+            ToolError: there are no words, or the folder cannot be read.
+        """
+        wanted = " ".join(words.casefold().split())
+        if not wanted:
+            raise ToolError("there is nothing to search for: give some words")
+        listing = self._folder.list(pattern, limit=MAX_SEARCHED_FILES)
+        files = _within_bytes(listing.files)
+        with self._turn:
+            extracts = self._split(files)
+        scores = score_words(words, [extract.counted for extract in extracts])
+        held = [at for at, score in enumerate(scores) if score > 0] or range(len(extracts))
+        exact = {at for at in held if wanted in " ".join(extracts[at].lines).casefold()}
+        ranked = sorted(
+            (at for at in held if scores[at] > 0 or at in exact),
+            key=lambda at: (at not in exact, -scores[at], at),
+        )
+        return Found(
+            extracts=tuple(_choose([extracts[at] for at in ranked])),
+            n_extracts=len(ranked),
+            n_files=len(files),
+            n_listed=listing.n_files,
+        )
+
+    def _split(self, files: Sequence[ListedFile]) -> list[Extract]:
+        split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
+        new = [file for file in files if _key(file) not in split]
+        split |= {_key(file): () for file in new}  # what is no text is not read again
+        for file, lines in self._folder.read_lines(new):
+            split[_key(file)] = tuple(split_extracts(file.path, lines))
+        self._keep(split)
+        return [extract for file in files for extract in split[_key(file)]]
+
+    def _keep(self, split: Mapping[tuple[str, str], tuple[Extract, ...]]) -> None:
+        """Keep these and what was kept before, as many as fit; of a file only its last state."""
+        paths = {path for path, _ in split}
+        before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
+        n_chars, self._kept = 0, {}
+        for key, extracts in {**split, **before}.items():
+            n_chars += sum(len(extract.counted.joined) for extract in extracts)
+            if key[1] and n_chars <= MAX_KEPT_CHARS:
+                self._kept[key] = extracts
+
+
+def _key(file: ListedFile) -> tuple[str, str]:
+    return file.path, file.state
+
+
+def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
+    """As many of the files as one search reads, in their order."""
+    by_size = sorted(files, key=lambda file: file.size_bytes)
+    sizes = accumulate(min(file.size_bytes, MAX_FILE_BYTES) for file in by_size)
+    chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}
+    return [file for file in files if file.path in chosen]
+
+
+def _choose(ranked: Sequence[Extract]) -> list[Extract]:
+    """The best, not too many of one file; those come after the others."""
+    n_of_file: Counter[str] = Counter()
+    first: list[Extract] = []
+    later: list[Extract] = []
+    for extract in ranked:
+        n_of_file[extract.path] += 1
+        (first if n_of_file[extract.path] <= MAX_EXTRACTS_OF_FILE else later).append(extract)
+    return [*first, *later][:MAX_EXTRACTS]
+
+
+def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
+    """Split a file into passages: at its headings, and at blank lines where enough is there."""
+    headings: dict[int, str] = {}
+    held: list[str] = []
+    is_code = False
+
+    def extract(first_line: int, texts: Sequence[str]) -> Extract:
+        above = tuple(headings[level] for level in sorted(headings))
+        counted = count_words(" ".join([path, *above, *texts]))
+        return Extract(
+            path=path,
+            first_line=first_line,
+            lines=tuple(texts),
+            headings=above,
+            counted=counted,
+        )
+
+    for n, line in enumerate([*lines, ""], start=1):
+        is_code ^= _FENCE.match(line) is not None
+        heading = None if is_code else _read_heading(line, lines[n] if n < len(lines) else "")
+        n_held = sum(map(len, held))
+        ends = heading or n > len(lines) or n_held + len(line) > MAX_EXTRACT_CHARS
+        if held and (ends or (n_held >= EXTRACT_CHARS and not line.strip())):
+            yield extract(n - len(held), held)
+            held = []
+        if heading:
+            headings = {level: name for level, name in headings.items() if level < heading[0]}
+            headings[heading[0]] = heading[1][:MAX_HEADING_CHARS]
+        if len(line) > MAX_EXTRACT_CHARS:
+            yield from (extract(n, [piece]) for piece in cut_pieces(line, MAX_EXTRACT_CHARS))
+        elif line.strip() or held:
+            held.append(line)
+
+
+def _read_heading(line: str, following: str) -> tuple[int, str] | None:
+    """The level and the name of a heading of Markdown, AsciiDoc or MediaWiki, or of a line that is
+    underlined."""
+    if found := _HEADING.fullmatch(line):
+        return len(found[1] or found[3]), (found[2] or found[4]).strip(" #=")
+    is_underlined = line[:1].isalnum() and _UNDERLINE.fullmatch(following)
+    if is_underlined and len(following.rstrip()) >= len(line.strip()):
+        return 1 if following.startswith("=") else 2, line.strip()
+    return None

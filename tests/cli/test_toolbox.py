@@ -53,7 +53,7 @@ def test_a_tool_can_be_tried_as_a_model_would_call_it(folder, capsys):
         )
         == ExitCode.OK
     )
-    assert capsys.readouterr().out == "limits.md:1: Ten dollars.\n"
+    assert capsys.readouterr().out == "limits.md, lines 1-1\n1: Ten dollars.\n"
 
 
 def test_what_does_not_work_is_said_and_ends_with_a_code(folder, capsys):

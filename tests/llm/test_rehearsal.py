@@ -6,7 +6,7 @@ import pytest
 from babyagi.agents.prompting import build_messages, load_prompt
 from babyagi.files import Folder
 from babyagi.llm.prompt import Prompt
-from babyagi.llm.rehearsal import MAX_DOCUMENTS, RehearsalModel
+from babyagi.llm.rehearsal import MAX_CHOSEN, MAX_DOCUMENTS, RehearsalModel
 from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.tasks import Passage, Role, StopReason
 from babyagi.tools.files import build_file_tools
@@ -139,7 +139,7 @@ async def test_of_a_folder_with_many_documents_those_with_the_rare_words_are_rea
         "The heron breeds in the reeds behind the mill.", "note70.txt", "1",
     )  # fmt: skip
     read = [task for task in await world.store.tasks(objective.id) if task.name.startswith("Read")]
-    assert len(read) == MAX_DOCUMENTS
+    assert len(read) == MAX_CHOSEN
 
 
 async def test_a_passage_that_speaks_of_what_is_reached_does_not_keep_a_run_from_its_end(tmp_path):

@@ -10,6 +10,7 @@ from babyagi import files
 from babyagi.errors import ToolError
 from babyagi.files import Folder
 from babyagi.tasks import Effect
+from babyagi.tools import files as file_tools
 from babyagi.tools.base import parse_arguments
 from babyagi.tools.files import build_file_tools, build_write_file
 
@@ -28,6 +29,10 @@ async def use(tool, arguments=""):
     passage = await tool.run(parse_arguments(tool, arguments))
     assert len(passage.text) <= tool.max_output_chars
     return passage
+
+
+async def search(tools, words, *, pattern=""):
+    return await tools["search_files"].run({"words": words, "pattern": pattern})
 
 
 async def test_lines_come_numbered_under_a_head_that_says_which(tools):
@@ -131,27 +136,82 @@ def test_the_tools_of_a_folder_only_read(tools):
     assert set(tools) == {"list_files", "read_file", "search_files"}
 
 
-async def test_a_search_gives_the_lines_with_their_places(tools, tmp_path):
-    (tmp_path / "limits.txt").write_text("One\nTen DOLLARS a day\n", encoding="utf-8")
+async def test_a_search_gives_the_best_passages_with_their_lines_and_says_whose_they_are(
+    tools, tmp_path
+):
+    (tmp_path / "limits.txt").write_text(
+        "= Money\n\nTen dollars.\n\n== A day\nThe limit is 10\nDOLLARS.\n", encoding="utf-8"
+    )
     (tmp_path / "other.md").write_text("dollars too\n", encoding="utf-8")
     (tmp_path / "picture.bin").write_bytes(b"\0dollars")
 
-    everywhere = (await tools["search_files"].run({"words": " dollars "})).text
-    somewhere = (await tools["search_files"].run({"words": "dollars", "pattern": "*.md"})).text
+    best = await search(tools, "What is the limit in dollars?")
+    somewhere = await search(tools, "dollars", pattern="*.md")
 
-    assert everywhere == "limits.txt:2: Ten DOLLARS a day\nother.md:1: dollars too"
-    assert somewhere == "other.md:1: dollars too"
-    assert "No line of" in (await tools["search_files"].run({"words": "euros"})).text
+    assert best.text.startswith(
+        "limits.txt, lines 5-7, under Money > A day\n"
+        "5: == A day\n6: The limit is 10\n7: DOLLARS.\n\n"
+    )
+    assert {"file:limits.txt", "file:other.md"} <= set(best.sources)
+    assert somewhere.text == "other.md, lines 1-1\n1: dollars too"
+    assert "No passage of" in (await search(tools, "euros")).text
 
 
-async def test_a_search_is_bounded_and_says_so(tools, tmp_path):
-    (tmp_path / "long.txt").write_text("word " * 500 + "\n" + "word\n" * 500, encoding="utf-8")
+async def test_what_holds_the_words_as_they_are_comes_first_also_a_part_of_a_word(tools, tmp_path):
+    (tmp_path / "a.md").write_text("out of time, out of time\n", encoding="utf-8")
+    (tmp_path / "b.md").write_text("It is said: time out of mind, all the time.", encoding="utf-8")
+    (tmp_path / "c.md").write_text("x = connect(readtimeout=5)  # C++", encoding="utf-8")
 
-    text = (await tools["search_files"].run({"words": "word"})).text
+    assert (await search(tools, "time out of")).sources[0] == "file:b.md"
+    assert (await search(tools, "adtimeo")).sources == ("file:c.md",)
+    assert (await search(tools, "++")).sources == ("file:c.md",)
 
-    assert len(text) < 16_000 and text.endswith("find others]")
+
+async def test_a_search_sees_each_change_of_the_folder(tools, tmp_path):
+    assert "No passage" in (await search(tools, "herons")).text
+    (tmp_path / "birds.md").write_text("herons", encoding="utf-8")
+    assert (await search(tools, "herons")).sources == ("file:birds.md",)
+    (tmp_path / "birds.md").write_text("gulls and terns", encoding="utf-8")
+    assert "No passage" in (await search(tools, "herons")).text
+    assert (await search(tools, "gulls")).sources == ("file:birds.md",)
+    (tmp_path / "birds.md").unlink()
+    assert "No passage" in (await search(tools, "gulls")).text
+
+
+async def test_a_file_that_was_searched_and_then_linked_from_outside_is_searched_no_more(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "birds.md").write_text("herons", encoding="utf-8")
+    tools = {
+        tool.name: tool for tool in build_file_tools(Folder(folder), offload=asyncio.to_thread)
+    }
+    assert (await search(tools, "herons")).sources
+
+    (tmp_path / "outside.md").hardlink_to(folder / "birds.md")
+
+    assert not (await search(tools, "herons")).sources
+
+
+async def test_a_line_that_is_longer_than_a_passage_is_found_to_its_end(tools, tmp_path):
+    (tmp_path / "long.txt").write_text("word " * 5000 + "The heron breeds.", encoding="utf-8")
+
+    text = (await search(tools, "heron")).text
+
+    assert text.startswith("long.txt, lines 1-1\n1: word ") and text.endswith("The heron breeds.")
+
+
+async def test_a_search_is_bounded_and_says_so(tools, tmp_path, monkeypatch):
+    (tmp_path / "long.txt").write_text("word " * 500 + "\n" + "word\n" * 5000, encoding="utf-8")
+    (tmp_path / "short.txt").write_text("word", encoding="utf-8")
+
+    text = (await search(tools, "word")).text
+    monkeypatch.setattr(file_tools, "MAX_SEARCHED_BYTES", 1000)
+    smallest = (await search(tools, "word", pattern=".txt")).text
+
+    assert len(text) < 16_000 and text.endswith("a pattern find others]")
+    assert smallest.startswith("short.txt, lines 1-1\n1: word\n\n[1 of 2 files searched; ")
     with pytest.raises(ToolError):
-        await tools["search_files"].run({"words": "  "})
+        await search(tools, "  ")
 
 
 async def test_a_file_is_written_once_and_replaced_only_when_that_is_asked(tmp_path):
