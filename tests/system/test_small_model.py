@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.system, needs_model, pytest.mark.timeout(240)]
 MAX_OUTPUT_TOKENS = 80
 PLAN_TOKENS = 300
 IS_LONG = bool(os.environ.get("LONG_TESTS"))
-N_PLANNED = 10 if IS_LONG else 3  # on each way
+N_PLANNED = 20 if IS_LONG else 3  # on each way, with marks that differ from run to run
 OBJECTIVES = {
     "fruits": ("Which colours have common fruits?", ["Which colour has a lemon?"], {}),
     "notes": (
@@ -153,7 +153,6 @@ async def test_every_planning_reply_can_be_read(way):
         gate=Gate(),
         sleep=desk.world.sleep,
         max_output_tokens=PLAN_TOKENS,
-        new_secret=lambda: "a secret of tests",  # the same marks, and so the same replies
     )
     try:
         for n in range(N_PLANNED):

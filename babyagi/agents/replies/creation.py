@@ -150,7 +150,7 @@ _INSTRUCTION = re.compile(
     r"^Role: |\bjson\b|objective_met|listed tasks?\b|at most \d+|\btry again\b|\bcheck back\b",
     re.IGNORECASE,
 )
-_FENCE_MARK = re.compile(r"(?=\D*\d)[0-9a-f]{8,64}")
+_FENCE_MARK = re.compile(r"\W*(?=\D*\d)[0-9a-fA-F]{8,64}\W*")
 _NO_VERBS = frozenset(
     "i the a an this that these those there here it we you he she they my your our its "
     "in on at as if for to of from by with and or but "
@@ -1052,7 +1052,7 @@ def _to_drafts(
     is_readable = True
     names = _without_numbering([_item_name(item) for item in items])
     for item, name in zip(items, names, strict=True):
-        if not _is_name(name) or isinstance(item, CutObject):
+        if _is_nameless(item, name) or isinstance(item, CutObject):
             is_readable &= _says_none(item, name)
             continue
         draft = _to_draft(item, name, known)
@@ -1064,10 +1064,16 @@ def _to_drafts(
     return list(drafts.values()), name_by_label, is_readable
 
 
-def _is_name(name: str) -> bool:
-    """Whether the text may name a task; a mark of the prompt's fences, with which small models fill
-    the form, is none."""
-    return has_words(name) and not is_nothing(name) and not _FENCE_MARK.fullmatch(name)
+def _is_nameless(item: Any, name: str) -> bool:
+    """Whether the text names no task: small models fill the form with a mark of the prompt's
+    fences, or with the letter of the item."""
+    is_letter = len(name) == 1 and isinstance(item, dict)
+    return (
+        not has_words(name)
+        or is_nothing(name)
+        or bool(_FENCE_MARK.fullmatch(name))
+        or (is_letter and str(first_of(fold_keys(item), LABEL_KEYS)).casefold() == name.casefold())
+    )
 
 
 def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
@@ -1075,21 +1081,18 @@ def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _says_none(item: Any, name: str) -> bool:
+    """Whether an item without a name proposes nothing, as the prompt's own example does, and is no
+    remainder of a task."""
     if isinstance(item, dict) and item:
         folded = fold_keys(item)
+        is_form = isinstance(folded.get("name"), str) and not _is_foreign(folded)
         return (
             is_nothing(name)
-            or (_is_filled_in(folded) and not isinstance(item, CutObject))
+            or (is_form and not isinstance(item, CutObject))
             or _is_lack(folded)
             or any(folded.get(key, 0) in (None, "") for key in NAME_KEYS)
         )
-    return not item or (isinstance(item, str) and (not item.strip() or is_nothing(name)))
-
-
-def _is_filled_in(folded: Mapping[str, Any]) -> bool:
-    """Whether an item has a number or a mark for its name: the form is filled in, with nothing."""
-    name = str(folded.get("name", "")).strip()
-    return bool(_PLAIN_NUMBER.fullmatch(name) or _FENCE_MARK.fullmatch(name))
+    return not item or (isinstance(item, str) and (not has_words(item) or is_nothing(name)))
 
 
 def _item_name(item: Any) -> str:
@@ -1254,6 +1257,7 @@ def _to_unanswered(
             (task_id,) = finished
         written = first_of(lack, LACKS_KEYS)
         said = to_sentence(written)
+        said = "" if _PLAIN_NUMBER.fullmatch(said) or _FENCE_MARK.fullmatch(said) else said
         is_named = (
             bool(said)
             or (not written and not is_true(lack.get("answered")))
