@@ -364,15 +364,19 @@ def written(*events):
 async def served(body, *, head="content-type: text/event-stream", again=b""):
     """An endpoint that answers with these bytes, and with `again` for ever."""
 
+    answering = []
+
     async def handle(reader, writer):
+        answering.append(asyncio.current_task())
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
         with suppress(OSError):
+            writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
             while again:
                 writer.write(again)
                 await writer.drain()
                 await asyncio.sleep(0.001)
-        writer.close()
+            writer.close()
+            await writer.wait_closed()
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -384,6 +388,7 @@ async def served(body, *, head="content-type: text/event-stream", again=b""):
     finally:
         await endpoint.close()
         server.close()
+        await asyncio.gather(*answering)
 
 
 async def test_an_answer_that_has_ended_is_not_lost_to_a_stream_that_goes_on(monkeypatch):
