@@ -356,6 +356,9 @@ MAX_EXTRACTS = 10
 MAX_EXTRACTS_OF_FILE = 3  # while other files have some as well
 EXTRACT_CHARS = 400  # so many, and the next blank line ends a passage
 MAX_EXTRACT_CHARS = 900
+MAX_EXTRACT_LINES = 40
+MAX_QUESTION_CHARS = 1000
+LINE_PIECE_CHARS = 50_000  # of a long line at a time, so that the work grows with its length only
 MAX_HEADING_CHARS = 80
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
@@ -402,6 +405,7 @@ class FileSearch:
         Raises:
             ToolError: there are no words, or the folder cannot be read.
         """
+        words = words.strip()[:MAX_QUESTION_CHARS]
         wanted = " ".join(words.casefold().split())
         if not wanted:
             raise ToolError("there is nothing to search for: give some words")
@@ -487,7 +491,8 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
         is_code ^= _FENCE.match(line) is not None
         heading = None if is_code else _read_heading(line, lines[n] if n < len(lines) else "")
         n_held = sum(map(len, held))
-        ends = heading or n > len(lines) or n_held + len(line) > MAX_EXTRACT_CHARS
+        is_full = n_held + len(line) > MAX_EXTRACT_CHARS or len(held) >= MAX_EXTRACT_LINES
+        ends = heading or n > len(lines) or is_full
         if held and (ends or (n_held >= EXTRACT_CHARS and not line.strip())):
             yield extract(n - len(held), held)
             held = []
@@ -495,7 +500,9 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
             headings = {level: name for level, name in headings.items() if level < heading[0]}
             headings[heading[0]] = heading[1][:MAX_HEADING_CHARS]
         if len(line) > MAX_EXTRACT_CHARS:
-            yield from (extract(n, [piece]) for piece in cut_pieces(line, MAX_EXTRACT_CHARS))
+            for at in range(0, len(line), LINE_PIECE_CHARS):
+                pieces = cut_pieces(line[at : at + LINE_PIECE_CHARS].strip(), MAX_EXTRACT_CHARS)
+                yield from (extract(n, [piece]) for piece in pieces)
         elif line.strip() or held:
             held.append(line)
 

@@ -200,6 +200,13 @@ async def test_a_line_that_is_longer_than_a_passage_is_found_to_its_end(tools, t
     assert text.startswith("long.txt, lines 1-1\n1: word ") and text.endswith("The heron breeds.")
 
 
+@pytest.mark.parametrize("text", ["a" + "\n" * 3000, "x\n" * 3000, "= a\n" * 3000])
+def test_no_text_makes_a_passage_of_unbounded_length(text):
+    extracts = list(file_tools.split_extracts("a.md", text.split("\n")))
+
+    assert max(len(extract.lines) for extract in extracts) <= file_tools.MAX_EXTRACT_LINES
+
+
 async def test_a_search_is_bounded_and_says_so(tools, tmp_path, monkeypatch):
     (tmp_path / "long.txt").write_text("word " * 500 + "\n" + "word\n" * 5000, encoding="utf-8")
     (tmp_path / "short.txt").write_text("word", encoding="utf-8")
