@@ -367,7 +367,9 @@ async def served(body, *, head="content-type: text/event-stream", again=b""):
     answering = []
 
     async def handle(reader, writer):
-        answering.append(asyncio.current_task())
+        task = asyncio.current_task()
+        assert task is not None
+        answering.append(task)
         await reader.readuntil(b"\r\n\r\n")
         with suppress(OSError):
             writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode() + body)
