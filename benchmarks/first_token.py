@@ -275,7 +275,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     asyncio.run(show_pieces(options.pieces))
     asyncio.run(show_start(options.runs))
-    asyncio.run(show_first_calls(options.runs, options.llama))
+    llama = options.llama.resolve() if options.llama else None  # a run has a folder of its own
+    asyncio.run(show_first_calls(options.runs, llama))
     if options.llama is not None:
         asyncio.run(show_engine(options.llama, options.runs))
 
