@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.files import MAX_FILE_BYTES, FileText, Folder, ListedFile, Listing
@@ -86,7 +86,6 @@ def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
 # in them, write one.
 # --------------------------------------------------------------------------------------------------
 
-T = TypeVar("T")
 
 PATTERN = {
     "type": "string",
