@@ -1,9 +1,15 @@
-"""Imports chromadb and openai, one at a time, without letting the environment of other programs act
-through them."""
+"""Imports large packages one at a time, without letting the environment of other programs act
+through them.
+
+Two threads that import parts of the same package may each hold what the other waits for. Python
+then ends one of the two imports, and that package stays half imported for as long as the process
+lives. So what is imported in a thread is imported here, and so is what shares packages with it.
+"""
 
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import sys
 import threading
@@ -15,14 +21,28 @@ if TYPE_CHECKING:
     from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
-# what is changed meanwhile belongs to the whole process; two at once would leave it changed
-_TURN = threading.Lock()
+# taken twice by the same thread where one import is part of another
+_TURN = threading.RLock()
+
+
+def import_whole(*names: str) -> None:
+    """Import these packages while no other thread of this process imports through this module.
+
+    Raises:
+        ImportError: one of them is not installed.
+    """
+    with _TURN:
+        for name in names:
+            importlib.import_module(name)
 
 
 def import_chroma() -> None:
-    """The first import, which takes half a second and reads settings; every later one is free."""
+    """The first import, which takes half a second and reads settings; every later one is free.
+
+    Chroma begins with a part of numpy, which others import meanwhile: so numpy comes whole before.
+    """
     with showing_no_environment():
-        import chromadb  # noqa: F401
+        import_whole("numpy", "chromadb")
 
 
 @contextmanager

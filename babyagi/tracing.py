@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from babyagi.errors import ParkedError, SettingsError
+from babyagi.heavy_imports import import_whole
 
 # -- the conventions
 # --------------------------------------------------------------------------------------------------
@@ -137,6 +138,7 @@ def open_tracer(endpoint: str) -> Tracer:
     if not endpoint:
         return NO_TRACER
     try:
+        import_whole("opentelemetry.sdk.trace.export")
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:

@@ -219,7 +219,7 @@ class Board:
         process = await self.start(
             f"submit-{survey}", "submit", *survey_line(survey), "--json", env=limits | more
         )
-        code = await process.wait(60)
+        code = await process.wait(300)
         if code != 0:
             raise RuntimeError(f"submit ended with {code}: {process.said}")
         # notices stand in the same file
@@ -234,7 +234,7 @@ class Board:
         that they bear these names."""
         workers = [await self.start(name, "worker", env=env) for name in names]
         if not await self.until(
-            lambda: all(WAITING in worker.said for worker in workers), timeout_s=60
+            lambda: all(WAITING in worker.said for worker in workers), timeout_s=300
         ):
             raise RuntimeError(f"a worker does not begin: {[worker.said for worker in workers]}")
         return workers
@@ -265,7 +265,7 @@ class Board:
     def _sqlite_rows(self, query: str) -> list[dict[str, Any]]:
         path = self.store_url.removeprefix("sqlite://")
         if self._connection is None:
-            self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)
+            self._connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=300)
             self._connection.row_factory = sqlite3.Row
         return [dict(row) for row in self._connection.execute(query).fetchall()]
 

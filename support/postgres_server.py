@@ -106,7 +106,7 @@ class PostgresServer:
             check=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            timeout=60,
+            timeout=300,
         )
 
 

@@ -70,7 +70,7 @@ async def start(
     )
 
 
-async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 60.0) -> Ended:
+async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 300.0) -> Ended:
     """Await the end of the process, which is killed when it takes longer."""
     communicating = asyncio.ensure_future(process.communicate())
     done, _ = await asyncio.wait([communicating], timeout=timeout_s)
@@ -83,7 +83,7 @@ async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 60.0
 
 
 async def babyagi(
-    *line: str, env: Mapping[str, str], cwd: Path | None = None, timeout_s: float = 60.0
+    *line: str, env: Mapping[str, str], cwd: Path | None = None, timeout_s: float = 300.0
 ) -> Ended:
     """Run one command to its end. No command may show a traceback or send an escape to what is no
     terminal."""

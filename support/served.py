@@ -17,7 +17,7 @@ from babyagi.serve.operations import Desk
 from babyagi.serve.server import open_server
 from babyagi.settings.load import load_settings
 
-ANSWER_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

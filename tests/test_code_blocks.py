@@ -102,7 +102,7 @@ def server_url():
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(120)
     yield found["url"]
     found["loop"].call_soon_threadsafe(ended.set)
     thread.join(10)

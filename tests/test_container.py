@@ -69,7 +69,7 @@ def test_the_linter_finds_nothing_in_the_dockerfile():
         [hadolint, str(ROOT / "Dockerfile")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
 
@@ -215,7 +215,7 @@ def test_the_check_finds_the_program_among_processes_that_come_and_go(tmp_path):
             ["bash", "-euc", f"{functions}\nprogram_below {started.pid}"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         command = Path(f"/proc/{found.stdout.strip()}/cmdline").read_bytes().split(b"\0")

@@ -20,7 +20,7 @@ OF_OTHERS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 
 def run(*command, **options):
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=120, check=False, **options
+        command, capture_output=True, text=True, timeout=300, check=False, **options
     )
 
 

@@ -338,7 +338,7 @@ def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
 
     ran = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), str(documents)],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr
@@ -411,7 +411,7 @@ def test_the_example_that_composes_a_loop_by_hand_does_a_task_in_forty_lines(tmp
 
     ran = subprocess.run(
         [sys.executable, str(example)],
-        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr
@@ -423,7 +423,7 @@ def test_the_example_that_composes_a_loop_by_hand_does_a_task_in_forty_lines(tmp
 def test_the_report_on_the_house_has_every_figure_beside_its_goal():
     ran = subprocess.run(
         [sys.executable, "-m", "benchmarks.house", "--tasks", "2", "--names"],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
     assert ran.returncode == 0, ran.stderr

@@ -40,11 +40,55 @@ def test_a_model_is_asked_while_chroma_is_imported():
         [sys.executable, "-c", BOTH_AT_ONCE],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 
     assert (done.returncode, done.stdout.strip()) == (0, "answered"), done.stderr
+
+
+# The finder stops the two threads where each is to hold a part of numpy that the other waits for.
+PARTS_AT_ONCE = """
+import sys, threading
+from babyagi.heavy_imports import import_chroma
+
+numpy_begun, chroma_at_its_part = threading.Event(), threading.Event()
+
+class Stops:
+    def find_spec(self, name, path=None, target=None):
+        if name == "chromadb.api.types":
+            chroma_at_its_part.set()
+            numpy_begun.wait(5)
+        elif name == "numpy.version":
+            numpy_begun.set()
+        elif name == "numpy._core" and threading.current_thread() is threading.main_thread():
+            threading.Event().wait(2)
+
+sys.meta_path.insert(0, Stops())
+chroma = threading.Thread(target=import_chroma)
+chroma.start()
+chroma_at_its_part.wait(60)
+try:
+    import numpy
+except RuntimeError as error:
+    print(type(error).__name__)
+chroma.join()
+import numpy
+print(*numpy.flatnonzero(numpy.frombuffer(b"abcd", dtype="<f4")))
+"""
+
+
+@pytest.mark.system
+def test_numpy_is_whole_when_it_is_imported_beside_chroma():
+    done = subprocess.run(
+        [sys.executable, "-c", PARTS_AT_ONCE],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
 
 
 FIRST_CALL = """
@@ -70,7 +114,7 @@ def test_no_package_that_a_rehearsal_does_not_need_is_imported_before_its_first_
         env={"HOME": str(tmp_path), "LLM_MODEL": "rehearsal"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

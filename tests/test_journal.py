@@ -373,7 +373,7 @@ async def test_a_cancelled_turn_waits_for_no_store_that_cannot_record_its_outcom
     world.store.n_refusals = 10**9
 
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(10), desk.open_journal() as journal:
+        async with asyncio.timeout(120), desk.open_journal() as journal:
             await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
             raise asyncio.CancelledError
 

@@ -74,7 +74,7 @@ def babyagi(*line, python, home):
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(home), "BABYAGI_HOME": str(home / "data")}
     command = [*without_network(), str(python.parent / "babyagi"), *line]
     done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, check=False, timeout=120, cwd=home
+        command, env=environ, capture_output=True, text=True, check=False, timeout=300, cwd=home
     )
     assert "Traceback" not in done.stderr
     assert done.returncode == 0, done.stderr

@@ -21,7 +21,7 @@ def errors():
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     found: dict[tuple[str, int], str] = {}

@@ -13,6 +13,7 @@ from threading import Lock
 from typing import Any, Protocol
 
 from babyagi.errors import SettingsError, ToolError
+from babyagi.heavy_imports import import_whole
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 PART_CHARS = 900
@@ -286,6 +287,7 @@ class CrossEncoder:
 
 
 def _open_files(folder: Path) -> tuple[Any, Any]:
+    import_whole("numpy", "onnxruntime")  # which begins with a part of numpy
     import onnxruntime
     from tokenizers import Tokenizer
 

@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi.errors import SettingsError, ToolError, first_error
+from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import is_in_clear
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
@@ -316,10 +317,10 @@ class Connection:
     async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
         """Yield the open client. A server that is silent or gone is closed, and rests; one that
         answers with an error is not."""
+        client = await self._open()
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
 
-        client = await self._open()
         self._n_calls += 1
         try:
             async with asyncio.timeout(timeout_s):
@@ -414,6 +415,7 @@ class Connection:
 @asynccontextmanager
 async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIterator[Client]:
     """Open a client of the library; `hear` gets the messages that the server sends unasked."""
+    await asyncio.to_thread(import_whole, "mcp")
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
     from mcp.client.streamable_http import streamable_http_client

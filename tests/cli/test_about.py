@@ -183,7 +183,7 @@ def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
 

@@ -47,7 +47,7 @@ def terminal():
 def read_until(ours, wanted, *, running):
     """What the terminal was sent, up to and with what is wanted."""
     seen = bytearray()
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     os.set_blocking(ours, False)
     while wanted not in seen:
         assert time.monotonic() < until, bytes(seen[-2000:])
@@ -93,7 +93,7 @@ def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
         else:
             running.send_signal(signal.SIGTERM)
         shown += read_until(ours, LEAVE, running=running)
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=300)
 
     assert running.returncode == code
     assert termios.tcgetattr(theirs) == before
@@ -107,7 +107,7 @@ def test_the_words_of_a_model_are_on_the_screen_while_it_writes_them(tmp_path, e
         shown = read_until(ours, b" writes: ", running=running)
         os.write(ours, b"q")
         shown += read_until(ours, LEAVE, running=running)
-        running.communicate(timeout=60)
+        running.communicate(timeout=300)
 
     assert b"has its result" not in shown.partition(b" writes: ")[0]
 
@@ -132,7 +132,7 @@ def test_watch_leaves_the_terminal_as_it_was_when_it_is_stopped(
             shown = read_until(ours, b"Count the bridges", running=watching)
             watching.send_signal(signal_number)
             shown += read_until(ours, LEAVE, running=watching)
-            watching.wait(60)
+            watching.wait(300)
         finally:
             watching.kill()
 

@@ -33,7 +33,7 @@ def asker(store, objective, pipe, tmp_path):
 
 async def until_decided(store, objective, asker):
     asking = asyncio.ensure_future(asker.ask())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while await store.inbox(objective.id) and not asking.done():
             await asyncio.sleep(0)
     asking.cancel()
@@ -95,7 +95,7 @@ async def test_what_is_answered_elsewhere_is_asked_no_more(
     assert "Which day?" in shown or shown
     said = decide(step, Decision.ANSWER, "today")
     await store.answer_step(step.id, output=write_decision(said))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while "answered elsewhere" not in capsys.readouterr().err:
             await asyncio.sleep(0)
     asking.cancel()
@@ -105,7 +105,7 @@ async def test_what_is_answered_elsewhere_is_asked_no_more(
 async def test_after_an_end_that_asks_nothing_nobody_is_waited_for(store, objective, asker):
     await homes.end(store, objective.id, StopReason.FINISHED)
     asking = asyncio.ensure_future(asker.ask())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while asker.is_person_there():
             await asyncio.sleep(0)
     asking.cancel()

@@ -45,7 +45,7 @@ def babyagi(*line, environ, **options):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=300,
         **options,
     )
 
@@ -65,7 +65,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
             assert line, seen
             seen += line
         running.send_signal(signal_number)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate(timeout=300)
 
     assert running.returncode == code
     assert out == ""

@@ -80,7 +80,7 @@ async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_s
             while not any("report.written" in line for line in lines):
                 lines.append((await worker.stderr.readline()).decode().rstrip("\n"))
         os.kill(worker.pid, signal.SIGTERM)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             out, err = await worker.communicate()
         lines += err.decode().splitlines()
     finally:

@@ -157,7 +157,7 @@ def test_neither_an_env_file_nor_other_programs_variables_keep_the_files_from_be
     ]
 
     done = subprocess.run(
-        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300, check=False
     )
 
     assert done.returncode == 0 and "model.onnx" in done.stdout, done.stderr

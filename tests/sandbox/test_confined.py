@@ -130,7 +130,7 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine):
 def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, "lie"]
     ran = subprocess.run(
-        command, input="final_result = 1", capture_output=True, text=True, timeout=30, check=False
+        command, input="final_result = 1", capture_output=True, text=True, timeout=300, check=False
     )
 
     assert ran.stdout == f"{confined.REFUSED}the kernel took the filter and does not hold to it"
@@ -157,7 +157,7 @@ os.write(1, b"looked")
 os._exit(0)
 """
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
 
     assert ran.stdout == "looked"
@@ -202,7 +202,7 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
 def test_where_code_cannot_be_confined_none_is_run(runtime, why):
     script = runtime.replace("MACHINE", repr(MACHINE)) + CALL_RUN_PYTHON
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
 
     what, said, fix = ran.stdout.splitlines() or [ran.stderr] * 3
@@ -230,7 +230,7 @@ def test_the_kernel_kills_a_process_that_calls_by_32_bit_rules():
     ran = subprocess.run(
         [sys.executable, "-c", f"{OLD_CALL}{confine}call()"],
         capture_output=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
 
@@ -252,7 +252,7 @@ except ToolError as error:
     print(error.what)
 """
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
 
     assert ran.stdout == "the code wanted more memory than the 300 MiB that it may use (line 1)\n"
@@ -268,7 +268,7 @@ def test_a_process_that_the_system_kills_as_it_begins_is_tried_again_later(tmp_p
         "SettingsError", "ToolError"
     )
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
 
     assert ran.stdout.startswith(

@@ -100,7 +100,12 @@ def run_parts(programs, parts, folder):
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, parts]
     return json.loads(
         subprocess.run(
-            command, input=json.dumps(codes), text=True, capture_output=True, timeout=60, check=True
+            command,
+            input=json.dumps(codes),
+            text=True,
+            capture_output=True,
+            timeout=300,
+            check=True,
         ).stdout
     )
 
@@ -344,7 +349,7 @@ async def main():
 order, began = [], time.monotonic()
 asyncio.run(main())
 time.sleep(7200)
-threading.Event().wait(timeout=100)
+threading.Event().wait(timeout=300)
 print(order, round(time.monotonic() - began))
 """
     assert await run_python(code) == "[60, 1800, 3600] 10900"

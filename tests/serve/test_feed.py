@@ -159,7 +159,7 @@ async def test_what_another_process_commits_is_sent_at_once(tmp_path):
     async with serving(tmp_path / "home") as served:
         objective, _ = await served.app.store.create_objective(samples.spec(), uid="u")
         listener = Listener(served, f"/api/v1/objectives/{objective.id}/events")
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
             group.create_task(listener.read(1))
             while not served.desk.feed.n_listeners:
                 await asyncio.sleep(0.01)
@@ -186,7 +186,7 @@ async def test_the_events_of_an_objective_that_is_deleted_end(served):
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     try:
         writer.write(served.request("GET", f"/api/v1/objectives/{objective.id}/events"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not served.desk.feed.n_listeners:
                 await asyncio.sleep(0.01)
             await store.delete_objective(objective.id)

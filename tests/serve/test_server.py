@@ -126,7 +126,7 @@ async def test_a_renewed_token_ends_keys_sessions_codes_and_listeners(tmp_path, 
         cookie = served.request("GET", "/api/v1/workers", level=None, cookie=served.cookie(session))
         before = [(await served.send(one)).status for one in (asked, cookie)]
         listening = asyncio.ensure_future(served.ask("GET", "/api/v1/events"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not served.desk.feed.n_listeners:
                 await asyncio.sleep(0.01)
             renew_token(home, new_token=lambda: "n" * 43)

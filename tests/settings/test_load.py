@@ -669,7 +669,7 @@ def test_importing_the_settings_loads_no_third_party_module():
     )
 
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
 
     assert out.stdout.strip() == "{'babyagi'}"
@@ -685,7 +685,7 @@ def test_the_users_data_folder_is_looked_up_only_when_no_home_is_set(tmp_path):
     )
 
     out = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
 
     assert out.stdout.strip() == "[]"

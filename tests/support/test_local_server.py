@@ -422,7 +422,7 @@ async def test_an_answer_that_nobody_waits_for_is_billed_and_not_answered(server
 
     with pytest.raises(httpx2.ReadTimeout):
         await http.post(CHAT, json=asking(), timeout=httpx2.Timeout(5, read=0.05))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(120):
         while not server.tokens_by_agent["unknown"]:
             await asyncio.sleep(0.01)
     await asyncio.sleep(2 * server.latency_s)

@@ -49,7 +49,7 @@ def cited(text, folder):
     return set(quotes)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
     quotes = []
     for name, packages in zip("ab", PACKAGES, strict=True):

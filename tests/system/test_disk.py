@@ -100,7 +100,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is
         (disk / "filler").unlink()
         while len(server.requests) == n_while_full and process.returncode is None:
             await asyncio.sleep(0.02)
-        ended = await finish(process, timeout_s=40)
+        ended = await finish(process)
 
         assert is_waiting
         assert n_while_full <= 8 + 4

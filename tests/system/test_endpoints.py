@@ -188,7 +188,7 @@ class Terminal:
             asyncio.get_running_loop().remove_reader(self.here)
         self.shown += chunk.decode("utf-8", "replace")
 
-    async def wait_for(self, text, *, timeout_s=20.0):
+    async def wait_for(self, text, *, timeout_s=300.0):
         """Return what was shown since the last wait, up to the text."""
         async with asyncio.timeout(timeout_s):
             while (found := self.shown.find(text, self._at)) < 0:
@@ -223,7 +223,7 @@ async def test_a_person_at_a_terminal_takes_the_models_place(tmp_path):
         ):
             asked.append(await terminal.wait_for("your answer"))
             terminal.type(answer, ".")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             code = await terminal.process.wait()
     finally:
         await terminal.close()

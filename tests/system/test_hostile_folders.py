@@ -258,7 +258,7 @@ def test_modules_that_lie_in_the_folder_are_not_imported(folder, listener):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

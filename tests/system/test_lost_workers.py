@@ -113,7 +113,7 @@ async def test_a_run_whose_store_is_removed_or_replaced_pays_for_no_further_call
 
     happens(home)
     n_before = len(server.requests)
-    ended = await finish(process, timeout_s=30)
+    ended = await finish(process)
 
     assert (ended.code, "Traceback" in ended.said) == (7, False), ended
     assert word in ended.err and str(home / "tasks.db") in ended.err

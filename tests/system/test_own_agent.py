@@ -73,7 +73,7 @@ def env(tmp_path):
     return build
 
 
-async def until(look, timeout_s=60):
+async def until(look, timeout_s=300):
     async with asyncio.timeout(timeout_s):
         while not (found := await look()):
             await asyncio.sleep(0.1)

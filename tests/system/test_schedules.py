@@ -56,7 +56,7 @@ async def end(process):
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         await process.communicate()
 
 

@@ -42,7 +42,7 @@ async def test_a_cancelled_run_makes_no_further_call_but_its_report_and_ends_wit
 
     cancelled = await babyagi("cancel", env=env)
     n_at_cancel = len(server.requests)
-    ended = await finish(process, timeout_s=20)
+    ended = await finish(process)
 
     assert cancelled.code == 0
     assert ended.code == 130, ended
@@ -60,7 +60,7 @@ async def test_a_paused_run_makes_no_further_call_and_a_changed_list_is_what_it_
 
     paused = await babyagi("pause", env=env)
     n_at_pause = len(server.requests)
-    ended = await finish(process, timeout_s=20)
+    ended = await finish(process)
     assert (paused.code, ended.code) == (0, 0)
     assert ended.out == "" and "is paused" in ended.err
     assert len(server.requests) == n_at_pause

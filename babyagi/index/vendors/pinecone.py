@@ -19,6 +19,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.heavy_imports import import_whole
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
@@ -246,6 +247,7 @@ class PineconeIndex:
 
     def _open(self) -> Any:
         try:
+            import_whole("pinecone")
             from pinecone import AsyncPinecone, RetryConfig
         except ImportError:
             raise

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.heavy_imports import import_whole
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
@@ -351,8 +352,7 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
 
 def _import() -> None:
     """Import the library, which takes half a second the first time."""
-    import weaviate  # noqa: F401
-
+    import_whole("weaviate")
     # it logs refused objects in full: texts, and vectors of megabytes
     logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
 

@@ -86,7 +86,7 @@ class TestChromaIndex(VectorIndexContract):
 def run_child(directory, what, **options):
     command = [sys.executable, "-c", CHILD, str(directory), what]
     return subprocess.run(
-        command, capture_output=True, text=True, timeout=60, check=False, **options
+        command, capture_output=True, text=True, timeout=300, check=False, **options
     )
 
 

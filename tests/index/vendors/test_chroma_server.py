@@ -57,7 +57,7 @@ def serving(folder, port):
 
 
 def wait_until_it_lives(port, server):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and server.poll() is None:
         with (
             suppress(OSError),

@@ -304,7 +304,7 @@ except Exception as error:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

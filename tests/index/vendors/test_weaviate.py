@@ -248,7 +248,7 @@ def test_an_embedded_server_that_starts_slowly_is_waited_for_and_holds_nobody_up
         env=environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 
