@@ -21,7 +21,6 @@ from babyagi.agents.check import (
     DOUBTING,
     SETTLING,
     check_objective,
-    is_claim,
     look_up,
     settle,
     still_shown,
@@ -36,6 +35,7 @@ from babyagi.agents.creation import (
     order_tasks,
     renames,
 )
+from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Context, Excerpt, execute_task
 from babyagi.agents.outcomes import Outcome, OutcomeKind
 from babyagi.agents.replies.creation import CreationReply

@@ -280,22 +280,10 @@ _MADE_FACTS = frozenset(
     "share version step stage option alternative principle"
     " goal objective criterion criteria metric indicator component element".split()
 )
-_ROLES = frozenset(
-    (
-        "owner founder ceo president inventor director mayor winner author competitor supplier "
-        "stakeholder"
-    ).split()
-)
 _NO_SUPERLATIVE = frozenset(
     (
         "forest interest request harvest honest modest protest contest digest invest suggest "
         "priest arrest conquest"
-    ).split()
-)
-_MEASURING = frozenset(
-    (
-        "many much long old tall far often big large high deep fast heavy wide expensive "
-        "likely well strong effective"
     ).split()
 )
 _PREPOSITIONS = frozenset(
@@ -372,19 +360,10 @@ _NOUN_OF_VERB = {
     "review": "review", "investigation": "investigate", "recommendation": "recommend",
     "decision": "decide",
 }  # fmt: skip
-# which prepositions may follow the noun; for all other nouns only `of`
-_DONE_TO = {
-    "investigation": ("of", "into"),
-    "recommendation": ("of", "for"),
-    "decision": ("of", "on"),
-}
 _WRITING = frozenset(
     "write draft create make build produce prepare compile assemble generate develop draw".split()
 )
 _PRODUCING = _WRITING | {"give", "do", "perform"}
-_MEETINGS = frozenset("meeting call appointment interview".split())
-# `do an analysis` means `perform an analysis`
-_DONE = frozenset("analysis research review survey search audit study check test".split())
 _DOCUMENTS = frozenset(
     "agenda article brochure budget chart dashboard diagram email essay glossary graph "
     "guide itinerary letter list map memo message"
@@ -431,10 +410,6 @@ _CARRIERS = frozenset(
     " saturday sunday january february march april may june july august september "
     "october november december".split()
 )
-# `the recipe for X` means `X's recipe`
-_MEANT_FOR = frozenset(
-    "agenda budget forecast itinerary logo menu recipe schedule timetable".split()
-)
 _SPANS = frozenset(
     (
         "second minute hour day night morning afternoon evening week month quarter year other "
@@ -455,8 +430,6 @@ _AGENT_OF = {
     "composed": "composer", "discovered": "discoverer", "painted": "painter",
     "directed": "director",
 }  # fmt: skip
-# who was the author still is the author
-_TIMELESS = frozenset(_AGENT_OF.values()) - {"owner", "director"}
 _EVENTS = {
     "born": "birth", "opened": "opening", "founded": "founding", "published": "publication",
     "released": "release", "signed": "signing",
@@ -509,19 +482,6 @@ _THINGS = frozenset(
     " beginning ending rating ranking spelling mechanism hospital terminal village "
     "station section religion".split()
 )
-# `a market value` is not `the market's value`, `women doctors` are not `women's doctors`, and `a
-# title page` is not `the title's page`.
-_NO_COMPOUND = (
-    frozenset(
-        "value age war power rate day time life side woman man child girl boy baby "
-        "student teacher customer user pilot sister brother"
-        " mother father parent host guest master model king queen killer patient player "
-        "doctor nurse worker".split()
-    )
-    | _THINGS
-)
-# `the phone number of Ann` is `Ann's phone number`
-_COUNTED_BY = frozenset("phone serial account model registration".split())
 _ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
 _NUMBERING = re.compile(
     r"\s*(?:[-*•+–]\s+)?(?:\[[ xX]?\]\s+)?"
@@ -558,7 +518,7 @@ def name_sense(name: str) -> str:
     plain = _place_last(_without_numbering(_plain(name)))
     words = _in_one_form(_without_politeness([_stem(word) for word in _words(plain)]))
     key = (
-        " ".join(_compounds(_swap_of(_pair_sorted(_ask(_compounds(_as_verb(words)))))))
+        " ".join(_swap_of(_pair_sorted(_ask(_as_verb(words)))))
         or " ".join(_fold(plain).split())
         or name.strip()
     )
@@ -587,15 +547,12 @@ _STARTS = (
     | _SAME_VERB.keys()
     | {first for first, _ in _VERB_IN_TWO}
 )
-_LEADING = re.compile(r"\s*(?:first|next|then|finally|lastly)\s*,\s+(?=\S)", re.IGNORECASE)
 _FRONTED = re.compile(r"((?:in|for|from|on|at|with)\s[^,\"`]+),\s+((\w+)\s[^,]+)", re.IGNORECASE)
 
 
 def _place_last(plain: str) -> str:
     """Turn `In the manual, look up X` into `look up X in the manual`, unless the rest has a clause
     that the phrase could then belong to."""
-    leading = _LEADING.match(plain)
-    plain = plain[leading.end() :] if leading else plain
     match = _FRONTED.fullmatch(plain.strip().rstrip(".?"))
     if not match:
         return plain
@@ -818,8 +775,7 @@ def _is_operand(word: str) -> bool:
 
 def _in_one_form(words: list[str]) -> list[str]:
     """Normalize words and phrases: a phrase becomes one word, `on` before a topic becomes `about`,
-    `that is` is left out, `that shows` becomes `showing`, and `version 2.1 of X` becomes `X
-    2.1`."""
+    `that is` is left out, and `that shows` becomes `showing`."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -861,8 +817,6 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
         if words[at : at + len(phrase)] == phrase:
             return len(phrase), form
     is_after_noun = bool(before) and before not in _BOUNDARIES and (before not in _VERBS or at > 1)
-    if words[at] == "version":
-        return _version_at(words, at, is_after_noun=is_after_noun)
     is_clause = words[at] == "that" and at > 1 and is_after_noun and at + 2 < len(words)
     if is_clause and words[at + 1] == "is":
         return 2, []
@@ -896,21 +850,6 @@ def _is_count(word: str) -> bool:
     return word.isascii() and word.isdigit() and len(word) < 4 and word[0] != "0"
 
 
-def _version_at(words: list[str], at: int, *, is_after_noun: bool) -> tuple[int, list[str]]:
-    number = "".join(words[at + 1 : at + 2])
-    # `plan 2` may be another plan than `version 2 of the plan`
-    if not number[:1].isdigit() or "." not in number:
-        return 1, ["version"]
-    if is_after_noun:
-        return 2, [number]
-    is_of_word = (
-        words[at + 2 : at + 3] == ["of"]
-        and at + 3 < len(words)
-        and (at + 4 == len(words) or words[at + 4] in _BOUNDARIES)
-    )
-    return (4, [words[at + 3], number]) if is_of_word else (1, ["version"])
-
-
 def _linked(words: list[str], at: int, before: str) -> list[str]:
     """Return the normalized form of a small word that links a noun or a verb to what follows."""
     word, following = words[at], words[at + 1 : at + 5]
@@ -921,8 +860,6 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
         and following[0] not in _AUXILIARIES
     ):
         return ["to"]  # `a function that sorts` becomes `a function to sort`
-    if word == "that" and before in _CHECKING:
-        return []
     if (
         word == "file"
         and before in _FORMATS
@@ -938,12 +875,8 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
         and following[0] not in _SPANS
     ):
         return ["each"]
-    is_topic = word in ("regarding", "concerning") or (
-        word == "on" and _CARRIERS.isdisjoint(following)
-    )
-    if (is_topic and before in _TOPICAL) or (word == "of" and before in ("review", "overview")):
-        return ["about"]
-    return ["of"] if word == "for" and before in _MEANT_FOR else [word]
+    is_topic = word == "on" and before in _TOPICAL and _CARRIERS.isdisjoint(following)
+    return ["about"] if is_topic else [word]
 
 
 # Normalizing verbs
@@ -964,10 +897,7 @@ def _as_verb(words: list[str]) -> list[str]:
         and [word for word in words if word in _BOUNDARIES] == ["and"]
     ):
         return ["compare", *words[3:], "by", words[1]]
-    is_done_to = len(words) > 3 and (
-        words[2] in _DONE_TO.get(words[1], ("of",)) or words[1:3] == ["research", "about"]
-    )
-    if is_done_to and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
+    if len(words) > 3 and words[2] == "of" and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
         return [_NOUN_OF_VERB[words[1]], *words[3:]]
     if words[0] == "count":
         return (
@@ -975,8 +905,7 @@ def _as_verb(words: list[str]) -> list[str]:
             if words[1:3] in (["how", "many"], ["number", "of"])
             else ["find", "number", "of", *words[1:]]
         )
-    is_checked = words[0] == "check" and len(words) > 3 and words[-2:] == ["is", "correct"]
-    return words[:-2] if is_checked else [_verb_for(words), *words[1:]]
+    return [_verb_for(words), *words[1:]]
 
 
 def _verb_for(words: list[str]) -> str:
@@ -988,16 +917,7 @@ def _verb_for(words: list[str]) -> str:
         verb in ("implement", "code") and done_to in ("function", "script", "class", "macro")
     ):
         return "write"
-    if verb in ("arrange", "organize") and done_to in _MEETINGS:
-        return "schedule"
-    if verb == "do" and done_to in _DONE:
-        return "perform"
-    if verb == "study" and done_to in _FACTS:
-        return "examine"
-    is_checking = len(words) > 2 and (
-        verb == "verify" or (verb == "confirm" and words[1] in ("if", "whether"))
-    )
-    return "check" if is_checking else verb
+    return verb
 
 
 def _with_one_verb(words: list[str]) -> list[str]:
@@ -1038,11 +958,7 @@ def _ask(words: list[str]) -> list[str]:
         return ["whether", *_auxiliary_at(rest, 0)]
     if words[0] == "calculate" and words[1 + _head(rest)] in _EXPLAINED:
         return words  # `calculate` asks for a number, `explain` for words
-    is_asked = (
-        surely
-        or _names_a_fact(rest, is_made=words[0] in _MAKING)
-        or (words[0] in ("list", "name") and _has_superlative(rest))
-    )
+    is_asked = surely or _names_a_fact(rest, is_made=words[0] in _MAKING)
     return ["?", *rest] if is_asked else words
 
 
@@ -1115,9 +1031,6 @@ def _noun_of_doing(words: list[str]) -> list[str]:
     weighs`."""
     if words[1:5] == ["long", "it", "take", "to"]:
         return ["duration", *words[4:]]
-    if words[1] == "long" and words[-1] in ("take", "last"):
-        subject = [word for word in words[2:-1] if word != "will"]
-        return ["duration", "of", *subject] if subject and _BOUNDARIES.isdisjoint(subject) else []
     if words[-1] == "differ" and "and" in words[2:-2]:
         return ["difference", "between", *words[1:-1]]
     start = 2 if words[1] == "much" else 1
@@ -1135,8 +1048,7 @@ def _noun_of_doing(words: list[str]) -> list[str]:
 
 
 def _number_of(words: list[str]) -> list[str]:
-    """Return `the number of X` for `how many X are there`, `how many X does Y have` and `how many X
-    were produced`."""
+    """Return `the number of X` for `how many X are there` and `how many X does Y have`."""
     if len(words) == 5 and words[4] in ("has", "have") and words[3] not in _BOUNDARIES:
         return ["number", "of", words[3], "'s", words[2]]  # `how many moons Uranus has`
     at = next((at for at in range(3, len(words) - 1) if words[at] in _AUXILIARIES), 0)
@@ -1152,16 +1064,10 @@ def _number_of(words: list[str]) -> list[str]:
             *counted,
             *(following[1:] if following[0] == "there" else following),
         ]
-    return (
-        ["number", "of", *counted, *following]
-        if words[at] == "was" and following[0].endswith("ed")
-        else []
-    )
+    return []
 
 
 def _noun_of_what(words: list[str]) -> list[str]:
-    if words[1] in ("cause", "caused"):
-        return ["cause", "of", *words[2:]]
     subject = _auxiliary_at(words, 2)[3:-1]
     if (
         words[1] == "year"
@@ -1184,8 +1090,6 @@ def _noun_of_what(words: list[str]) -> list[str]:
 
 
 def _noun_of_who(words: list[str]) -> list[str]:
-    if words[1] == "was" and words[2] in _TIMELESS and words[3:4] == ["of"]:
-        return words[2:]
     return (
         [_AGENT_OF[words[1]], "of", *words[2:]]
         if words[1] in _AGENT_OF and words[2] not in _BOUNDARIES
@@ -1195,16 +1099,11 @@ def _noun_of_who(words: list[str]) -> list[str]:
 
 def _noun_of_when(words: list[str]) -> list[str]:
     happened = words[-1]
-    subject = (
-        words[2:-1] if happened in _EVENTS or happened in ("located", "situated") else words[2:]
-    )
-    if not subject or not _BOUNDARIES.isdisjoint(subject):
+    subject = words[2:-1]
+    is_plain = bool(subject) and _BOUNDARIES.isdisjoint(subject)
+    if words[1] != "was" or happened not in _EVENTS or not is_plain:
         return []
-    if words[:2] == ["where", "is"] and happened not in _EVENTS:
-        return ["location", "of", *subject]
-    if words[1] == "was" and happened in _EVENTS:
-        return [_EVENTS[happened], "date" if words[0] == "when" else "place", "of", *subject]
-    return []
+    return [_EVENTS[happened], "date" if words[0] == "when" else "place", "of", *subject]
 
 
 _ASKED = {
@@ -1220,8 +1119,6 @@ def _how(words: list[str], *, is_embedded: bool) -> list[str]:
     """Turn `how X is made` into `how is X made`, and `how tall X is` into `how tall is X`."""
     if words[1] == "to" or words[1] in _AUXILIARIES:
         return words
-    if words[1] in _MEASURING:
-        return _auxiliary_at(words, 2)
     return _auxiliary_at(words, 2 if words[-1] in _AUXILIARIES else 1) if is_embedded else words
 
 
@@ -1242,8 +1139,6 @@ def _what(words: list[str]) -> list[str]:
     at = _head(rest)
     # `What is capital in economics` asks for a definition
     is_certain = at > 0 or rest[1:2] in (["of"], ["for"], ["between"])
-    if words[0] == "who":
-        return ["?", *rest] if is_certain and rest[at] in _ROLES else words
     return (
         ["?", *rest]
         if (is_certain and _names_a_fact(rest, is_made=False)) or _has_superlative(rest)
@@ -1352,28 +1247,8 @@ def _owners_first(words: list[str]) -> list[str]:
     return joined
 
 
-def _compounds(words: list[str]) -> list[str]:
-    """Turn `network's diagram` into `network diagram`, where one word owns one word."""
-    return [
-        word for at, word in enumerate(words) if word != "'s" or not _joins_a_compound(words, at)
-    ]
-
-
-def _joins_a_compound(words: list[str], at: int) -> bool:
-    is_alone_before = at < 2 or words[at - 2] in _PARTING or (at == 2 and words[0] in _VERBS)
-    is_alone_after = at + 2 == len(words) or (at + 2 < len(words) and words[at + 2] in _BOUNDARIES)
-    return (
-        is_alone_before
-        and is_alone_after
-        and words[at + 1].isalpha()
-        and _NO_COMPOUND.isdisjoint((words[at - 1], words[at + 1]))
-    )
-
-
 def _is_owned(phrase: list[str]) -> bool:
     word = phrase[-1]
-    if word == "number" and phrase[-2:-1] and phrase[-2] in _COUNTED_BY:
-        return True
     if word in _NOT_OWNED or (len(phrase) == 1 and word in _NOT_OWNED_ALONE):
         return False
     return (

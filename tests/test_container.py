@@ -134,14 +134,9 @@ def test_the_build_gets_the_whole_package(path):
 
 @pytest.mark.parametrize(
     "path",
-    [
-        ".env",
-        ".git/config",
-        "babyagi/.env",
-        "babyagi/.env.local",
-        "babyagi/cli/__pycache__/a.pyc",
-        "tests/data",
-    ],
+    (
+        ".env .git/config babyagi/.env babyagi/.env.local babyagi/cli/__pycache__/a.pyc tests/data"
+    ).split(),
 )
 def test_the_build_gets_no_key_no_data_and_no_leftover(path):
     assert not is_sent(path)

@@ -103,18 +103,9 @@ def test_only_the_command_line_prints():
     ],
 )
 def test_importing_loads_no_heavy_client(statement):
-    heavy = {
-        "openai",
-        "chromadb",
-        "rich",
-        "numpy",
-        "genai_prices",
-        "httpx2",
-        "yaml",
-        "markdown_it",
-        "opentelemetry",
-        "cronsim",
-    }
+    heavy = set(
+        "openai chromadb rich numpy genai_prices httpx2 yaml markdown_it opentelemetry cronsim".split()
+    )
     code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
 
     loaded = subprocess.run(

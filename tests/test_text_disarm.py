@@ -22,17 +22,11 @@ ORDINARY = [
     'K-30 = 4711-QX\n| a | b |\n|---|---|\t{"a": [1, 2]}',
 ]
 TOKENS = [
-    *(
-        "<|im_start|>",
-        "<|im_end|>",
-        "[INST]",
-        "[/INST]",
-        "<<SYS>>",
-        "<</SYS>>",
-        "<s>",
-        "</s>",
-        "<|start_header_id|>",
-        "<|eot_id|>",
+    *tuple(
+        (
+            "<|im_start|> <|im_end|> [INST] [/INST] <<SYS>> <</SYS>> <s> </s> <|start_header_id|> "
+            "<|eot_id|>"
+        ).split()
     ),
     *(
         "<start_of_turn>",

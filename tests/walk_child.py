@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
@@ -21,7 +20,7 @@ from babyagi.backends import utc_now
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.llm.port import Abilities, Completion, OnText
+from babyagi.llm.port import Completion, OnText
 from babyagi.llm.prompt import Prompt
 from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
@@ -30,7 +29,7 @@ from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, W
 from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
 from babyagi.taskstore.sql.store import SqlTaskStore
 from babyagi.taskstore.sqlite import open_sqlite
-from babyagi.tools.base import Calls, Observation, Tool
+from babyagi.tools.base import Calls, Observation, PassedOn, Tool
 from babyagi.worker.lease import reap_namesakes
 from support.world import make_spec
 from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, build_tools
@@ -69,11 +68,11 @@ class Points:
         self._parent.recv()
 
 
-class PointedCalls:
+class PointedCalls(PassedOn):
     """A journal with a point before and behind each of its calls."""
 
     def __init__(self, calls: Calls, points: Points) -> None:
-        self._calls = calls
+        super().__init__(calls)
         self._points = points
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
@@ -89,24 +88,6 @@ class PointedCalls:
         observation = await self._calls.call_tool(path, tool, arguments)
         self._points.reach("recorded")
         return observation
-
-    async def recall(self, path: str) -> str | None:
-        return await self._calls.recall(path)
-
-    async def keep(self, path: str, word: str) -> str:
-        return await self._calls.keep(path, word)
-
-    async def bound_output(self, path: str, wanted: int) -> int:
-        return await self._calls.bound_output(path, wanted)
-
-    def abilities(self, role: Role) -> Abilities | None:
-        return self._calls.abilities(role)
-
-    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        return self._calls.probing(role)
-
-    def learn(self, role: Role, found: Abilities) -> None:
-        self._calls.learn(role, found)
 
 
 class PointedModel:

@@ -457,16 +457,7 @@ _LEADING_ID = re.compile(
 _SEPARATOR = re.compile(r"(?:[\s,;→⇒>=]|-{1,3}>)+")
 _LONE_ID = re.compile(r"[(\[#]*(\d{1,18})[)\].]*")
 _CONNECTIVES = frozenset({"", "then", "and", "task", "tasks"})
-_ORDER_KEYS = (
-    "order",
-    "neworder",
-    "ordering",
-    "sequence",
-    "priorities",
-    "priority",
-    "queue",
-    "tasks",
-)
+_ORDER_KEYS = tuple("order neworder ordering sequence priorities priority queue tasks".split())
 _ID_KEYS = ("id", "taskid", "task", "number")
 _NAME_KEYS = ("name", "taskname", "task", "title", "description")
 _RANK_KEYS = ("rank", "position", "place", "order")

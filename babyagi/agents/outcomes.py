@@ -96,16 +96,9 @@ def _is_tool_call(text: str) -> bool:
             ),
         ),
     )
-    given = {
-        "tool_input",
-        "action_input",
-        "arguments",
-        "parameters",
-        "args",
-        "input",
-        "tool_args",
-        "tool_calls",
-    } & set(value)
+    given = set(
+        "tool_input action_input arguments parameters args input tool_args tool_calls".split()
+    ) & set(value)
     return (
         bool(name)
         and bool(given)
@@ -145,35 +138,14 @@ _ANSWER_KEYS = frozenset(
     {"answer", "result", "value", "output", "final_answer", "response", "data"}
 )
 _LACK_KEYS = frozenset(
-    {
-        "lacking",
-        "lacks",
-        "lack",
-        "missing",
-        "missing_inputs",
-        "missing_information",
-        "needs",
-        "needed",
-        "required",
-        "missing_data",
-    }
+    (
+        "lacking lacks lack missing missing_inputs missing_information needs needed required "
+        "missing_data"
+    ).split()
 )
 _TOLD_KEYS = ("error", "message", "reason", "note", "explanation", "detail")
 _SAYING_KEYS = frozenset(
-    {
-        "status",
-        "error",
-        "message",
-        "reason",
-        "note",
-        "notes",
-        "explanation",
-        "detail",
-        "success",
-        "code",
-        "type",
-        "thought",
-    }
+    "status error message reason note notes explanation detail success code type thought".split()
 )
 
 

@@ -39,20 +39,13 @@ KEY_VARIABLES = (
 """The variables that components may have their keys from, each its own."""
 REACT_TEMPLATE = "zero-shot-react"  # for agents: the text protocol itself
 CONVERSATIONAL = "conversational-agent"  # for agents: an instruction, in every protocol
-TEMPLATE_NAMES = (
-    "question-answering",
-    "question-answering-with-references",
-    "question-answering-with-document-scores",
-    "question-answering-check",
-    "question-generation",
-    "conditioned-question-generation",
-    "summarization",
-    "conversational-summary",
-    "sentiment-analysis",
-    "multiple-choice-question-answering",
-    "topic-classification",
-    "language-detection",
-    "translation",
+TEMPLATE_NAMES = tuple(
+    (
+        "question-answering question-answering-with-references "
+        "question-answering-with-document-scores question-answering-check question-generation "
+        "conditioned-question-generation summarization conversational-summary sentiment-analysis "
+        "multiple-choice-question-answering topic-classification language-detection translation"
+    ).split()
 )
 """The prompt templates that are built in, beside those for agents."""
 

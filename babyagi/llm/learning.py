@@ -19,23 +19,12 @@ from babyagi.llm.port import Abilities, ChatModel, Completion, OnText
 from babyagi.llm.prompt import TEMPLATE_TOKENS, Prompt, prompt_text_bytes
 from babyagi.tasks import Reservation, Role
 
-KNOWN_PROVIDERS = (
-    "openai.com",
-    "azure.com",
-    "anthropic.com",
-    "googleapis.com",
-    "mistral.ai",
-    "groq.com",
-    "together.xyz",
-    "together.ai",
-    "openrouter.ai",
-    "deepseek.com",
-    "x.ai",
-    "fireworks.ai",
-    "perplexity.ai",
-    "cerebras.ai",
-    "cohere.com",
-    "nvidia.com",
+KNOWN_PROVIDERS = tuple(
+    (
+        "openai.com azure.com anthropic.com googleapis.com mistral.ai groq.com together.xyz "
+        "together.ai openrouter.ai deepseek.com x.ai fireworks.ai perplexity.ai cerebras.ai "
+        "cohere.com nvidia.com"
+    ).split()
 )
 MIN_MEASURED_BYTES = 500  # of a prompt, from which on its tokens tell how dense they are
 MAX_BYTES_PER_TOKEN = 8  # no tokenizer takes fewer tokens of a text of many words

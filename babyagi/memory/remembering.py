@@ -21,7 +21,7 @@ from babyagi.errors import (
     OverdueError,
     RequestRefusedError,
 )
-from babyagi.llm.port import Abilities, Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.memory.kinds import (
     ConversationMemory,
@@ -49,7 +49,7 @@ from babyagi.react.protocols.base import fill
 from babyagi.react.protocols.json import read_object
 from babyagi.tasks import Passage, Role, Usage, find_sources
 from babyagi.text import clean, one_line, shorten, split_sentences
-from babyagi.tools.base import Calls, Observation, Tool
+from babyagi.tools.base import Calls, PassedOn
 
 logger = logging.getLogger(__name__)
 
@@ -283,11 +283,11 @@ FACTS_SCHEMA: Mapping[str, Any] = {
 }
 
 
-class KeptCalls:
+class KeptCalls(PassedOn):
     """The way to the model, where what it said for a memory once is read from the memory."""
 
     def __init__(self, calls: Calls, log: MemoryLog, memory_id: str) -> None:
-        self._calls = calls
+        super().__init__(calls)
         self._log = log
         self._memory_id = memory_id
 
@@ -300,27 +300,6 @@ class KeptCalls:
         record = {"kind": "completion", "path": path, "output": completion.to_json()}
         await self._log.add(record, to=self._memory_id)
         return completion
-
-    async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        return await self._calls.call_tool(path, tool, arguments)
-
-    async def recall(self, path: str) -> str | None:
-        return await self._calls.recall(path)
-
-    async def keep(self, path: str, word: str) -> str:
-        return await self._calls.keep(path, word)
-
-    async def bound_output(self, path: str, wanted: int) -> int:
-        return await self._calls.bound_output(path, wanted)
-
-    def abilities(self, role: Role) -> Abilities | None:
-        return self._calls.abilities(role)
-
-    def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        return self._calls.probing(role)
-
-    def learn(self, role: Role, found: Abilities) -> None:
-        self._calls.learn(role, found)
 
 
 async def update(

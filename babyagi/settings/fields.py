@@ -34,7 +34,6 @@ from babyagi.settings.values import (
     parse_proxy,
     parse_repository,
     parse_secret,
-    parse_switch,
     parse_task_store,
     parse_text,
     parse_token,
@@ -56,17 +55,12 @@ _PROTOCOLS = ("auto", "native", "json", "text")
 _APPROVALS = ("once", "none")
 _MEMORIES = ("objective", "shared")
 _PLANNINGS = ("separate", "combined")
-SEARCH_ENGINES = (
-    "auto",
-    "serper",
-    "brave",
-    "tavily",
-    "serpapi",
-    "searchapi",
-    "searxng",
-    "keyless",
-)
+SEARCH_ENGINES = tuple("auto serper brave tavily serpapi searchapi searxng keyless".split())
 _USD = "a number of US dollars"
+_TOOLS = (
+    "web web_search open_page python run_python github search_issues issue_link ask_pipeline "
+    "calculator write_file files recall list_files read_file search_files"
+)
 
 
 def _declare_model(name: str, help: str) -> str:
@@ -99,133 +93,48 @@ def _declare_price(name: str, tokens: str) -> float | None:
 class ObjectiveFields:
     """The objective, its models, and its limits."""
 
-    objective: str = declare(
-        "",
-        "OBJECTIVE",
-        "What is to be reached.",
-        parse=parse_text,
-        default_text="none",
-        section="The objective",
-        untrusted=anything,
-    )
-    initial_task: str = declare(
-        "Find out as much as can be found out now",
-        "INITIAL_TASK FIRST_TASK -t --task",
-        "The first task of the list.",
-        parse=parse_text,
-        untrusted=anything,
-    )
-    instance_name: str = declare(
-        "babyagi",
-        "INSTANCE_NAME BABY_NAME -n --name",
-        "Tells objectives of the same text and first task apart.",
-        untrusted=anything,
-    )
-    files: Path | None = declare(
-        None,
-        "BABYAGI_FILES --files",
-        "The folder that tasks may read.",
-        parse=parse_path,
-        metavar="FOLDER",
-        default_text="none, and no tool on files is offered",
-    )
-    tools: tuple[str, ...] = declare(
-        (),
-        "BABYAGI_TOOLS --tools",
+    # A row for each setting: default, names, help, and the rest.
+    # fmt: off
+    objective: str = declare("", "OBJECTIVE", "What is to be reached.", parse=parse_text,
+        section="The objective", untrusted=anything)
+    initial_task: str = declare("Find out as much as can be found out now",
+        "INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text,
+        untrusted=anything)
+    instance_name: str = declare("babyagi", "INSTANCE_NAME BABY_NAME -n --name",
+        "Tells objectives of the same text and first task apart.", untrusted=anything)
+    files: Path | None = declare(None, "BABYAGI_FILES --files", "The folder that tasks may read.",
+        parse=parse_path, metavar="FOLDER", default_text="none, and no tool on files is offered")
+    tools: tuple[str, ...] = declare((), "BABYAGI_TOOLS --tools",
         "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
         "`web`), python (run_python), github (search_issues, issue_link), ask_pipeline, "
         "calculator, write_file, files, recall (always, not only when it seems to be needed); "
-        "`babyagi tools` lists them.",
-        parse=names_of(
-            "web",
-            "web_search",
-            "open_page",
-            "python",
-            "run_python",
-            "github",
-            "search_issues",
-            "issue_link",
-            "ask_pipeline",
-            "calculator",
-            "write_file",
-            "files",
-            "recall",
-            "list_files",
-            "read_file",
-            "search_files",
-        ),
-        metavar="NAMES",
-        default_text="those that read the folder, if there is one",
-    )
-    mcp: Path | None = declare(
-        None,
-        "BABYAGI_MCP --mcp",
-        "A file of MCP servers whose tools tasks may use (extra `mcp`).",
-        parse=parse_path,
-        metavar="FILE",
-        default_text="none",
-    )
-    tools_from: str = declare(
-        "",
-        "BABYAGI_TOOLS_FROM --tools-from",
-        "What of your own tasks may call: Python functions (module, module:object, file.py, or "
-        "a folder), or an agent of a YAML file (FILE.yaml#NAME).",
-        metavar="WHERE",
-        default_text="none",
-    )
-    agent: str = declare(
-        "",
-        "BABYAGI_AGENT --agent",
-        "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol "
-        "and memory: FILE, or FILE#NAME where the file has several.",
-        metavar="FILE[#NAME]",
-        default_text="none",
-    )
-    ask: bool = declare(
-        False,
-        "BABYAGI_ASK",
-        "Whether the model may ask you questions; a task waits for the answer.",
-        parse=parse_switch,
-    )
-    approve: str = declare(
-        "once",
-        "BABYAGI_APPROVE",
-        (
-            "Which tool calls wait for your approval: those that must not be repeated "
-            "(once), or none."
-        ),
-        choices=_APPROVALS,
-    )
-    memory: str = declare(
-        "objective",
-        "BABYAGI_MEMORY --memory",
-        (
-            "Whose results a task may be given: those of its objective, or those of the "
-            "task store's other objectives as well."
-        ),
-        choices=_MEMORIES,
-    )
+        "`babyagi tools` lists them.", parse=names_of(*_TOOLS.split()), metavar="NAMES",
+        default_text="those that read the folder, if there is one")
+    mcp: Path | None = declare(None, "BABYAGI_MCP --mcp",
+        "A file of MCP servers whose tools tasks may use (extra `mcp`).", parse=parse_path,
+        metavar="FILE")
+    tools_from: str = declare("", "BABYAGI_TOOLS_FROM --tools-from",
+        "What of your own tasks may call: Python functions (module, module:object, file.py, or a "
+        "folder), or an agent of a YAML file (FILE.yaml#NAME).", metavar="WHERE")
+    agent: str = declare("", "BABYAGI_AGENT --agent",
+        "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol and "
+        "memory: FILE, or FILE#NAME where the file has several.", metavar="FILE[#NAME]")
+    ask: bool = declare(False, "BABYAGI_ASK",
+        "Whether the model may ask you questions; a task waits for the answer.")
+    approve: str = declare("once", "BABYAGI_APPROVE",
+        "Which tool calls wait for your approval: those that must not be repeated (once), or "
+        "none.", choices=_APPROVALS)
+    memory: str = declare("objective", "BABYAGI_MEMORY --memory",
+        "Whose results a task may be given: those of its objective, or those of the task store's "
+        "other objectives as well.", choices=_MEMORIES)
 
-    planning: str = declare(
-        "separate",
-        "BABYAGI_PLANNING --planning",
-        (
-            "Who proposes new tasks: an agent of its own (separate), or the execution "
-            "agent at the end of its result (combined)."
-        ),
-        choices=_PLANNINGS,
-        untrusted=anything,
-    )
+    planning: str = declare("separate", "BABYAGI_PLANNING --planning",
+        "Who proposes new tasks: an agent of its own (separate), or the execution agent at the "
+        "end of its result (combined).", choices=_PLANNINGS, untrusted=anything)
 
-    llm_model: str = declare(
-        DEFAULT_MODEL,
-        "LLM_MODEL OPENAI_API_MODEL --model",
+    llm_model: str = declare(DEFAULT_MODEL, "LLM_MODEL OPENAI_API_MODEL --model",
         "The model that is asked; `human` asks you, `rehearsal` needs no key and no network, "
-        "`llama` runs in this process.",
-        metavar="MODEL",
-        section="The model",
-        untrusted=anything,
-    )
+        "`llama` runs in this process.", metavar="MODEL", section="The model", untrusted=anything)
     model_execution: str = _declare_model(
         "BABYAGI_MODEL_EXECUTION", "The model that carries tasks out."
     )
@@ -236,191 +145,76 @@ class ObjectiveFields:
         "BABYAGI_MODEL_PRIORITIZATION", "The model that orders the list."
     )
     model_report: str = _declare_model("BABYAGI_MODEL_REPORT", "The model that writes the report.")
-    openai_api_key: Secret = declare(
-        NO_SECRET,
-        "OPENAI_API_KEY",
-        "The key of the endpoint. Local servers mostly need none.",
-        parse=parse_secret,
-        default_text="none",
-        key_for=("openai_base_url", "embedding_base_url"),
-    )
-    openai_base_url: str = declare(
-        "",
-        "OPENAI_BASE_URL OPENAI_API_BASE",
-        "Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, LM Studio.",
-        parse=parse_url,
-        metavar="URL",
-        default_text="OpenAI",
-    )
-    openai_organization: str = declare(
-        "",
-        "BABYAGI_OPENAI_ORGANIZATION",
+    openai_api_key: Secret = declare(NO_SECRET, "OPENAI_API_KEY",
+        "The key of the endpoint. Local servers mostly need none.", parse=parse_secret,
+        key_for=("openai_base_url", "embedding_base_url"))
+    openai_base_url: str = declare("", "OPENAI_BASE_URL OPENAI_API_BASE",
+        "Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, LM Studio.", parse=parse_url,
+        default_text="OpenAI")
+    openai_organization: str = declare("", "BABYAGI_OPENAI_ORGANIZATION",
         "The organisation that is named to OpenAI, for keys that belong to several.",
-        default_text="none is named",
-    )
-    azure_api_version: str = declare(
-        "",
-        "BABYAGI_AZURE_API_VERSION",
-        "Makes OPENAI_BASE_URL an Azure resource, asked with this version of its API; "
-        "models are then the names of deployments.",
-        metavar="VERSION",
-        default_text="none: the address speaks OpenAI's protocol as it is",
-    )
-    openai_temperature: float | None = declare(
-        None,
-        "OPENAI_TEMPERATURE",
-        "0 to 2. An empty value sends none.",
-        parse=number(0, 2),
-        takes_empty=True,
-        default_text="none is sent; newer models refuse any but their own",
-        untrusted=anything,
-    )
-    dialect: str = declare(
-        "auto",
-        "BABYAGI_DIALECT",
-        "How the endpoint is spoken to: Chat Completions or Responses.",
-        choices=_DIALECTS,
-        untrusted=anything,
-    )
-    protocol: str = declare(
-        "auto",
-        "BABYAGI_PROTOCOL",
+        default_text="none is named")
+    azure_api_version: str = declare("", "BABYAGI_AZURE_API_VERSION",
+        "Makes OPENAI_BASE_URL an Azure resource, asked with this version of its API; models are "
+        "then the names of deployments.",
+        default_text="none: the address speaks OpenAI's protocol as it is")
+    openai_temperature: float | None = declare(None, "OPENAI_TEMPERATURE",
+        "0 to 2. An empty value sends none.", parse=number(0, 2), takes_empty=True,
+        default_text="none is sent; newer models refuse any but their own", untrusted=anything)
+    dialect: str = declare("auto", "BABYAGI_DIALECT",
+        "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS,
+        untrusted=anything)
+    protocol: str = declare("auto", "BABYAGI_PROTOCOL",
         "How tools are called: in fields of their own, as JSON, or in labelled text.",
-        choices=_PROTOCOLS,
-        untrusted=anything,
-    )
-    probe: bool = declare(
-        True,
-        "BABYAGI_PROBE",
+        choices=_PROTOCOLS, untrusted=anything)
+    probe: bool = declare(True, "BABYAGI_PROBE",
         "Whether a model at an address of your own is first asked two small questions: does it "
-        "take tools, is a reply held to a schema.",
-        parse=parse_switch,
-        untrusted=anything,
-    )
-    model_timeout_s: float = declare(
-        120.0,
-        "BABYAGI_MODEL_TIMEOUT_S",
-        "Seconds that one model call may take.",
-        parse=seconds(1, 86_400),
-        untrusted=lower_limit,
-    )
-    max_output_tokens: int = declare(
-        DEFAULT_OUTPUT_TOKENS,
-        "BABYAGI_MAX_OUTPUT_TOKENS",
-        "The longest answer that is asked for, in tokens.",
-        parse=whole(16),
-        untrusted=lower_limit,
-    )
+        "take tools, is a reply held to a schema.", untrusted=anything)
+    model_timeout_s: float = declare(120.0, "BABYAGI_MODEL_TIMEOUT_S",
+        "Seconds that one model call may take.", parse=seconds(1, 86_400), untrusted=lower_limit)
+    max_output_tokens: int = declare(DEFAULT_OUTPUT_TOKENS, "BABYAGI_MAX_OUTPUT_TOKENS",
+        "The longest answer that is asked for, in tokens.", parse=whole(16), untrusted=lower_limit)
     price_in: float | None = _declare_price("BABYAGI_PRICE_IN", "prompt")
     price_out: float | None = _declare_price("BABYAGI_PRICE_OUT", "completion")
-    llama_model_path: Path | None = declare(
-        None,
-        "LLAMA_MODEL_PATH",
-        f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process, "
-        "with the extra `llama`.",
-        parse=parse_path,
-        metavar="FILE",
-        section="A model in this process",
-    )
-    llama_ctx_max: int = declare(
-        0,
-        "LLAMA_CTX_MAX",
-        "Its longest context in tokens; memory is taken for all of it.",
-        parse=whole(0, 10_000_000),
-        default_text="what the model was trained for, 8192 at most",
-        untrusted=anything,
-    )
-    llama_threads_num: int = declare(
-        0,
-        "LLAMA_THREADS_NUM",
-        "Its threads.",
-        parse=whole(0, 1024),
-        default_text="one for every processor but one",
-        untrusted=anything,
-    )
-    llama_idle_s: float = declare(
-        600.0,
-        "BABYAGI_LLAMA_IDLE_S",
-        "Seconds without a question after which it is unloaded.",
-        parse=seconds(1, 86_400),
-        untrusted=anything,
-    )
-    llama: bool = declare(
-        False,
-        "-l --llama",
-        f"A model in this process, as LLM_MODEL={LLAMA_MODEL}.",
-        parse=parse_switch,
-    )
+    llama_model_path: Path | None = declare(None, "LLAMA_MODEL_PATH",
+        f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process, with "
+        "the extra `llama`.", parse=parse_path, section="A model in this process")
+    llama_ctx_max: int = declare(0, "LLAMA_CTX_MAX",
+        "Its longest context in tokens; memory is taken for all of it.", parse=whole(0, 10_000_000),
+        default_text="what the model was trained for, 8192 at most", untrusted=anything)
+    llama_threads_num: int = declare(0, "LLAMA_THREADS_NUM", "Its threads.", parse=whole(0, 1024),
+        default_text="one for every processor but one", untrusted=anything)
+    llama_idle_s: float = declare(600.0, "BABYAGI_LLAMA_IDLE_S",
+        "Seconds without a question after which it is unloaded.", parse=seconds(1, 86_400),
+        untrusted=anything)
+    llama: bool = declare(False, "-l --llama",
+        f"A model in this process, as LLM_MODEL={LLAMA_MODEL}.")
 
-    max_tasks: int = declare(
-        50,
-        "BABYAGI_MAX_TASKS --max-tasks",
-        "Tasks that may be carried out.",
-        parse=whole(0),
-        metavar="N",
-        section="Limits (0 = none)",
-        untrusted=lower_limit,
-    )
-    max_calls: int = declare(
-        0,
-        "BABYAGI_MAX_CALLS --max-calls",
-        "Model calls that may be made.",
-        parse=whole(0),
-        metavar="N",
-        untrusted=lower_limit,
-    )
-    max_tokens: int = declare(
-        2_000_000,
-        "BABYAGI_MAX_TOKENS --max-tokens",
-        "Tokens that may be used, prompts and answers together.",
-        parse=whole(0),
-        metavar="N",
-        untrusted=lower_limit,
-    )
-    max_cost_usd: float = declare(
-        1.0,
-        "BABYAGI_MAX_COST_USD --max-cost",
-        "US dollars that may be spent.",
-        parse=number(0, 1e9, _USD),
-        metavar="USD",
-        untrusted=lower_limit,
-    )
-    max_time_s: float = declare(
-        7200.0,
-        "BABYAGI_MAX_TIME_S --max-time",
+    max_tasks: int = declare(50, "BABYAGI_MAX_TASKS --max-tasks", "Tasks that may be carried out.",
+        parse=whole(0), metavar="N", section="Limits (0 = none)", untrusted=lower_limit)
+    max_calls: int = declare(0, "BABYAGI_MAX_CALLS --max-calls", "Model calls that may be made.",
+        parse=whole(0), metavar="N", untrusted=lower_limit)
+    max_tokens: int = declare(2_000_000, "BABYAGI_MAX_TOKENS --max-tokens",
+        "Tokens that may be used, prompts and answers together.", parse=whole(0), metavar="N",
+        untrusted=lower_limit)
+    max_cost_usd: float = declare(1.0, "BABYAGI_MAX_COST_USD --max-cost",
+        "US dollars that may be spent.", parse=number(0, 1e9, _USD), metavar="USD",
+        untrusted=lower_limit)
+    max_time_s: float = declare(7200.0, "BABYAGI_MAX_TIME_S --max-time",
         "Time that a run may take, as 90s, 30m or 1h30m; pauses do not count.",
-        parse=parse_duration_s,
-        metavar="TIME",
-        untrusted=lower_limit,
-    )
-    max_failures: int = declare(
-        3,
-        "BABYAGI_MAX_FAILURES",
-        "Failed tries after which a task is given up.",
-        parse=whole(1, 100),
-        untrusted=lower_limit,
-    )
-    max_new_tasks: int = declare(
-        10,
-        "BABYAGI_MAX_NEW_TASKS",
-        "New tasks that one result may bring.",
-        parse=whole(1, 100),
-        untrusted=lower_limit,
-    )
-    max_depth: int = declare(
-        0,
-        "BABYAGI_MAX_DEPTH",
+        parse=parse_duration_s, metavar="TIME", untrusted=lower_limit)
+    max_failures: int = declare(3, "BABYAGI_MAX_FAILURES",
+        "Failed tries after which a task is given up.", parse=whole(1, 100), untrusted=lower_limit)
+    max_new_tasks: int = declare(10, "BABYAGI_MAX_NEW_TASKS",
+        "New tasks that one result may bring.", parse=whole(1, 100), untrusted=lower_limit)
+    max_depth: int = declare(0, "BABYAGI_MAX_DEPTH",
         "How far from the first task a task may lie, counted in proposals; 0 for no bound.",
-        parse=whole(0, 100_000),
-        untrusted=lower_limit,
-    )
-    context_tokens: int = declare(
-        4000,
-        "BABYAGI_CONTEXT_TOKENS",
-        "The most tokens of earlier results that a task is given.",
-        parse=whole(0),
-        untrusted=lower_limit,
-    )
+        parse=whole(0, 100_000), untrusted=lower_limit)
+    context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
+        "The most tokens of earlier results that a task is given.", parse=whole(0),
+        untrusted=lower_limit)
+    # fmt: on
+
     # set by the loader when a person set max_cost_usd: an unknown price is then a fault
     cost_limit_is_explicit: bool = False
     # set by the loader when a person chose the number of tasks at once: a remembered number is then
@@ -502,121 +296,47 @@ class Settings(ObjectiveFields):
     """What a person can set. The fields have the order and the words of the example file; those of
     the objective come first."""
 
-    concurrency: int = declare(
-        4,
-        "BABYAGI_CONCURRENCY --concurrency",
-        "Tasks that run at once.",
-        parse=whole(1, 64),
-        metavar="N",
-        section="Working",
-        untrusted=anything,
-    )
-    lease_s: float = declare(
-        30.0,
-        "BABYAGI_LEASE_S",
-        "Seconds after which the tasks of a silent worker go to others.",
-        parse=seconds(1, 86_400),
-    )
-    drain_s: float = declare(
-        10.0,
-        "BABYAGI_DRAIN_S",
+    # fmt: off
+    concurrency: int = declare(4, "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.",
+        parse=whole(1, 64), metavar="N", section="Working", untrusted=anything)
+    lease_s: float = declare(30.0, "BABYAGI_LEASE_S",
+        "Seconds after which the tasks of a silent worker go to others.", parse=seconds(1, 86_400))
+    drain_s: float = declare(10.0, "BABYAGI_DRAIN_S",
         "Seconds that running tasks have to finish when the program is told to stop.",
-        parse=seconds(0, 86_400),
-        untrusted=lower_limit,
-    )
-    notify: Secret = declare(
-        NO_SECRET,
-        "BABYAGI_NOTIFY",
-        "A command or address that is told when a run waits or ends.",
-        parse=parse_notify,
-        default_text="none",
-    )
-    worker_name: str = declare(
-        "",
-        "BABYAGI_WORKER_NAME",
-        "The name of this worker in lists.",
-        default_text="the name of this machine",
-        untrusted=anything,
-    )
+        parse=seconds(0, 86_400), untrusted=lower_limit)
+    notify: Secret = declare(NO_SECRET, "BABYAGI_NOTIFY",
+        "A command or address that is told when a run waits or ends.", parse=parse_notify)
+    worker_name: str = declare("", "BABYAGI_WORKER_NAME", "The name of this worker in lists.",
+        default_text="the name of this machine", untrusted=anything)
 
-    cooperative_mode: str = declare(
-        "none",
-        "COOPERATIVE_MODE -m --mode",
-        "Who shares the task store: nobody in particular, processes of this machine, "
-        "or those of many machines (needs PostgreSQL in "
-        "BABYAGI_TASK_STORE).",
-        choices=_MODES,
-        section="Working together",
-    )
-    join_existing_objective: bool = declare(
-        False,
-        "JOIN_EXISTING_OBJECTIVE -j --join",
-        "Work on an objective that somebody else started, or wait for it; start none.",
-        parse=parse_switch,
-    )
-    use_my_model: bool = declare(
-        False,
-        "BABYAGI_USE_MY_MODEL --use-my-model",
-        "Ask this worker's models, not those that the objective was started with.",
-        parse=parse_switch,
-    )
+    cooperative_mode: str = declare("none", "COOPERATIVE_MODE -m --mode",
+        "Who shares the task store: nobody in particular, processes of this machine, or those of "
+        "many machines (needs PostgreSQL in BABYAGI_TASK_STORE).", choices=_MODES,
+        section="Working together")
+    join_existing_objective: bool = declare(False, "JOIN_EXISTING_OBJECTIVE -j --join",
+        "Work on an objective that somebody else started, or wait for it; start none.")
+    use_my_model: bool = declare(False, "BABYAGI_USE_MY_MODEL --use-my-model",
+        "Ask this worker's models, not those that the objective was started with.")
 
-    serve_host: str = declare(
-        "127.0.0.1",
-        "BABYAGI_SERVE_HOST --host",
-        "The address that `serve` (extra `serve`) listens at. One that other machines reach "
-        "needs BABYAGI_SERVE_TOKEN.",
-        metavar="ADDRESS",
-        section="Serving",
-    )
-    serve_port: int = declare(
-        8642,
-        "BABYAGI_SERVE_PORT --port",
-        "The port that `serve` listens at; 0 for any free one.",
-        parse=whole(0, 65_535),
-        metavar="PORT",
-    )
-    serve_names: tuple[str, ...] = declare(
-        (),
-        "BABYAGI_SERVE_NAMES",
-        "Names, beside its address, by which browsers and programs may ask for `serve`; with "
-        "the port where it is not the usual one.",
-        parse=parse_hosts,
-        metavar="HOSTS",
-        default_text="none",
-    )
-    serve_token: Secret = declare(
-        NO_SECRET,
-        "BABYAGI_SERVE_TOKEN",
-        "The token that programs send to `serve`, at least 20 characters.",
-        parse=parse_token,
-        default_text="one is made at the first start",
-    )
-    https_proxy: Secret = declare(
-        NO_SECRET,
-        "HTTPS_PROXY https_proxy",
-        (
-            "The proxy through which https addresses are reached; this machine is always "
-            "reached directly."
-        ),
-        parse=parse_proxy,
-        metavar="URL",
-        default_text="none",
-        section="The network",
-    )
-    http_proxy: Secret = declare(
-        NO_SECRET,
-        "HTTP_PROXY http_proxy",
-        "The same for http addresses.",
-        parse=parse_proxy,
-        metavar="URL",
-        default_text="none",
-    )
-    no_proxy: str = declare(
-        "",
-        "NO_PROXY no_proxy",
-        "Hosts, addresses and networks that are reached directly, separated by commas.",
-    )
+    serve_host: str = declare("127.0.0.1", "BABYAGI_SERVE_HOST --host",
+        "The address that `serve` (extra `serve`) listens at. One that other machines reach needs "
+        "BABYAGI_SERVE_TOKEN.", metavar="ADDRESS", section="Serving")
+    serve_port: int = declare(8642, "BABYAGI_SERVE_PORT --port",
+        "The port that `serve` listens at; 0 for any free one.", parse=whole(0, 65_535),
+        metavar="PORT")
+    serve_names: tuple[str, ...] = declare((), "BABYAGI_SERVE_NAMES",
+        "Names, beside its address, by which browsers and programs may ask for `serve`; with the "
+        "port where it is not the usual one.", parse=parse_hosts)
+    serve_token: Secret = declare(NO_SECRET, "BABYAGI_SERVE_TOKEN",
+        "The token that programs send to `serve`, at least 20 characters.", parse=parse_token,
+        default_text="one is made at the first start")
+    https_proxy: Secret = declare(NO_SECRET, "HTTPS_PROXY https_proxy",
+        "The proxy through which https addresses are reached; this machine is always reached "
+        "directly.", parse=parse_proxy, section="The network")
+    http_proxy: Secret = declare(NO_SECRET, "HTTP_PROXY http_proxy", "The same for http addresses.",
+        parse=parse_proxy)
+    no_proxy: str = declare("", "NO_PROXY no_proxy",
+        "Hosts, addresses and networks that are reached directly, separated by commas.")
 
     home: Path = field(
         default_factory=default_home,
@@ -624,125 +344,57 @@ class Settings(ObjectiveFields):
             "BABYAGI_HOME",
             "The folder of the task store, the result store and the log.",
             parse=parse_path,
-            metavar="FOLDER",
             default_text="the user's data folder",
             section="Where things are kept",
         ),
     )
-    task_store: Secret = declare(
-        NO_SECRET,
-        "BABYAGI_TASK_STORE",
+    task_store: Secret = declare(NO_SECRET, "BABYAGI_TASK_STORE",
         "Where objectives and tasks are kept: sqlite:///ABSOLUTE/PATH, or "
-        "postgresql://USER:PASSWORD@HOST/DATABASE to share them "
-        "between machines.",
-        parse=parse_task_store,
-        metavar="URL",
-        default_text="tasks.db in BABYAGI_HOME",
-    )
-    results_store_name: str = declare(
-        "babyagi",
-        "RESULTS_STORE_NAME TABLE_NAME",
-        "The name of the collection that holds the results.",
-        untrusted=anything,
-    )
-    result_store: str = declare(
-        "auto",
-        "BABYAGI_RESULT_STORE",
-        (
-            "What finds earlier results; auto: Weaviate or Pinecone where their "
-            "variables are set, else Chroma."
-        ),
-        choices=_RESULT_STORES,
-    )
-    chroma_url: str = declare(
-        "",
-        "CHROMA_URL",
+        "postgresql://USER:PASSWORD@HOST/DATABASE to share them between machines.",
+        parse=parse_task_store, default_text="tasks.db in BABYAGI_HOME")
+    results_store_name: str = declare("babyagi", "RESULTS_STORE_NAME TABLE_NAME",
+        "The name of the collection that holds the results.", untrusted=anything)
+    result_store: str = declare("auto", "BABYAGI_RESULT_STORE",
+        "What finds earlier results; auto: Weaviate or Pinecone where their variables are set, "
+        "else Chroma.", choices=_RESULT_STORES)
+    chroma_url: str = declare("", "CHROMA_URL",
         "A Chroma server in place of the embedded one, for workers that share an objective.",
-        parse=parse_url,
-        metavar="URL",
-        default_text="none, Chroma is embedded",
-    )
-    weaviate_url: str = declare(
-        "", "WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL"
-    )
-    weaviate_api_key: Secret = declare(
-        NO_SECRET, "WEAVIATE_API_KEY", "Its key.", parse=parse_secret, key_for=("weaviate_url",)
-    )
-    weaviate_grpc_port: int | None = declare(
-        None,
-        "BABYAGI_WEAVIATE_GRPC_PORT",
-        "Its port for gRPC.",
-        parse=whole(1, 65_535),
-        metavar="N",
-        default_text="50051, in the cloud 443",
-    )
-    weaviate_use_embedded: bool = declare(
-        False,
-        "WEAVIATE_USE_EMBEDDED",
-        "Weaviate downloaded and started on this machine, by its library.",
-        parse=parse_switch,
-    )
-    pinecone_api_key: Secret = declare(
-        NO_SECRET,
-        "PINECONE_API_KEY",
-        "The key of a Pinecone project (extra `pinecone`).",
-        parse=parse_secret,
-    )
-    pinecone_cloud: str = declare(
-        "", "PINECONE_CLOUD", "Where its index is made: aws, gcp, azure.", default_text="aws"
-    )
-    pinecone_region: str = declare(
-        "", "PINECONE_REGION", "In which region.", default_text="us-east-1"
-    )
-    pinecone_environment: str = declare(
-        "",
-        "PINECONE_ENVIRONMENT",
-        "The original's word for both, as us-east-1-aws; the two above win.",
-        default_text="none",
-    )
-    embedding_model: str = declare(
-        "",
-        "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
-        f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and "
-        "needs no key and no download, "
-        f"`{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
-        f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
-        metavar="MODEL",
-        default_text=(
-            f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else {LOCAL_EMBEDDING_MODEL}"
-        ),
-        untrusted=only(LOCAL_EMBEDDING_MODEL),
-    )
-    embedding_base_url: str = declare(
-        "",
-        "BABYAGI_EMBEDDING_BASE_URL",
-        "The server that makes vectors, when it is another one.",
-        parse=parse_url,
-        metavar="URL",
-        default_text="OPENAI_BASE_URL",
-    )
-    search_engine: str = declare(
-        "auto",
-        "BABYAGI_SEARCH",
-        "Who is asked when the web is searched: auto takes the first one below that has its "
-        "key or address, else free services that need none, one after the other.",
-        choices=SEARCH_ENGINES,
-    )
-    searxng_url: str = declare(
-        "",
-        "SEARXNG_URL",
-        "The address of a SearXNG server, which must give JSON.",
-        parse=parse_url,
-        metavar="URL",
-    )
-    search_url: str = declare(
-        "",
-        "BABYAGI_SEARCH_URL",
-        "Another address for the engine that BABYAGI_SEARCH names.",
-        parse=parse_url,
-        metavar="URL",
-        default_text="the engine's own",
-    )
+        parse=parse_url, default_text="none, Chroma is embedded")
+    weaviate_url: str = declare("", "WEAVIATE_URL", "A Weaviate server (extra `weaviate`).",
+        parse=parse_url)
+    weaviate_api_key: Secret = declare(NO_SECRET, "WEAVIATE_API_KEY", "Its key.",
+        parse=parse_secret, key_for=("weaviate_url",))
+    weaviate_grpc_port: int | None = declare(None, "BABYAGI_WEAVIATE_GRPC_PORT",
+        "Its port for gRPC.", parse=whole(1, 65_535), default_text="50051, in the cloud 443")
+    weaviate_use_embedded: bool = declare(False, "WEAVIATE_USE_EMBEDDED",
+        "Weaviate downloaded and started on this machine, by its library.")
+    pinecone_api_key: Secret = declare(NO_SECRET, "PINECONE_API_KEY",
+        "The key of a Pinecone project (extra `pinecone`).", parse=parse_secret)
+    pinecone_cloud: str = declare("", "PINECONE_CLOUD", "Where its index is made: aws, gcp, azure.",
+        default_text="aws")
+    pinecone_region: str = declare("", "PINECONE_REGION", "In which region.",
+        default_text="us-east-1")
+    pinecone_environment: str = declare("", "PINECONE_ENVIRONMENT",
+        "The original's word for both, as us-east-1-aws; the two above win.")
+    embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
+        f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key "
+        f"and no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 "
+        f"MB), `{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
+        default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, "
+        f"else {LOCAL_EMBEDDING_MODEL}",
+        untrusted=only(LOCAL_EMBEDDING_MODEL))
+    embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",
+        "The server that makes vectors, when it is another one.", parse=parse_url,
+        default_text="OPENAI_BASE_URL")
+    search_engine: str = declare("auto", "BABYAGI_SEARCH",
+        "Who is asked when the web is searched: auto takes the first one below that has its key "
+        "or address, else free services that need none, one after the other.",
+        choices=SEARCH_ENGINES)
+    searxng_url: str = declare("", "SEARXNG_URL",
+        "The address of a SearXNG server, which must give JSON.", parse=parse_url)
+    search_url: str = declare("", "BABYAGI_SEARCH_URL",
+        "Another address for the engine that BABYAGI_SEARCH names.", parse=parse_url,
+        default_text="the engine's own")
     serper_api_key: Secret = _declare_search_key("SERPER_API_KEY", "The key for Serper.")
     brave_api_key: Secret = _declare_search_key("BRAVE_API_KEY", "The key for Brave's search.")
     tavily_api_key: Secret = _declare_search_key("TAVILY_API_KEY", "The key for Tavily.")
@@ -750,152 +402,59 @@ class Settings(ObjectiveFields):
         "SERPAPI_API_KEY", "The key for SerpAPI, which an agent from a file may use as well."
     )
     searchapi_api_key: Secret = _declare_search_key("SEARCHAPI_API_KEY", "The key for SearchApi.")
-    pipeline: str = declare(
-        "",
-        "BABYAGI_PIPELINE",
+    pipeline: str = declare("", "BABYAGI_PIPELINE",
         "The pipeline that the tool ask_pipeline asks: WORKSPACE/NAME on deepset Cloud, or the "
-        "address of a Haystack server.",
-        parse=parse_pipeline,
-        metavar="WHERE",
-        default_text="none",
-    )
-    deepset_cloud_api_key: Secret = declare(
-        NO_SECRET,
-        "DEEPSET_CLOUD_API_KEY",
+        "address of a Haystack server.", parse=parse_pipeline)
+    deepset_cloud_api_key: Secret = declare(NO_SECRET, "DEEPSET_CLOUD_API_KEY",
         "The key for deepset Cloud, which an agent from a file may use as well.",
-        parse=parse_secret,
-        key_for=("deepset_cloud_url",),
-    )
-    deepset_cloud_url: str = declare(
-        "",
-        "DEEPSET_CLOUD_API_ENDPOINT",
-        "Another address for deepset Cloud.",
-        parse=parse_url,
-        metavar="URL",
-        default_text="deepset's own",
-    )
-    github_repository: str = declare(
-        "",
-        "BABYAGI_GITHUB_REPOSITORY",
-        "The repository of the tools search_issues and issue_link.",
-        parse=parse_repository,
-        metavar="OWNER/NAME",
-        default_text="the model names one",
-    )
-    github_token: Secret = declare(
-        NO_SECRET,
-        "GITHUB_TOKEN",
+        parse=parse_secret, key_for=("deepset_cloud_url",))
+    deepset_cloud_url: str = declare("", "DEEPSET_CLOUD_API_ENDPOINT",
+        "Another address for deepset Cloud.", parse=parse_url, default_text="deepset's own")
+    github_repository: str = declare("", "BABYAGI_GITHUB_REPOSITORY",
+        "The repository of the tools search_issues and issue_link.", parse=parse_repository,
+        default_text="the model names one")
+    github_token: Secret = declare(NO_SECRET, "GITHUB_TOKEN",
         "A token for searching issues: more searches a minute, and repositories that only you "
-        "see. An agent from a file may use it as well.",
-        parse=parse_secret,
-        key_for=("github_url",),
-    )
-    github_url: str = declare(
-        "",
-        "BABYAGI_GITHUB_URL",
-        "Another address for the API of GitHub.",
-        parse=parse_url,
-        metavar="URL",
-        default_text="GitHub's own",
-    )
-    web_allow: tuple[str, ...] = declare(
-        (),
-        "BABYAGI_WEB_ALLOW",
-        "Hosts, addresses and networks beside the public internet that pages may be opened "
-        "from, each perhaps with :PORT.",
-        parse=split_exceptions,
-        metavar="HOSTS",
-        default_text="none",
-    )
-    ranker: Path | None = declare(
-        None,
-        "BABYAGI_RANKER",
+        "see. An agent from a file may use it as well.", parse=parse_secret,
+        key_for=("github_url",))
+    github_url: str = declare("", "BABYAGI_GITHUB_URL", "Another address for the API of GitHub.",
+        parse=parse_url, default_text="GitHub's own")
+    web_allow: tuple[str, ...] = declare((), "BABYAGI_WEB_ALLOW",
+        "Hosts, addresses and networks beside the public internet that pages may be opened from, "
+        "each perhaps with :PORT.", parse=split_exceptions)
+    ranker: Path | None = declare(None, "BABYAGI_RANKER",
         "A folder with a cross-encoder (model.onnx, tokenizer.json) that decides which parts of "
-        "pages bear on a question.",
-        parse=parse_path,
-        metavar="FOLDER",
-        default_text="BM25",
-    )
-    agent_hosts: tuple[str, ...] = declare(
-        (),
-        "BABYAGI_AGENT_HOSTS --agent-hosts",
-        (
-            "Hosts, beside the providers' own, that an agent from a file may send "
-            "questions and keys to."
-        ),
-        parse=parse_hosts,
-        metavar="HOSTS",
-        default_text="none",
-    )
-    log_file: Path | None = declare(
-        None,
-        "BABYAGI_LOG_FILE",
-        "The log file.",
-        parse=parse_path,
-        metavar="FILE",
-        default_text="babyagi.log in BABYAGI_HOME",
-    )
-    log_level: str = declare(
-        "info", "BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS
-    )
-    otel_endpoint: str = declare(
-        "",
-        "BABYAGI_OTEL_ENDPOINT",
+        "pages bear on a question.", parse=parse_path, default_text="BM25")
+    agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
+        "Hosts, beside the providers' own, that an agent from a file may send questions and keys "
+        "to.", parse=parse_hosts, metavar="HOSTS")
+    log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
+        default_text="babyagi.log in BABYAGI_HOME")
+    log_level: str = declare("info", "BABYAGI_LOG_LEVEL", "The least that is logged.",
+        choices=_LOG_LEVELS)
+    otel_endpoint: str = declare("", "BABYAGI_OTEL_ENDPOINT",
         "Where spans of OpenTelemetry are sent, such as http://127.0.0.1:4318 (extra `otel`); "
-        "they hold no prompt and no answer.",
-        parse=parse_url,
-        metavar="URL",
-    )
-    log_format: str = declare(
-        "text",
-        "BABYAGI_LOG_FORMAT --log-format",
+        "they hold no prompt and no answer.", parse=parse_url)
+    log_format: str = declare("text", "BABYAGI_LOG_FORMAT --log-format",
         "How a worker writes its log on standard error, where that is no terminal.",
-        choices=("text", "json"),
-        untrusted=anything,
-    )
-    no_color: bool = declare(
-        False,
-        "NO_COLOR --no-color",
-        "Any value: no colour on a terminal (https://no-color.org).",
-        parse=parse_presence,
-        untrusted=anything,
-    )
+        choices=("text", "json"), untrusted=anything)
+    no_color: bool = declare(False, "NO_COLOR --no-color",
+        "Any value: no colour on a terminal (https://no-color.org).", parse=parse_presence,
+        untrusted=anything)
 
-    extra_env_files: tuple[Path, ...] = declare(
-        (),
-        "DOTENV_EXTENSIONS -e --env",
-        "More files like .env, separated by blanks; a later one wins. Those that a "
-        "flag names, or the environment by their whole path, "
-        "are trusted.",
-        parse=parse_paths,
-        takes_many=True,
-        metavar="FILE",
-        default_text="none",
-        section="Reading settings",
-    )
-    enable_command_line_args: bool = declare(
-        True,
-        "ENABLE_COMMAND_LINE_ARGS",
-        "false refuses every flag that is a setting.",
-        parse=parse_switch,
-        untrusted=anything,
-    )
+    extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
+        "More files like .env, separated by blanks; a later one wins. Those that a flag names, or "
+        "the environment by their whole path, are trusted.", parse=parse_paths, takes_many=True,
+        metavar="FILE", section="Reading settings")
+    enable_command_line_args: bool = declare(True, "ENABLE_COMMAND_LINE_ARGS",
+        "false refuses every flag that is a setting.", untrusted=anything)
 
-    trust_env_file: tuple[str, ...] = declare(
-        (),
-        "BABYAGI_TRUST_ENV_FILE",
-        (
-            "The SHA-256 digest of a .env that is trusted, where nobody can type "
-            "`babyagi trust`. It counts in the environment only."
-        ),
-        parse=parse_digests,
-        metavar="DIGEST",
-        default_text="none",
-    )
+    trust_env_file: tuple[str, ...] = declare((), "BABYAGI_TRUST_ENV_FILE",
+        "The SHA-256 digest of a .env that is trusted, where nobody can type `babyagi trust`. It "
+        "counts in the environment only.", parse=parse_digests)
 
-    gpt_4: bool = declare(
-        False, "-4 --gpt-4", "Refused: says what took the place of gpt-4.", parse=parse_switch
-    )
+    gpt_4: bool = declare(False, "-4 --gpt-4", "Refused: says what took the place of gpt-4.")
+    # fmt: on
 
     @property
     def effective_result_store(self) -> str:

@@ -402,7 +402,10 @@ class Declared:
 
 
 def declare(default: T, names: str, help: str, **more: Any) -> T:
-    """Return a field of a dataclass: a setting with this default, and the rest as in `describe`."""
+    """Return a field of a dataclass: a setting with this default, and the rest as in `describe`. A
+    switch brings its own parser."""
+    if isinstance(default, bool):
+        more.setdefault("parse", parse_switch)
     return field(default=default, metadata=describe(names, help, **more))
 
 

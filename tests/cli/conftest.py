@@ -1,13 +1,24 @@
-"""A task store in a file with one objective that a worker serves, for tests of what follows it."""
+"""A home of the command line in an empty folder, and a task store in a file with one objective that
+a worker serves, for tests of what follows it."""
 
 from datetime import UTC, datetime
 
 import pytest
 
+from babyagi.cli.session import close_log
 from babyagi.offload import ThreadOffload
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.cli import homes, samples
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    yield tmp_path / "home"
+    close_log()
 
 
 @pytest.fixture

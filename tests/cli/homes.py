@@ -1,10 +1,12 @@
 """Homes with something in them, filled through the task store as a worker would."""
 
 import asyncio
+import json
 import os
 from pathlib import Path
 
 from babyagi.backends import open_store
+from babyagi.cli.root import run_guarded
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
 from babyagi.taskstore.port import Intention, Planned
@@ -17,6 +19,14 @@ REPORT = "# Report: find\n\nlimits.md:3 says so.\n"
 
 def settings():
     return load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings
+
+
+def printed_json(capsys, *line):
+    """What the command prints with `--json`, and nothing besides."""
+    assert run_guarded([*line, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
 
 
 def fill_home(text="Find what the documents promise", *, model="rehearsal", reason=None):

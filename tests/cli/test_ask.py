@@ -7,7 +7,6 @@ import pytest
 from babyagi.agent import Agent
 from babyagi.cli.exits import ExitCode, code_of_run
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.errors import SettingsError
 from babyagi.memory.log import parse_lines, path_of
 from babyagi.react.steps import Stopped
@@ -23,13 +22,7 @@ from tests.components.test_walkthrough import (
 )
 from tests.search_server import SearchServer
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    yield tmp_path / "home"
-    close_log()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def say(request):

@@ -4,12 +4,7 @@ from babyagi.cli.completion import SHELLS
 from babyagi.cli.root import babyagi, run_guarded
 from tests.cli import homes
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def offered(*words):

@@ -1,26 +1,21 @@
 import asyncio
-import json
 
 import pytest
 
 from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.inbox import write_request
 from babyagi.tasks import StopReason
 from babyagi.taskstore.port import Kept
 from support.workers import join
 from tests.cli import homes
+from tests.cli.homes import printed_json
 from tests.cli.samples import HOSTILE
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+def filled(home):
     homes.fill_home()
-    yield tmp_path / "home"
-    close_log()
 
 
 def park(kind, tool, arguments, *, key="1/execute/1/tool/1", reason=StopReason.WAITING):
@@ -40,11 +35,6 @@ def park(kind, tool, arguments, *, key="1/execute/1/tool/1", reason=StopReason.W
             return step.id
 
     return asyncio.run(fill())
-
-
-def printed_json(capsys, *line):
-    assert run_guarded([*line, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
 
 
 def test_an_answer_to_an_objective_that_ended_at_a_limit_names_the_command_that_raises_it(capsys):

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.files import Folder
 from babyagi.home import make_home, remember_folder
 from babyagi.llm.prompt import Speaker, ToolCall
@@ -138,12 +137,9 @@ class Home:
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+def home(home, monkeypatch, capsys):
     monkeypatch.setenv("NO_COLOR", "1")
-    yield Home(tmp_path / "home", monkeypatch, capsys)
-    close_log()
+    return Home(home, monkeypatch, capsys)
 
 
 @pytest.mark.parametrize("note", DISGUISED.values(), ids=DISGUISED)

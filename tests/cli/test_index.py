@@ -11,7 +11,6 @@ import pytest
 from babyagi.app import open_app
 from babyagi.backends import open_index, open_store
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.index.indexer import collection_of
 from babyagi.index.vendors.chroma import OWNER_FILE
 from babyagi.tasks import Duty, Proposal
@@ -24,12 +23,8 @@ STORES = ["builtin", "chroma"]
 
 
 @pytest.fixture(autouse=True, params=STORES)
-def home(request, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+def chosen(request, home, monkeypatch):
     monkeypatch.setenv("BABYAGI_RESULT_STORE", request.param)
-    yield tmp_path / "home"
-    close_log()
 
 
 def fill_home(space="hash:v1:768", *, texts=TEXTS, uid="0a1b2c3d"):

@@ -6,7 +6,6 @@ import pytest
 
 import babyagi
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from tests.cli import homes, looked_at
 
 PAGE = Path(babyagi.__file__).parent / "guide" / "looking.md"
@@ -60,12 +59,7 @@ OF_AN_END = {
 }
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    yield tmp_path / "home"
-    close_log()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

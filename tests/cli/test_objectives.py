@@ -5,26 +5,13 @@ import pytest
 
 from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.tasks import Reservation, StopReason
 from babyagi.taskstore.port import Intention
 from support.workers import join
 from tests.cli import homes
+from tests.cli.homes import printed_json
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    yield tmp_path / "home"
-    close_log()
-
-
-def printed_json(capsys, *line):
-    assert run_guarded([*line, "--json"]) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    return json.loads(captured.out)
+pytestmark = pytest.mark.usefixtures("home")
 
 
 LOOKING = [

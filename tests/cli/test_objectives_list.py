@@ -3,19 +3,11 @@ import json
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.home import remember_touch
 from babyagi.tasks import StopReason
 from tests.cli import homes
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    yield tmp_path / "home"
-    close_log()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def ids(capsys, *words):

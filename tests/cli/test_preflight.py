@@ -6,19 +6,12 @@ import json
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.settings.load import find_keys_in_clear, load_here, load_settings
 
 KEY = "sk-of-the-endpoint"
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    yield tmp_path / "home"
-    close_log()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.mark.parametrize(

@@ -10,20 +10,12 @@ import pytest
 
 from babyagi.cli.report import write_whole
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from babyagi.errors import SettingsError
 from babyagi.tasks import StopReason
 from tests.cli import homes
 from tests.cli.screen import Terminal
 
-
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    yield tmp_path / "home"
-    close_log()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 REHEARSE = ["run", "Say what the limits are", "--model", "rehearsal"]

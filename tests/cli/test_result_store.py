@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from support import pinecone_server, weaviate_server
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -18,15 +17,13 @@ KEY = "sk-of-a-store"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+def home(home, tmp_path, monkeypatch):
     monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    monkeypatch.delenv("BABYAGI_RESULT_STORE")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "limits.md").write_text("# Limits\n\nA run stops at fifty tasks.\n")
     monkeypatch.setenv("BABYAGI_FILES", str(tmp_path / "docs"))
-    yield tmp_path / "home"
-    close_log()
+    return home
 
 
 @pytest.fixture

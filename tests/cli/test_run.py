@@ -9,7 +9,6 @@ import sys
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 
 REHEARSAL = "REHEARSAL: no language model was asked"
 DOCUMENTS = {
@@ -25,13 +24,7 @@ DOCUMENTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    yield tmp_path / "home"
-    close_log()
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

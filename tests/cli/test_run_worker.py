@@ -5,7 +5,6 @@ import pytest
 from babyagi.app import open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.run import Wanted, say_beginning, show_lines
-from babyagi.cli.session import close_log
 from babyagi.errors import NotFoundError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
@@ -15,12 +14,9 @@ from tests.taskstore.contract import Clock
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+def home(home, monkeypatch):
     monkeypatch.setenv("LLM_MODEL", "rehearsal")
-    yield tmp_path / "home"
-    close_log()
+    return home
 
 
 @pytest.fixture

@@ -1,29 +1,17 @@
 import asyncio
-import json
 from typing import Any
 
 import pytest
 
 from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
-from babyagi.cli.session import close_log
 from tests.cli import homes
+from tests.cli.homes import printed_json
 
 EVERY_HOUR = ("schedule", "add", "Look after the tea", "--every", "1h", "--model", "rehearsal")
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    yield tmp_path / "home"
-    close_log()
-
-
-def printed_json(capsys, *line):
-    assert run_guarded([*line, "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def test_a_schedule_is_added_listed_paused_resumed_and_removed(capsys):

@@ -321,13 +321,8 @@ async def test_a_conversation_with_tools_reaches_the_server_whole(server, endpoi
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_tool_calls_come_back_mended(server, endpoint, dialect):
     calls = {}
-    for fault in (
-        "tool-empty-args",
-        "tool-args-object",
-        "tool-no-id",
-        "tool-dup-id",
-        "tool-200",
-        "tool-bad-json",
+    for fault in tuple(
+        "tool-empty-args tool-args-object tool-no-id tool-dup-id tool-200 tool-bad-json".split()
     ):
         server.fail_next(fault)
         completion = await ask(endpoint, EVERYTHING, dialect=dialect)

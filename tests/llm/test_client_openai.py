@@ -40,16 +40,9 @@ HOSTILE = {
     "HTTP_PROXY": "http://127.0.0.1:9",
     "ALL_PROXY": "http://127.0.0.1:9",
 }
-SENT = {
-    "accept",
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "user-agent",
-}
+SENT = set(
+    "accept accept-encoding authorization connection content-length content-type host user-agent".split()
+)
 
 
 def open_endpoint(server, **options):

@@ -7,18 +7,10 @@ from babyagi.net.addresses import Proxies, host_of, is_here, is_in_clear, is_loo
 
 @pytest.mark.parametrize(
     "host",
-    [
-        "localhost",
-        "LOCALHOST",
-        "localhost.",
-        "api.localhost",
-        "127.0.0.1",
-        "127.9.8.7",
-        "::1",
-        "[::1]",
-        "::ffff:127.0.0.1",
-        "0.0.0.0",
-    ],
+    (
+        "localhost LOCALHOST localhost. api.localhost 127.0.0.1 127.9.8.7 ::1 [::1] "
+        "::ffff:127.0.0.1 0.0.0.0"
+    ).split(),
 )
 def test_this_machine_is_known_by_all_its_names(host):
     assert is_loopback(host)

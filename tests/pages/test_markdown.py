@@ -9,17 +9,7 @@ from babyagi.pages.markdown import can_be_parsed, may_be_opened, render_html
 
 PIECES = [
     *("# ", "* ", "1. ", "> ", "```\n", "~~~", "    ", "\n", "\n\n", "**", "_", "`", "~~", "|"),
-    *(
-        "[x](",
-        "![i](",
-        "https://a.b",
-        "javascript:x",
-        ")",
-        "<b>",
-        "<script>",
-        "<!--",
-        "<https://a>",
-    ),
+    *tuple("[x]( ![i]( https://a.b javascript:x ) <b> <script> <!-- <https://a>".split()),
     *("| a | b |\n|--|--:|\n| 1 | 2 |\n", "&#x202e;", "&#27;", "\x1b[2J", "\u202e", "\ud800", "\t"),
 ]
 

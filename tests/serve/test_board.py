@@ -61,19 +61,12 @@ async def fill(served, text=EVIL):
     return objective.id
 
 
-PAGES = (
-    "/",
-    "/inbox",
-    "/objectives/1",
-    "/objectives/1/tasks",
-    "/objectives/1/results",
-    "/objectives/1/results?text=know",
-    "/objectives/1/graph",
-    "/objectives/1/timeline",
-    "/objectives/1/report",
-    "/objectives/1/tasks/1",
-    "/objectives/1/tasks/2",
-    "/objectives/1/tasks/3",
+PAGES = tuple(
+    (
+        "/ /inbox /objectives/1 /objectives/1/tasks /objectives/1/results "
+        "/objectives/1/results?text=know /objectives/1/graph /objectives/1/timeline "
+        "/objectives/1/report /objectives/1/tasks/1 /objectives/1/tasks/2 /objectives/1/tasks/3"
+    ).split()
 )
 
 

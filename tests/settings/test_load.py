@@ -402,14 +402,10 @@ def test_a_cooperative_mode_fits_the_task_store_or_says_what_to_type(load):
 
 @pytest.mark.parametrize(
     "address",
-    [
-        "mysql://h/d",
-        "postgresql://",
-        "postgresql://h",
-        "sqlite://tasks.db",
-        "tasks.db",
-        "postgresql://u:top5ecret@h:port/d",
-    ],
+    (
+        "mysql://h/d postgresql:// postgresql://h sqlite://tasks.db tasks.db "
+        "postgresql://u:top5ecret@h:port/d"
+    ).split(),
 )
 def test_an_address_of_a_task_store_that_makes_no_sense_is_refused_and_not_shown(load, address):
     what = fault_of(load, BABYAGI_TASK_STORE=address)

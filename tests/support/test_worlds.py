@@ -173,19 +173,9 @@ def test_surfaces_share_no_words_of_weight():
 
     common = {word for one, other in combinations(map(words, SURFACES), 2) for word in one & other}
 
-    assert common <= {
-        "their",
-        "after",
-        "under",
-        "which",
-        "since",
-        "there",
-        "could",
-        "before",
-        "first",
-        "added",
-        "needs",
-    }
+    assert common <= set(
+        "their after under which since there could before first added needs".split()
+    )
 
 
 @pytest.mark.parametrize("place", ("early", "middle", "last"))

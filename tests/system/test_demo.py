@@ -13,15 +13,11 @@ pytestmark = pytest.mark.system
 QUESTION = "How is it installed, and what does it support?"
 PACKAGES = (
     ("chromadb", "click", "numpy", "openai", "platformdirs", "pytest", "python-dotenv", "rich"),
-    (
-        "build",
-        "genai-prices",
-        "hypothesis",
-        "import-linter",
-        "pytest-asyncio",
-        "pytest-timeout",
-        "pytest-xdist",
-        "ruff",
+    tuple(
+        (
+            "build genai-prices hypothesis import-linter pytest-asyncio pytest-timeout pytest-xdist "
+            "ruff"
+        ).split()
     ),
 )
 QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)', re.MULTILINE)

@@ -41,57 +41,32 @@ END_WITHIN_S = 200.0
 N_DONE = 3
 NAMES = [f"Look at part {letter}" for letter in "ABCDEFGHIJ"]
 
-WAITS = (
-    "429-plain",
-    "429-retry-100000000",
-    "429-retry-negative",
-    "429-retry-garbage",
-    "429-year-9999",
-    "429-ms-huge",
-    "503-huge",
+WAITS = tuple(
+    (
+        "429-plain 429-retry-100000000 429-retry-negative 429-retry-garbage 429-year-9999 429-ms-huge "
+        "503-huge"
+    ).split()
 )
 HANGS = ("c-hang", "hang-after-header", "hang-mid-body", "drip", "c-slow-body")
 ERRORS = ("408", "409", "500", "502-html", "503-retry", "504", "529", "200-error-body")
-BROKEN = (
-    "200-empty",
-    "200-html",
-    "200-gzip-garbage",
-    "200-truncated-json",
-    "c-reset",
-    "c-close",
-    "c-truncated",
-    "reset-mid-body",
+BROKEN = tuple(
+    (
+        "200-empty 200-html 200-gzip-garbage 200-truncated-json c-reset c-close c-truncated "
+        "reset-mid-body"
+    ).split()
 )
 NO_WAY_THERE = ("refused", "tls")
 # of every request
 REFUSALS = ("400-invalid", "422-fastapi", "413-html", "400-content-filter-azure", "endless-body")
-PERSON = (
-    "401",
-    "403-region",
-    "404-model",
-    "404-html",
-    "429-quota",
-    "301-loop",
-    "302-loop",
-    "303-loop",
-    "307-loop",
-    "308-loop",
+PERSON = tuple(
+    "401 403-region 404-model 404-html 429-quota 301-loop 302-loop 303-loop 307-loop 308-loop".split()
 )
 ELSEWHERE = ("302-login", "307-other-host", "308-other-host")
 OUTAGES = (*WAITS, *HANGS, *ERRORS, *BROKEN, *NO_WAY_THERE)
 STOPS = (*PERSON, *ELSEWHERE)
-IN_CI = {
-    "429-retry-100000000",
-    "503-huge",
-    "c-hang",
-    "drip",
-    "500",
-    "refused",
-    "400-invalid",
-    "endless-body",
-    "308-loop",
-    "tls",
-}
+IN_CI = set(
+    "429-retry-100000000 503-huge c-hang drip 500 refused 400-invalid endless-body 308-loop tls".split()
+)
 
 
 def chosen(*faults):

@@ -287,18 +287,7 @@ def in_turn(*actions):
 
 
 ABOVE_THE_RESERVATION = ("usage-huge",)  # taken, and the last one
-TRIED_ACTIONS = (
-    "ACCEPT",
-    "REASK",
-    "MORE",
-    "FAILTASK",
-    "SHRINK",
-    "DEGRADE",
-    "STOP",
-    "CAP",
-    "RETRY",
-    "BREAKER",
-)
+TRIED_ACTIONS = tuple("ACCEPT REASK MORE FAILTASK SHRINK DEGRADE STOP CAP RETRY BREAKER".split())
 EMBEDDING_ROWS = [row for row in TABLE if not why_not(row, "embedding")]
 
 

@@ -178,16 +178,10 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
 
 @pytest.mark.parametrize(
     "method",
-    [
-        "record_result",
-        "record_plan",
-        "claim_next",
-        "conclude_objective",
-        "renew_lease",
-        "claimable",
-        "reap_workers",
-        "record_report",
-    ],
+    (
+        "record_result record_plan claim_next conclude_objective renew_lease claimable "
+        "reap_workers record_report"
+    ).split(),
 )
 @virtually
 async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):

@@ -69,15 +69,11 @@ LACKS_KEYS = tuple("lacks lack lacking missing what reason why gap".split())
 UNANSWERED_KEYS = frozenset(
     "unanswered unansweredtasks notanswered unfinished incomplete lacking openquestions".split()
 )
-MET_KEYS = (
-    "objectivemet",
-    "objectiveismet",
-    "met",
-    "ismet",
-    "objectivereached",
-    "objectiveachieved",
-    "objectivecomplete",
-    "objectivecompleted",
+MET_KEYS = tuple(
+    (
+        "objectivemet objectiveismet met ismet objectivereached objectiveachieved "
+        "objectivecomplete objectivecompleted"
+    ).split()
 )
 _OTHER_SECTIONS = re.compile(
     r"(?:reasons?|reasoning|rationale|notes?|why|explanations?|comments?|summary"
@@ -573,17 +569,7 @@ class CreationReply:
 _OWN_KEYS = {*NAME_KEYS, *AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS, "answered"}
 # keys whose value may also be a list in words
 _TEXT_KEYS = frozenset({"tasks", "newtasks", "nexttasks", "newtask", "nexttask"})
-_WRAPPER_KEYS = (
-    "data",
-    "items",
-    "list",
-    "result",
-    "results",
-    "output",
-    "response",
-    "answer",
-    "json",
-)
+_WRAPPER_KEYS = tuple("data items list result results output response answer json".split())
 _TASK_ID_KEYS = ("task", "taskid", "id", "number", "result", "finishedtask", "no", "name")
 _ERROR_KEYS = ("error", "errors", "detail", "traceback", "exception", "statuscode")
 _CALL_KEYS = frozenset({"toolcalls", "toolinput", "actioninput", "functioncall", "toolcall"})

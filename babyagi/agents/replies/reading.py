@@ -35,16 +35,11 @@ _END_OF_TURN = re.compile(
     r"|<start_of_turn>"
     r"|(?<=\n)[ \t]*+(?:#{1,4} )?(?:\*\*)?(?:Human|User|HUMAN|USER)(?:\*\*)?:"
 )
-_END_MARKS = (
-    "<|im_end|>",
-    "<|eot_id|>",
-    "<|endoftext|>",
-    "<|end_of_text|>",
-    "<|end|>",
-    "<|eom_id|>",
-    "</s>",
-    "<end_of_turn>",
-    "<eos>",
+_END_MARKS = tuple(
+    (
+        "<|im_end|> <|eot_id|> <|endoftext|> <|end_of_text|> <|end|> <|eom_id|> </s> <end_of_turn> "
+        "<eos>"
+    ).split()
 )
 _FENCE_BEGINS = re.compile(r"<<[\w ]{1,60} ([0-9a-f]{8,64}) from .*")
 _FENCE_ENDS = re.compile(r"([0-9a-f]{8,64})>>")

@@ -17,17 +17,8 @@ from babyagi.tools.base import Observation, Tool, describe_type
 
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
-PROMPT_NAMES = (
-    "text",
-    "json",
-    "reflection",
-    "agent",
-    "node",
-    "output",
-    "memory",
-    "summary",
-    "entities",
-    "condense",
+PROMPT_NAMES = tuple(
+    "text json reflection agent node output memory summary entities condense".split()
 )
 WRITTEN_CALL = "written in the text"  # the id of a call that was written in the reply's text
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."

@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.check import (
-    CheckReply,
-    CheckReplyPart,
-    is_claim,
-    is_evidence,
-    is_from_outside,
-    look_up,
-)
+from babyagi.agents.check import CheckReply, CheckReplyPart, look_up
+from babyagi.agents.evidence import is_claim, is_evidence, is_from_outside
 from babyagi.tasks import Result
 from support.world import START
 
