@@ -305,14 +305,6 @@ def allow_questions(tx: Transaction, objective_id: int) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-def check_fence(tx: Transaction, fence: Fence) -> None:
-    """Raises `LeaseLostError` unless the claim is still the holder's."""
-    if lifecycle.task_of(fence.owner) is not None:
-        fenced_task(tx, fence)
-    else:
-        _duty_of(tx, fence)
-
-
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
     """Return the task of the fence, which must have one of the statuses when any are given. Raises
     `LeaseLostError`."""
@@ -327,11 +319,8 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     """Return the duty of the fence, for a verb that frees it. Raises `LeaseLostError`."""
     tx.ask("unsettled_steps", objective_id=fence.objective_id)
-    return _duty_of(tx, fence)
-
-
-def _duty_of(tx: Transaction, fence: Fence) -> Row:
-    row = tx.one("duty", objective_id=fence.objective_id, duty=fence.owner.partition(":")[0])
+    duty = lifecycle.duty_of(fence.owner)
+    row = tx.one("duty", objective_id=fence.objective_id, duty=duty)
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (
         fence.owner,
         fence.worker_id,
