@@ -68,8 +68,14 @@ from babyagi.taskstore.sql.rows import (
 )
 from babyagi.taskstore.sql.schedules import Schedules, create_objective, wait_for_tick_s
 from babyagi.taskstore.sql.steps import Parking, Steps
-from babyagi.taskstore.sql.tasks import Claims, Steering, put_back_lost, put_in_place, release
-from babyagi.taskstore.sql.transitions import ALL_ROWS
+from babyagi.taskstore.sql.tasks import (
+    Recording,
+    Steering,
+    put_back_lost,
+    put_in_place,
+    release,
+)
+from babyagi.taskstore.sql.transitions import ALL_ROWS, Claims
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 # -- reading every row, to find damage
@@ -772,7 +778,17 @@ def _load_postgres(url: str) -> ModuleType:
 
 
 class SqlTaskStore(
-    Workers, Claims, Steps, Steering, Parking, Schedules, Waiting, Looking, Measuring, Verifying
+    Workers,
+    Claims,
+    Recording,
+    Steps,
+    Steering,
+    Parking,
+    Schedules,
+    Waiting,
+    Looking,
+    Measuring,
+    Verifying,
 ):
     """All the state there is, in one file or database that several processes may have open."""
 
