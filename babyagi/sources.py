@@ -91,11 +91,20 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
     task_ids_by_origin: dict[str, list[int]] = {}
     n_unnamed = 0
     origins_by_task = {result.task_id: frozenset(result.origins) for result in results}
+    named_by_task = {
+        result.task_id: frozenset(filter(_is_source, result.origins)) for result in results
+    }
+    given_by_task = {
+        result.task_id: _given_with_results(result, origins_by_task) for result in results
+    }
+    # a task may have read such a source itself as well
+    in_doubt = [one for one in results if named_by_task[one.task_id] & given_by_task[one.task_id]]
+    if in_doubt:
+        await reading.load(results[0].objective_id, [result.task_id for result in in_doubt])
     for result in results:
-        given = _given_with_results(result, origins_by_task)
-        named = {origin for origin in result.origins if _is_source(origin)}
-        if named & given:  # a task may have read such a source itself as well
-            given -= await reading.origins(result)
+        named, given = named_by_task[result.task_id], given_by_task[result.task_id]
+        if named & given:
+            given -= reading.origins(result.task_id)
         for origin in dict.fromkeys(result.origins):
             head, _, name = origin.partition(":")
             if origin in named - given:
@@ -150,15 +159,18 @@ class _Reading:
         self._store = store
         self._steps_by_task: dict[int, Sequence[Step]] = {}
 
-    async def _steps(self, objective_id: int, task_id: int) -> Sequence[Step]:
-        if task_id not in self._steps_by_task and len(self._steps_by_task) < MAX_TASKS_READ:
-            owner = f"task:{task_id}"
-            self._steps_by_task[task_id] = await self._store.steps(objective_id, owner=owner)
-        return self._steps_by_task.get(task_id, ())
+    async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
+        """Read the steps of the first of these tasks, as far as the bound allows."""
+        new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
+        new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
+        if new:
+            owners = [f"task:{task_id}" for task_id in new]
+            steps = await self._store.steps_of(objective_id, owners=owners)
+            self._steps_by_task |= zip(new, map(steps.__getitem__, owners), strict=True)
 
-    async def origins(self, result: Result) -> frozenset[str]:
-        """Return the origins of what the tools returned that the result's own task called."""
-        steps = await self._steps(result.objective_id, result.task_id)
+    def origins(self, task_id: int) -> frozenset[str]:
+        """Return the origins of what the tools returned that the task called."""
+        steps = self._steps_by_task.get(task_id, ())
         return frozenset(
             origin for step in steps if step.kind in ("tool", "once") for origin in step.origins
         )
@@ -173,7 +185,8 @@ class _Reading:
             for task_id in sorted(task_ids):
                 if url in found:
                     break
-                for page in pages_of(await self._steps(objective_id, task_id)):
+                await self.load(objective_id, [task_id])
+                for page in pages_of(self._steps_by_task.get(task_id, ())):
                     found.setdefault(page.url, page)
         return found
 

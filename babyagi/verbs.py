@@ -446,7 +446,7 @@ async def fetch_duty(
     return Shown(
         objective=objective,
         duty=duty,
-        times={owner: await store.steps(objective.id, owner=owner) for owner in chosen},
+        times=await store.steps_of(objective.id, owners=chosen),
         n_times=len(owners),
         n_steps_before=sum(n_by_owner[owner] for owner in owners[:n_before]),
         abandoned=[event for event in happened if event.data.get("owner") in chosen],

@@ -653,6 +653,11 @@ def task_of(owner: str) -> int | None:
     return int(owner[5:]) if owner.startswith("task:") else None
 
 
+def duty_of(owner: str) -> str:
+    """Return the name of the duty that owns the steps."""
+    return owner.partition(":")[0]
+
+
 def lost(fence: Fence) -> LeaseLostError:
     return LeaseLostError(
         f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "

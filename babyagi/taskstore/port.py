@@ -839,6 +839,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Return the steps in the order in which they were created."""
         ...
 
+    async def steps_of(
+        self, objective_id: int, *, owners: Sequence[str]
+    ) -> Mapping[str, Sequence[Step]]:
+        """Return the steps of each of these owners, as `steps` does; none of one that is unknown.
+        One read."""
+        ...
+
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
         """Return the steps with these pairs of owner and key; pairs without a step are left out."""
         ...

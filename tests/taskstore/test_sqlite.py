@@ -126,6 +126,13 @@ async def test_a_newer_schema_is_refused_with_both_versions(tmp_path):
     assert "pip install" in caught.value.fix
 
 
+async def test_a_new_file_has_small_pages_because_a_commit_writes_each_one_whole(tmp_path):
+    store = await open_inline(tmp_path / "tasks.db")
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as connection:
+        assert connection.execute("PRAGMA page_size").fetchone() == (2048,)
+
+
 async def test_damaged_pages_are_found_when_the_file_is_opened(tmp_path):
     path = tmp_path / "tasks.db"
     await make_filled(path, n_tasks=200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from babyagi import events
@@ -11,7 +11,15 @@ from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import SqlAccess, Transaction
-from babyagi.taskstore.sql.rows import spec_from_row, step_from_row, step_to_values, to_time
+from babyagi.taskstore.sql.rows import (
+    spec_from_row,
+    step_from_row,
+    step_to_values,
+    to_json,
+    to_time,
+)
+
+STEPS_EACH = 10  # of an owner, about
 
 
 class Steps(SqlAccess):
@@ -24,16 +32,14 @@ class Steps(SqlAccess):
             if first is None or first.key == intention.key:
                 record_first(tx, fence, first)
                 return _intend(tx, fence, intention)
-            keys = {"key": first.key, "other_key": intention.key}
-            owned = {"objective_id": fence.objective_id, "owner": fence.owner}
-            tx.ask("two_steps", **owned, **keys)
-            transitions.check_fence(tx, fence)
-            row_by_key = {row["key"]: row for row in tx.all("two_steps", **owned, **keys)}
-            for key in keys.values():
-                tx.know("step", row_by_key.get(key), **owned, key=key)
-            # they do not change while the outcome of another step is recorded
+            _find_fenced(tx, fence, first.key, intention.key)
+            # it does not change while the outcome of another step is recorded
             found = _find(tx, fence, intention.key)
-            record_first(tx, fence, first)
+            match first:
+                case Outcome():
+                    _record(tx, fence, first)
+                case Kept():
+                    _put_found(tx, fence, first)
             return _intend_found(tx, fence, intention, *found)
 
         return await self._write(work, fence.objective_id)
@@ -92,6 +98,17 @@ class Steps(SqlAccess):
             ],
         )
 
+    async def steps_of(
+        self, objective_id: int, *, owners: Sequence[str]
+    ) -> Mapping[str, Sequence[Step]]:
+        def work(tx: Transaction) -> Mapping[str, Sequence[Step]]:
+            found: dict[str, list[Step]] = {owner: [] for owner in owners}
+            for row in tx.all("steps_of", objective_id=objective_id, owners=to_json(list(owners))):
+                found[row["owner"]].append(step_from_row(row))
+            return found
+
+        return await self._read(work, n_rows=STEPS_EACH * len(owners))
+
     async def secret(self, candidate: str) -> str:
         def work(tx: Transaction) -> str:
             if tx.count_changed("keep_secret", secret=candidate):
@@ -115,8 +132,7 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
 
 def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
     tx.ask("objective", objective_id=fence.objective_id)
-    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=intention.key)
-    transitions.check_fence(tx, fence)
+    _find_fenced(tx, fence, intention.key)
     return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
 
 
@@ -174,8 +190,12 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
 
 
 def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
-    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=kept.key)
-    transitions.check_fence(tx, fence)
+    _find_fenced(tx, fence, kept.key)
+    return _put_found(tx, fence, kept)
+
+
+def _put_found(tx: Transaction, fence: Fence, kept: Kept) -> Step:
+    """Keep it after the fence was checked."""
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
         return known
@@ -195,6 +215,24 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
         tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
     )
     return step
+
+
+def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> None:
+    """Check the fence, and read up to two steps of its owner for `_find`, all in one query. Raises
+    `LeaseLostError` unless the claim is still the holder's."""
+    owned = {"objective_id": fence.objective_id, "owner": fence.owner}
+    keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
+    rows = (
+        tx.all("steps_under_duty", duty=lifecycle.duty_of(fence.owner), **owned, **keys)
+        if task_id is None
+        else tx.all("steps_under_task", task_id=task_id, **owned, **keys)
+    )
+    held = [(row["holder"], row["held_claim_no"]) for row in rows[:1]]
+    if held != [(fence.worker_id, fence.claim_no)]:
+        raise lifecycle.lost(fence)
+    row_by_key = {row["key"]: row for row in rows}
+    for one in filter(None, keys.values()):
+        tx.know("step", row_by_key.get(one), **owned, key=one)
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

@@ -19,9 +19,22 @@ SELECT s.* FROM step AS s
  WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
--- two_steps --
--- Two steps of one owner, as far as they are there.
-SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND key IN (:key, :other_key);
+-- steps_of --
+-- The steps of some owners, in the order in which they were created.
+SELECT * FROM step
+ WHERE objective_id = :objective_id AND owner IN (SELECT named.value FROM json_each(:owners) AS named) ORDER BY id;
+
+-- steps_under_task --
+-- Who holds a task, beside each of two steps of it; beside nothing where it has neither.
+SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, s.*
+  FROM task AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = :owner AND s.key IN (:key, :other_key)
+ WHERE f.objective_id = :objective_id AND f.id = :task_id;
+
+-- steps_under_duty --
+-- The same of a duty.
+SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, s.*
+  FROM duty AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = f.owner AND s.key IN (:key, :other_key)
+ WHERE f.objective_id = :objective_id AND f.duty = :duty AND f.owner = :owner;
 
 -- unsettled_steps --
 -- The steps, of whatever owner, that still hold their reservation, or of which a person must say something.

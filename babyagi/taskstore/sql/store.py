@@ -44,7 +44,13 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Lease, Plannable, Queue, Standing, Verification, Vitals, Window
 from babyagi.taskstore.sql import planning, rows, transitions
-from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction, Waiting
+from babyagi.taskstore.sql.database import (
+    Row,
+    SqlAccess,
+    Transaction,
+    Waiting,
+    no_objective,
+)
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     from_time,
@@ -62,8 +68,14 @@ from babyagi.taskstore.sql.rows import (
 )
 from babyagi.taskstore.sql.schedules import Schedules, create_objective, wait_for_tick_s
 from babyagi.taskstore.sql.steps import Parking, Steps
-from babyagi.taskstore.sql.tasks import Claims, Steering, put_back_lost, put_in_place, release
-from babyagi.taskstore.sql.transitions import ALL_ROWS
+from babyagi.taskstore.sql.tasks import (
+    Recording,
+    Steering,
+    put_back_lost,
+    put_in_place,
+    release,
+)
+from babyagi.taskstore.sql.transitions import ALL_ROWS, Claims
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 # -- reading every row, to find damage
@@ -549,25 +561,27 @@ class Workers(SqlAccess):
         self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
         def work(tx: Transaction) -> None:
-            row = transitions.objective_row(tx, objective_id)
-            worker = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-            if worker is None:
+            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+            if row is None:
+                raise no_objective(objective_id)
+            if row["worker_id"] is None:
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
             reason = lifecycle.storable_blocked_reason(blocked_reason)
-            if worker["hindrance"] == reason:
+            if row["hindrance"] == reason:
                 return
             transitions.store_active_time(tx, row)
             tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
-            kind, data = lifecycle.joined_event(worker_id, worker["name"], reason)
+            kind, data = lifecycle.joined_event(worker_id, row["worker_name"], reason)
             transitions.append_event(tx, objective_id, kind, **data)
 
         await self._write(work, objective_id)
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
-            worker = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
-            if worker is not None and worker["hindrance"] is not None:
-                self._leave(tx, worker, objective_id, events.WORKER_LEFT)
+            row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
+            if row is not None and row["hindrance"] is not None:
+                tx.know("objective", row, objective_id=objective_id)
+                self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
         await self._write(work, objective_id)
 
@@ -633,27 +647,30 @@ class Workers(SqlAccess):
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Free what the worker holds, remove the worker, and return how many tasks that freed."""
         joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
-        n_freed = sum(self._leave(tx, worker, objective_id, kind) for objective_id in joined)
+        n_freed = sum(
+            self._leave(tx, worker["id"], worker["name"], objective_id, kind)
+            for objective_id in joined
+        )
         tx.run("delete_worker", worker_id=worker["id"])
         return n_freed
 
-    def _leave(self, tx: Transaction, worker: Row, objective_id: int, kind: str) -> int:
+    def _leave(
+        self, tx: Transaction, worker_id: str, name: str, objective_id: int, kind: str
+    ) -> int:
         """Free what the worker holds of the objective, and return how many tasks that freed."""
         row = transitions.objective_row(tx, objective_id)
-        held = tx.all("tasks_held_by", worker_id=worker["id"], objective_id=objective_id)
+        held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
         for held_task in held:
             task = transitions.read_task(tx, objective_id, held_task["id"])
             if kind == events.WORKER_LOST:
                 put_back_lost(tx, task)
             else:
                 release(tx, task, reason="worker left")
-        for duty in tx.all("duties_held_by", worker_id=worker["id"], objective_id=objective_id):
+        for duty in tx.all("duties_held_by", worker_id=worker_id, objective_id=objective_id):
             transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
         transitions.store_active_time(tx, row)
-        tx.run("delete_joined", worker_id=worker["id"], objective_id=objective_id)
-        transitions.append_event(
-            tx, objective_id, kind, worker_id=worker["id"], name=worker["name"]
-        )
+        tx.run("delete_joined", worker_id=worker_id, objective_id=objective_id)
+        transitions.append_event(tx, objective_id, kind, worker_id=worker_id, name=name)
         return len(held)
 
 
@@ -761,7 +778,17 @@ def _load_postgres(url: str) -> ModuleType:
 
 
 class SqlTaskStore(
-    Workers, Claims, Steps, Steering, Parking, Schedules, Waiting, Looking, Measuring, Verifying
+    Workers,
+    Claims,
+    Recording,
+    Steps,
+    Steering,
+    Parking,
+    Schedules,
+    Waiting,
+    Looking,
+    Measuring,
+    Verifying,
 ):
     """All the state there is, in one file or database that several processes may have open."""
 

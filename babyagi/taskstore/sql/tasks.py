@@ -1,6 +1,5 @@
-"""Claims of tasks and duties, what is recorded under them, and what a person changes in the
-list.
-"""
+"""What is recorded under claims of tasks and duties, how they are given back, and what a person
+changes in the list."""
 
 from __future__ import annotations
 
@@ -11,34 +10,28 @@ from babyagi import events
 from babyagi.errors import LeaseLostError, StaleOrderError
 from babyagi.tasks import (
     Claim,
-    Duty,
     DutyClaim,
-    Fence,
     Lack,
     Objective,
-    ObjectiveStatus,
     Place,
     Proposal,
     Result,
     StopReason,
     Task,
     TaskStatus,
-    is_reached,
 )
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import (
     NOTHING_CHECKED,
     Checked,
-    Claimable,
-    Deferral,
     Kept,
     Outcome,
     Plan,
     Planned,
 )
-from babyagi.taskstore.sql import database, planning, transitions
+from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql import planning as proposals_
-from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction
+from babyagi.taskstore.sql.database import SqlAccess, Transaction
 from babyagi.taskstore.sql.rows import (
     result_from_row,
     result_to_values,
@@ -50,65 +43,11 @@ from babyagi.taskstore.sql.rows import (
 from babyagi.taskstore.sql.steps import record_first
 
 
-class Claims(SqlAccess):
-    """Claim tasks and duties, finish them, and give them back."""
-
-    # -- looking for work
-    # ----------------------------------------------------------------------------------------------
-
-    async def open_objectives(self) -> list[int]:
-        return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
-
-    async def claimable(self, objective_id: int) -> Claimable:
-        def work(tx: Transaction) -> Claimable:
-            _prefetch_claimable(tx, objective_id, worker_id="")
-            return _look_for_work(tx, objective_id, worker_id="")[0]
-
-        return await self._read(work)
-
-    async def claim_next(
-        self, objective_id: int, worker_id: str, *, deferral: Deferral
-    ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _prefetch_claimable(tx, objective_id, worker_id)
-            self._require_known_schema(tx, objective_id, worker_id)
-            claimable, task = _look_for_work(tx, objective_id, worker_id)
-            if not _can_serve(tx, objective_id, worker_id):
-                return claimable, None
-            duty = lifecycle.first_duty(claimable, deferral)
-            if duty is not None:
-                return claimable, _claim_duty(tx, objective_id, worker_id, duty)
-            return claimable, None if task is None else _claim_task(tx, task, worker_id)
-
-        return await self._write(work, objective_id, is_lasting=False)
+class Recording(SqlAccess):
+    """Finish claimed tasks and duties, and give them back."""
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
-
-    async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
-        def work(tx: Transaction) -> Claim | None:
-            _ask_for_standing(tx, objective_id, worker_id)
-            tx.ask("objective", objective_id=objective_id)
-            _ask_for_task(tx, objective_id, worker_id)
-            self._require_known_schema(tx, objective_id, worker_id)
-            objective = transitions.read_objective(tx, objective_id)
-            found = (
-                _find_task(tx, objective, worker_id)
-                if _can_serve(tx, objective_id, worker_id)
-                else None
-            )
-            return None if found is None else _claim_task(tx, found, worker_id)
-
-        return await self._write(work, objective_id, is_lasting=False)
-
-    def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
-        """Raises `StoreUnusableError` when a newer program has upgraded the schema meanwhile: this
-        process must end its work and claim no more."""
-        database.require_known(
-            int(_standing(tx, objective_id, worker_id)["schema_version"]),
-            known=self._database.known_version,
-            where=self._database.where,
-        )
 
     async def record_result(
         self,
@@ -217,18 +156,6 @@ class Claims(SqlAccess):
     # -- duties
     # ----------------------------------------------------------------------------------------------
 
-    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
-        def work(tx: Transaction) -> DutyClaim | None:
-            _ask_for_standing(tx, objective_id, worker_id)
-            tx.ask("duties", objective_id=objective_id)
-            transitions.ask_tally(tx, objective_id)
-            row = transitions.objective_row(tx, objective_id)
-            if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
-                return None
-            return _claim_duty(tx, objective_id, worker_id, duty)
-
-        return await self._write(work, objective_id, is_lasting=False)
-
     async def reorder(
         self,
         claim: DutyClaim,
@@ -325,133 +252,6 @@ class Claims(SqlAccess):
         await self._write(work, claim.fence.objective_id, is_lasting=False)
 
 
-def _ask_for_standing(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    tx.ask("standing", objective_id=objective_id, worker_id=worker_id)
-
-
-def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
-    return tx.all("standing", objective_id=objective_id, worker_id=worker_id)[0]
-
-
-def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
-    """Return whether the worker serves the objective, is not blocked there, and has a living lease.
-    A claim without a lease would be taken away at once."""
-    return bool(_standing(tx, objective_id, worker_id)["can_serve"])
-
-
-def _prefetch_claimable(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Read in one query what `_look_for_work` and a claim need."""
-    at = {"objective_id": objective_id, "worker_id": worker_id}
-    tx.ask("duties", objective_id=objective_id)
-    _ask_for_task(tx, objective_id, worker_id)
-    row = tx.one("outlook", **at, **transitions.COUNTED)
-    tx.know("objective", row, objective_id=objective_id)
-    if row is not None:
-        tx.know("tally", row, objective_id=objective_id, **transitions.COUNTED)
-        tx.know("standing", row, **at)
-
-
-def _look_for_work(
-    tx: Transaction, objective_id: int, worker_id: str
-) -> tuple[Claimable, Task | None]:
-    """Return what a claim could find, and the task that the worker would get."""
-    row = transitions.objective_row(tx, objective_id)
-    objective = transitions.read_objective(tx, objective_id)
-    duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
-    found = transitions.tally(tx, objective_id)
-    task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
-    # a task that this worker must not have may be claimable for another one
-    has_task = task is not None or bool(
-        worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
-    )
-    # without a task there is nothing to order, and an order that is owed must not delay the end
-    if not has_task:
-        duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
-    is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
-    conclusion = lifecycle.conclude(transitions.snapshot(tx, objective)) if is_idle else None
-    claimable = Claimable(
-        objective=objective,
-        has_task=has_task,
-        n_startable=found["n_unblocked"] if has_task else 0,
-        n_unordered=row["last_task_id"] - row["ordered_upto"],
-        n_recorded=int(found["n_recorded"]),
-        duties=duties,
-        conclusion=conclusion,
-    )
-    return claimable, task
-
-
-def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
-    if found.started_at is None:
-        tx.run("count_begun", objective_id=found.objective_id)
-    task = lifecycle.claimed(found, at=to_time(tx.now_us))
-    tx.run(
-        "claim_task",
-        objective_id=task.objective_id,
-        task_id=task.id,
-        worker_id=worker_id,
-        claim_no=task.claim_no,
-    )
-    data = {"worker_id": worker_id, "try_no": task.try_no, "claim_no": task.claim_no}
-    transitions.append_event(tx, task.objective_id, events.TASK_CLAIMED, task.id, **data)
-    fence = Fence(
-        objective_id=task.objective_id,
-        owner=f"task:{task.id}",
-        claim_no=task.claim_no,
-        worker_id=worker_id,
-    )
-    return Claim(task=task, fence=fence)
-
-
-def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim:
-    """Lease a duty that may be claimed."""
-    row, known = transitions.objective_row(tx, objective_id), _known_duty(tx, objective_id, duty)
-    owner = lifecycle.duty_owner(duty, row)
-    claim_no = 1 if known is None else known["claim_no"] + 1
-    tx.run(
-        "claim_duty",
-        objective_id=objective_id,
-        duty=duty,
-        owner=owner,
-        worker_id=worker_id,
-        upto=row["last_task_id"],
-        claim_no=claim_no,
-    )
-    fence = Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id)
-    return DutyClaim(duty=duty, fence=fence, is_new=known is None or known["owner"] != owner)
-
-
-def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Announce the query of `_find_task`, for an objective in which tasks may be begun."""
-    tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
-
-
-def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
-    """Return the task that the worker would get. A worker_id of "" stands for any worker that holds
-    nothing."""
-    if objective.status is not ObjectiveStatus.ACTIVE or is_reached(
-        objective.spec.limits.max_time_s, objective.active_s
-    ):
-        return None
-    row = transitions.objective_row(tx, objective.id)
-    if row["is_claimed_met"] or not lifecycle.may_start(
-        n_tasks_without_progress=row["n_barren"], n_tries_without_answer=row["n_fruitless"]
-    ):
-        return None
-    may_begin = not is_reached(objective.spec.limits.max_tasks, row["n_begun"])
-    found = tx.one("best_queued", **_wanted(objective.id, worker_id, may_begin=may_begin))
-    return None if found is None else task_from_row(found)
-
-
-def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, int | str]:
-    return {
-        "objective_id": objective_id,
-        "worker_id": worker_id,
-        "may_begin": int(may_begin),
-        "suspect_from": lifecycle.SUSPECT_FROM,
-    }
-
-
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
     """Return the result if this very claim has recorded it before: its commit seemed to fail, so it
     is sent again."""
@@ -508,47 +308,6 @@ def _give_up_or_retry(
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=task.error)
     transitions.note_freed(tx, written)
-
-
-def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
-    if not _is_owed(tx, row, duty):
-        return False
-    known = _known_duty(tx, row["id"], duty)
-    if known is None:
-        return True
-    is_delayed = lifecycle.is_delayed(
-        tx.now_us, not_before_us=known["not_before_us"], delay_us=known["delay_us"]
-    )
-    return known["worker_id"] is None and not is_delayed
-
-
-def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
-    """Return the row of a duty that was claimed before, None when it was not."""
-    rows = tx.all("duties", objective_id=objective_id)
-    return next((row for row in rows if row["duty"] == duty), None)
-
-
-def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
-    """Return whether the duty is owed. The objective's row is compared first, because it decides
-    most cases."""
-    objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
-    match duty:
-        case Duty.ORDER:
-            may_order = is_active and not row["is_claimed_met"]
-            found = transitions.tally(tx, objective_id)
-            return bool(may_order and found["has_unordered"] and found["n_unblocked"] >= 2)
-        case Duty.PLAN:
-            return is_active and bool(transitions.tally(tx, objective_id)["n_recorded"])
-        case Duty.CHECK:
-            return is_active and lifecycle.needs_check(
-                transitions.snapshot(tx, transitions.read_objective(tx, objective_id))
-            )
-        case Duty.REPORT:
-            is_due = row["status"] == ObjectiveStatus.ENDED and not row["has_report"]
-            return is_due and not bool(transitions.tally(tx, objective_id)["has_held"])
-        case Duty.INDEX:
-            is_over = row["status"] == ObjectiveStatus.ENDED and row["has_report"]
-            return bool(is_over or transitions.tally(tx, objective_id)["has_unindexed"])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -279,10 +279,10 @@ INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALU
 ON CONFLICT (worker_id, objective_id) DO UPDATE SET hindrance = excluded.hindrance;
 
 -- joined --
--- The worker, and what hinders it from serving the objective: NULL where it does not serve it.
-SELECT w.*, j.hindrance FROM worker AS w
-  LEFT JOIN worker_objective AS j ON j.worker_id = w.id AND j.objective_id = :objective_id
- WHERE w.id = :worker_id;
+-- The objective, a worker, NULL where it is unknown, and what hinders it from serving the objective: NULL where it does not serve it.
+SELECT o.*, w.id AS worker_id, w.name AS worker_name, j.hindrance FROM ({{objective}}) AS o
+  LEFT JOIN worker AS w ON w.id = :worker_id
+  LEFT JOIN worker_objective AS j ON j.worker_id = w.id AND j.objective_id = o.id;
 
 -- joined_by --
 -- What the worker serves, by objective: the order in which objectives are locked.
