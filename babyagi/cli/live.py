@@ -630,7 +630,7 @@ class LiveView:
 
     def hear(self, piece: TextPiece) -> None:
         """Show the end of an answer while it is being written."""
-        if piece.objective_id != self._objective_id:
+        if piece.objective_id != self._objective_id or not self._app.is_running:
             return
         written = self._app.board.writing
         before = written.pop(self._objective_id, None)  # the latest one is last
