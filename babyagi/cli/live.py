@@ -101,6 +101,13 @@ def to_content(lines: Iterable[Line]) -> Content:
     return Content.assemble(*parts[:-1])
 
 
+def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Yield the lines in rows of at most so many cells, as they would be printed."""
+    for line in lines:
+        for row in safe(line.text, keep_newlines=True).split("\n"):
+            yield Line(flow(row, width), line.style)
+
+
 # -- what the keys do
 # --------------------------------------------------------------------------------------------------
 
@@ -287,8 +294,9 @@ class ReadingScreen(Screen[None]):
         yield Static("up, down scroll · esc goes back", classes="keys")
 
     async def on_resize(self, event: keys.Resize) -> None:
+        width = max(20, event.size.width - 2)
         try:
-            self._text.update(to_content(await self._read(max(20, event.size.width - 2))))
+            self._text.update(to_content(_flowing(await self._read(width), width)))
         except BabyagiError as error:
             self._text.update(to_content([Line(error.what, Style.RED)]))
 
