@@ -26,7 +26,7 @@ from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from babyagi import events
-from babyagi.agents.report import NO_OUTPUT, OUTPUT
+from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
 from babyagi.app import App, Company, Given, RunOutcome, open_app
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import require_result_store, utc_now
@@ -518,14 +518,21 @@ async def _read_output(
     if not objective.has_report:
         return None, f"objective {objective.id} has no report yet"
     owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
-    step_by_key = {step.key: step for step in await store.steps(objective.id, owner=owner)}
-    if OUTPUT not in step_by_key:
-        said = step_by_key.get(NO_OUTPUT)
-        return None, "the report was not written by the model" if said is None else _word(said)
+    steps = await store.steps(objective.id, owner=owner)
+    step_by_key = {step.key: step for step in steps}
     try:
-        return output.read(_word(step_by_key[OUTPUT])), ""
+        if OUTPUT in step_by_key:
+            return output.read(_word(step_by_key[OUTPUT])), ""
     except MalformedReplyError as error:
         return None, error.what
+    answer = read_answer(steps)
+    try:
+        return output.find(answer), ""
+    except MalformedReplyError:
+        said = step_by_key.get(NO_OUTPUT)
+        why = "the report was not written by the model" if said is None else _word(said)
+        where = "outcome.report has the answer in words" if answer else "outcome.results has all"
+        return None, f"{why}; {where}, and new=True starts anew"
 
 
 def _word(step: Step) -> str:

@@ -39,7 +39,7 @@ from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Context, Excerpt, execute_task
 from babyagi.agents.outcomes import Outcome, OutcomeKind
 from babyagi.agents.replies.creation import CreationReply
-from babyagi.agents.report import Written, write_answer, write_output
+from babyagi.agents.report import NO_OUTPUT, Written, read_answer, write_answer, write_output
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -294,7 +294,7 @@ class Loop:
                     claim, is_met=False, reason=f"the check could not be made: {why}"
                 )
             case Duty.REPORT:
-                await self._finish_report(claim, objective, Written(why_not=why))
+                await self._give_up_report(claim, objective, why=why)
             case Duty.INDEX:
                 await self._store.release_duty(claim)
 
@@ -962,8 +962,22 @@ class Loop:
 
     async def has_answer(self, claim: DutyClaim) -> bool:
         """Whether the model has written the report's text, and only its reading is left."""
-        steps = await self._store.steps(claim.fence.objective_id, owner=claim.fence.owner)
-        return any(step.key == "report" and step.output is not None for step in steps)
+        return bool(await self._find_answer(claim.fence))
+
+    async def _find_answer(self, fence: Fence) -> str:
+        return read_answer(await self._store.steps(fence.objective_id, owner=fence.owner))
+
+    async def _give_up_report(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
+        """Write the report without a further call: with the model's text where it has written one,
+        and why nothing was read from it."""
+        answer, left_out = await self._find_answer(claim.fence), list[Result]()
+        if answer:
+            results = await self._store.results(objective.id)
+            left_out += (await self._excerpts_for(objective, results, REPORT_TOKENS))[1]
+            if objective.spec.output_schema is not None:
+                await Journal(self._backends, fence=claim.fence).keep(NO_OUTPUT, why)
+        written = Written(text=answer, why_not=why, left_out=tuple(left_out))
+        await self._finish_report(claim, objective, written)
 
     async def _finish_report(
         self, claim: DutyClaim, objective: Objective, written: Written

@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from babyagi import events
-from babyagi.agents.report import ReportNotes, Written, render_report
+from babyagi.agents.report import ReportNotes, Written, read_answer, render_report
 from babyagi.artifacts import Made, find_artifacts
 from babyagi.inbox import describe
 from babyagi.index.indexer import find_trouble
 from babyagi.offload import Offload, run_inline
 from babyagi.sources import Sources, trace_sources
 from babyagi.tasks import Duty, Event, Objective, ObjectiveStatus, StopReason, Worker
+from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.port import TaskStore
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ async def compose_report(
 async def load_report(
     store: TaskStore, objective: Objective, *, offload: Offload = run_inline
 ) -> str:
-    """Return the report as it was written, or one from the results alone, as Markdown."""
+    """Return the report as it was written, or else one from what the model has written of it, or
+    from the results alone, as Markdown."""
     markdown = await store.report(objective.id)
     if markdown is not None:
         return markdown
@@ -66,7 +68,9 @@ async def load_report(
         why = "the objective was cancelled"
     elif has_ended:
         why = "the model is asked for it now, or at the next `babyagi resume`"
-    return await compose_report(store, objective, Written(why_not=why), offload=offload)
+    owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
+    text = read_answer(await store.steps(objective.id, owner=owner)) if has_ended else ""
+    return await compose_report(store, objective, Written(text=text, why_not=why), offload=offload)
 
 
 async def load_sources(store: TaskStore, objective: Objective) -> Sources:

@@ -12,7 +12,7 @@ import pytest
 import babyagi
 from babyagi import api, events
 from babyagi.backends import open_store, utc_now
-from babyagi.errors import SettingsError
+from babyagi.errors import CredentialsError, SettingsError
 from babyagi.journal import TextPiece
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.load import load_here
@@ -263,22 +263,39 @@ def test_the_reading_of_an_earlier_report_is_none_of_the_one_that_followed():
     outcome = run(**options)
 
     assert outcome.report == "# Report\n\nWithout a model" and outcome.output is None
-    assert outcome.why_no_output == "the report was not written by the model"
+    assert outcome.why_no_output.startswith("the report was not written by the model; ")
 
 
 @pytest.mark.parametrize(
     ("max_calls", "output", "why"),
     [
-        (2, None, "the report was not written by the model"),
-        (6, None, "the next call does not fit under the limit of calls"),
+        (2, None, "the report was not written by the model; outcome.results has all"),
+        (6, None, "the next call does not fit under the limit of calls; outcome.report has"),
         (7, 5, ""),
     ],
 )
 def test_the_reading_of_a_report_is_under_the_limits(max_calls, output, why):
     outcome = run(shop("5"), tools=[price], output_type=int, max_calls=max_calls)
 
-    assert (outcome.output, outcome.why_no_output) == (output, why)
+    assert outcome.output == output and outcome.why_no_output.startswith(why)
     assert outcome.report and outcome.usage.calls <= max_calls
+    assert output is not None or "new=True" in outcome.why_no_output
+
+
+def test_what_a_report_holds_as_json_is_read_without_a_model():
+    model = shop()
+    first = model._answer
+
+    def answer(prompt, role):
+        agent = prompt.messages[0].text.split()[1]
+        if agent == "report":
+            return 'Tea [1] costs 5.\n\n```json\n{"item": "tea", "cost": 5}\n```\n'
+        return CredentialsError("the key is refused") if agent == "output" else first(prompt, role)
+
+    model._answer = answer
+    outcome = run(model, tools=[price], output_type=Price)
+
+    assert (outcome.output, outcome.why_no_output) == (Price("tea", 5.0), "")
 
 
 def test_a_stream_tells_what_happens_in_order():

@@ -36,6 +36,7 @@ from babyagi.tasks import (
     Passage,
     Result,
     Role,
+    Step,
     StopReason,
     Task,
     TaskStatus,
@@ -87,12 +88,23 @@ async def write_answer(
     )
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
     return clean(
-        (
-            await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)
-        ).value
+        (await ask(journal, REPORT, prompt, role=Role.REPORT, read=read_text, takes_cut=True)).value
     ).strip()
 
 
+def read_answer(steps: Sequence[Step]) -> str:
+    """Return what the model has written of a report, from the steps of its journal; "" where it has
+    written nothing whole."""
+    said = [
+        Completion.from_json(step.output)
+        for step in steps
+        if step.output is not None and (step.key == REPORT or step.key.startswith(f"{REPORT}/"))
+    ]
+    whole = [one.text for one in said if one.finish_reason == "stop" and not one.refusal]
+    return clean(whole[-1]).strip() if whole else ""
+
+
+REPORT = "report"  # path of the report's own calls in its journal
 OUTPUT = "output/text"  # key under which the report's journal keeps the answer as JSON
 NO_OUTPUT = "output/none"  # key for the reason why there is none
 

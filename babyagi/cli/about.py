@@ -412,19 +412,18 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(settings: Settings) -> Check:
-    """Check that something listens at the endpoint, or at the proxy in front of it."""
+    """Check that something listens at the endpoint, or at the proxy in front of it, and that its
+    certificate is trusted."""
     base_url = settings.openai_base_url
     proxy = settings.proxies.find(base_url)
     host, port = host_and_port(proxy or base_url)
     try:
-        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
-            shown = redact_url(base_url)
-            found = (
-                f"the proxy {host}:{port} listens; {shown} is asked through it"
-                if proxy
-                else f"{shown} answers"
-            )
-            return Check(name="address", state=OK, found=found)
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
+        if base_url.lower().startswith("https:"):
+            asyncio.run(_greet(settings))
+    except BabyagiError as error:
+        why = f" ({error.why})" if error.why else ""
+        return Check(name="address", state=FAIL, found=f"{error.what}{why}", fix=error.fix)
     except OSError as error:
         fix = (
             "correct the proxy, or name the host in NO_PROXY"
@@ -437,6 +436,26 @@ def _check_address(settings: Settings) -> Check:
             found=f"nobody listens at {host}:{port} ({error.strerror or error})",
             fix=fix,
         )
+    shown = redact_url(base_url)
+    found = (
+        f"the proxy {host}:{port} listens; {shown} is asked through it"
+        if proxy
+        else f"{shown} can be reached"
+    )
+    return Check(name="address", state=OK, found=found)
+
+
+async def _greet(settings: Settings) -> None:
+    """Raises what a call of the model would meet before anything is asked."""
+    from babyagi.llm.client import Endpoint
+
+    endpoint = Endpoint(
+        base_url=settings.openai_base_url,
+        proxies=settings.proxies,
+        sleep=asyncio.sleep,
+        random=lambda: 0.5,
+    )
+    await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
 
 
 def _check_abilities(settings: Settings) -> list[Check]:

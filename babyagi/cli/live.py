@@ -101,6 +101,13 @@ def to_content(lines: Iterable[Line]) -> Content:
     return Content.assemble(*parts[:-1])
 
 
+def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
+    """Yield the lines in rows of at most so many cells, as they would be printed."""
+    for line in lines:
+        for row in safe(line.text, keep_newlines=True).split("\n"):
+            yield Line(flow(row, width), line.style)
+
+
 # -- what the keys do
 # --------------------------------------------------------------------------------------------------
 
@@ -287,8 +294,9 @@ class ReadingScreen(Screen[None]):
         yield Static("up, down scroll · esc goes back", classes="keys")
 
     async def on_resize(self, event: keys.Resize) -> None:
+        width = max(20, event.size.width - 2)
         try:
-            self._text.update(to_content(await self._read(max(20, event.size.width - 2))))
+            self._text.update(to_content(_flowing(await self._read(width), width)))
         except BabyagiError as error:
             self._text.update(to_content([Line(error.what, Style.RED)]))
 
@@ -630,7 +638,7 @@ class LiveView:
 
     def hear(self, piece: TextPiece) -> None:
         """Show the end of an answer while it is being written."""
-        if piece.objective_id != self._objective_id:
+        if piece.objective_id != self._objective_id or not self._app.is_running:
             return
         written = self._app.board.writing
         before = written.pop(self._objective_id, None)  # the latest one is last

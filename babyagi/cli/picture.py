@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from babyagi.cli import render
-from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, fit_end, safe
+from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, fit_end, safe, take
 from babyagi.cli.views import count_serving
 from babyagi.inbox import asking_task, describe
 from babyagi.json_shapes import is_rehearsal, model_of
@@ -23,6 +23,8 @@ MAX_TOLD = 200
 MAX_WRITTEN_CHARS = 1000  # of an answer that is being written; its end is shown
 MAX_ROWS_OF_ONE = 3  # that one message may take
 BAR_WIDTH = 24
+N_BEFORE_NAME = 8  # cells: the mark and the number of a task
+MOST_FOR_DOING = 30  # cells that what a task does now may take from its name
 NARROW = 60  # cells; on a narrower screen, parts that are not needed are left out
 FEW_KEYS = "? keys · q {q}"
 KEYS = "p pause · a answer · enter open · q {q} · ? help"
@@ -290,10 +292,11 @@ def _running(state: LiveState, board: Board, now: datetime | None, width: int) -
     for task in state.running[:MAX_RUNNING]:
         since = f"{_elapsed(task, now):>10}  " if now is not None and width >= NARROW else ""
         if task.status is TaskStatus.RECORDED:
-            doing = "its result is planned from"
+            doing = "is planned from"
         else:
             doing = state.doing.get(task.id, "")
-        name = fit(task.name, max(20, width // 2)) if doing else fit(task.name, width)
+        n_left = width - len(since) - N_BEFORE_NAME - min(cell_width(doing) + 3, MOST_FOR_DOING)
+        name = fit(task.name, max(20, min(width // 2, n_left)) if doing else width)
         rows.append(
             _row(board, ">", task, since + name + (f" · {doing}" if doing else ""), Style.BOLD)
         )
@@ -368,9 +371,10 @@ def wrap_words(text: str, width: int, *, max_rows: int) -> list[str]:
     left = fit(text[: 4 * width * max_rows], 4 * width * max_rows)
     rows: list[str] = []
     while left and len(rows) < max_rows - 1 and cell_width(left) > width:
-        row = fit(left, width + 1).removesuffix("…")
-        cut = row.rfind(" ")
-        row = row[:cut] if cut > width // 3 else row
+        row = take(left, width)
+        if left[len(row)] != " ":
+            cut = row.rfind(" ")
+            row = row[:cut] if cut > width // 3 else row
         rows.append(row.rstrip())
         left = left[len(row) :].lstrip()
     return [*rows, fit(left, width)] if left else rows

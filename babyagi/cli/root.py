@@ -49,7 +49,6 @@ from babyagi.cli.text import (
     Style,
     echo,
     echo_lines,
-    is_person_there,
     print_json,
     terminal_width,
     warn,
@@ -197,27 +196,25 @@ def run_from_settings() -> int:
     """Bare `babyagi`: run the OBJECTIVE of the environment, or say what to type."""
     from babyagi.cli.run import run_objective
     from babyagi.cli.session import load
+    from babyagi.settings.load import DEFAULT_SOURCE
 
-    if not load().settings.objective and is_person_there():
+    loaded = load()
+    if not loaded.settings.objective and loaded.sources["initial_task"] == DEFAULT_SOURCE:
         for line in HINTS:
             echo(line)
-        return 0
+        return ExitCode.OK
     return run_objective({}, always_new=False, output=Output())
 
 
 HINTS = (
-    "babyagi: an objective goes in, a report comes out. Type:",
+    "babyagi works on an objective with a language model and tools, and ends with a report.",
     "",
-    (
-        "  babyagi demo                  the real job on real files, without a key and "
-        "without a network"
-    ),
-    (
-        '  babyagi run "an objective"    with a model (OPENAI_API_KEY, or OPENAI_BASE_URL '
-        "for a local server)"
-    ),
-    "  babyagi --help                all commands",
-    "  babyagi guide                 read more",
+    "  babyagi demo                  see it work, without a key and without a network",
+    '  babyagi run "an objective"    let a model work; needs OPENAI_API_KEY, or OPENAI_BASE_URL',
+    "                                for a server of your own",
+    "  babyagi guide start           the first steps, page by page",
+    "",
+    'All commands: babyagi --help. OBJECTIVE="…" babyagi runs that objective.',
 )
 
 
@@ -597,8 +594,8 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     babyagi resume                go on where it was
     babyagi guide                 read more
 
-    Bare `babyagi` runs the OBJECTIVE of the environment or of .env; the original's flags (-n -m -t
-    -j -4 -l -e) work as in `babyagi run`.
+    Bare `babyagi` runs the OBJECTIVE of the environment or of .env, where there is one; the
+    original's flags (-n -m -t -j -4 -l -e) work as in `babyagi run`.
     """
     if version:
         echo(f"babyagi {__version__}")

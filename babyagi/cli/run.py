@@ -18,11 +18,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from babyagi import events
 from babyagi.artifacts import find_artifacts
@@ -99,7 +99,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.verbs import Request, gather_request, serving, settle
 
 if TYPE_CHECKING:
-    from babyagi.app import App, AskHuman, Company
+    from babyagi.app import App, AskHuman, Company, RunOutcome
     from babyagi.taskstore.port import TaskStore
 
 END_LINE = b"."
@@ -245,6 +245,9 @@ class LoggedView:
 # --------------------------------------------------------------------------------------------------
 
 WATCH_CHECK_S = 1.0
+REST_UNTOLD_S = 1.0  # after a report, before a person is told what is still waited for
+
+T = TypeVar("T")
 
 
 # options that are frozen with an objective, or select one
@@ -452,23 +455,78 @@ async def work_on(
         after_id: the event after which the view begins; None: the last one until now.
         is_joined: somebody else started it.
     """
-    stopped_by_signal = None
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
         warn("This objective has ended already; no model is asked. To start it afresh: --new")
-    else:
-        if after_id is None:
-            after_id = await app.store.last_event_id(objective.id)
-        async with _seated(app, objective, as_json=as_json) as (view, company):
-            follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
-            async with following(follower):
-                outcome = await (
-                    app.join(objective, company)
-                    if is_joined
-                    else app.run(objective, company, after_id=after_id)
-                )
-        objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
-    return await _end(app.store, objective, output, stopped_by_signal=stopped_by_signal)
+        return await _end(app.store, objective, output)
+    if after_id is None:
+        after_id = await app.store.last_event_id(objective.id)
+    async with AsyncExitStack() as seat:
+        view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
+        follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
+        await seat.enter_async_context(following(follower))
+        async with _beside(
+            app.join(objective, company)
+            if is_joined
+            else app.run(objective, company, after_id=after_id)
+        ) as work:
+            await _wait_for_report(app.store, objective, work)
+            await seat.aclose()
+            if work.done():
+                outcome = work.result()
+                number = outcome.stopped_by_signal
+                return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
+            code = await _end(app.store, await app.store.objective(objective.id), output)
+            await _wait_for_rest(app.store, objective.id, work)
+            return code
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
+    """The work as a task, which has ended when this is left."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+async def _wait_for_report(
+    store: TaskStore, objective: Objective, work: asyncio.Task[RunOutcome]
+) -> None:
+    """Wait until the objective has a report that it had not before, or the work on it is done."""
+    while not work.done():
+        last_id = await store.last_event_id(objective.id)
+        now = await store.objective(objective.id)
+        if is_over(now) and (not is_over(objective) or now.report_no > objective.report_no):
+            return
+        news = asyncio.ensure_future(
+            store.wait_for_events(objective.id, after_id=last_id, timeout_s=WATCH_CHECK_S)
+        )
+        await asyncio.wait({news, work}, return_when=asyncio.FIRST_COMPLETED)
+        news.cancel()
+        await asyncio.gather(news, return_exceptions=True)
+
+
+async def _wait_for_rest(
+    store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
+) -> None:
+    """Wait for what follows a report: the last results get into the result store, and the agent's
+    memory reads the last tasks."""
+    before = await find_trouble(store, objective_id)
+    await asyncio.wait({work}, timeout=REST_UNTOLD_S)
+    if not work.done():
+        tell("the result store and the agent's memory take up the rest; Ctrl-C leaves it for later")
+    await work
+    trouble = await find_trouble(store, objective_id)
+    if trouble and not before:
+        tell(
+            f"results do not get into the result store: {trouble}; none is lost; "
+            f"`babyagi index rebuild --objective {objective_id}` fills it when it can be used"
+        )
+    elif before and not trouble:
+        tell("all results are in the result store now")
 
 
 async def _end(

@@ -24,9 +24,20 @@ from typing import Any, TextIO
 from babyagi.text import JOINERS, harmless, is_mark, one_line
 
 MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
+MAX_PER_CELL = 8  # code points that are looked at, to find the end of a text
 
 # since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
+
+
+# most texts of Europe, China, Japan and Korea: a character is one code point
+_NEVER_JOINED = re.compile(
+    "[\x00-\x7f\xa0-\u02ff\u2010-\u2027\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
+)
+# colours of skin, vowels of Thai and Lao, voicing of half-width kana, the later parts of Hangul
+_JOINED = re.compile("[\U0001f3fb-\U0001f3ff\u0e33\u0eb3\uff9e\uff9f\u1160-\u11ff\ud7b0-\ud7ff]")
+_FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
+_VIRAMA = 9  # the combining class of what joins two consonants
 
 
 class Style(Enum):
@@ -70,7 +81,41 @@ def cell_width(text: str) -> int:
     none for a combining one."""
     if text.isascii():  # nearly every text is ASCII, and a list may contain very many
         return len(text)
-    return sum(_character_width(character) for character in text)
+    return sum(map(_cluster_width, split_characters(text)))
+
+
+def split_characters(text: str) -> Iterator[str]:
+    """Yield what a person sees as one character: with its marks, with the vowels around it, an
+    emoji with all that it is joined from, a flag with both of its letters."""
+    if _NEVER_JOINED.fullmatch(text):
+        yield from text
+        return
+    start = 0
+    for at in range(1, len(text)):
+        if not _belongs_to(text[start:at], text[at]):
+            yield text[start:at]
+            start = at
+    if text:
+        yield text[start:]
+
+
+def _belongs_to(before: str, character: str) -> bool:
+    """Return whether the character is a part of the one that began with `before`."""
+    last = before[-1]
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character in JOINERS
+        or last == "\N{ZERO WIDTH JOINER}"
+        or bool(_JOINED.match(character))
+        or (unicodedata.combining(last) == _VIRAMA and unicodedata.category(character) == "Lo")
+        or bool(_FLAG_LETTER.fullmatch(before) and _FLAG_LETTER.match(character))
+    )
+
+
+def _cluster_width(cluster: str) -> int:
+    if _FLAG_LETTER.fullmatch(cluster):  # alone, it is drawn as a box of two cells
+        return 2
+    return sum(map(_character_width, cluster))
 
 
 def _character_width(character: str) -> int:
@@ -94,17 +139,20 @@ def fit(text: str, width: int) -> str:
 def fit_end(text: str, width: int) -> str:
     """Return the last words of the text as one safe line of at most `width` cells."""
     line = " ".join(safe_line(text).split())
-    start = 0
-    while start < len(line) and (too_wide := cell_width(line[start:]) - width) > 0:
-        start += max(1, too_wide // 2)
-    return line[start:]
+    end, used = len(line), 0
+    for character in reversed([*split_characters(line[-MAX_PER_CELL * width :])]):
+        used += _cluster_width(character)
+        if used > width:
+            break
+        end -= len(character)
+    return line[end:]
 
 
 def cut_words(line: str, width: int) -> str:
     """Do the same as `fit` for a line from `safe`, and keep its blanks."""
     if cell_width(line) <= width:
         return line
-    head = cut(line, width).removesuffix("…")
+    head = take(line, width - 1).rstrip()
     if line[len(head) : len(head) + 1] not in ("", " "):
         words = head.rsplit(maxsplit=1)
         if len(words) == 2 and 2 * len(words[0]) >= len(head):
@@ -115,13 +163,20 @@ def cut_words(line: str, width: int) -> str:
 def cut(text: str, width: int) -> str:
     """Return the beginning of a text from `safe` with an ellipsis, in at most `width` cells; its
     blanks are kept."""
-    taken, used = [], 0
-    for character in text:
-        used += _character_width(character)
-        if used > width - 1:
+    return take(text, width - 1).rstrip() + "…" if width > 0 else ""
+
+
+def take(text: str, width: int) -> str:
+    """Return as many characters of the beginning as fit into `width` cells, each whole."""
+    if text.isascii():
+        return text[: max(0, width)]
+    used = n = 0
+    for character in split_characters(text):
+        used += _cluster_width(character)
+        if used > width:
             break
-        taken.append(character)
-    return "".join(taken).rstrip() + "…" if width > 0 else ""
+        n += len(character)
+    return text[:n]
 
 
 def pad(text: str, width: int) -> str:
@@ -143,7 +198,8 @@ def wrap(text: str, width: int) -> Iterator[str]:
                 piece = piece.lstrip()  # noqa: PLW2901
                 row, used, n_cells = "", 0, cell_width(piece)
             while n_cells > width:  # one word is wider than a row
-                head = _head(piece, width)
+                # what is wider than a row by itself is divided after all
+                head = take(piece, width) or piece[:1]
                 yield head
                 piece = piece[len(head) :]  # noqa: PLW2901
                 n_cells = cell_width(piece)
@@ -151,10 +207,10 @@ def wrap(text: str, width: int) -> Iterator[str]:
         yield row
 
 
-# the prefix of a text, under whose end its further rows begin: a time, a word that names what
-# follows, a list sign
+# the prefix of a text, under whose end its further rows begin: a time, a number, a word that names
+# what follows, a list sign
 _BEFORE = re.compile(
-    r" *(?:\d\d:\d\d:\d\d +|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
+    r" *(?:\d\d:\d\d:\d\d +|\d+ {2,}|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
 )
 _LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows begin further left
 
@@ -189,16 +245,6 @@ def row_width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int:
         return os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         return 0
-
-
-def _head(text: str, width: int) -> str:
-    """Return as many characters as fit, at least one."""
-    used = 0
-    for n, character in enumerate(text):
-        used += _character_width(character)
-        if used > width and n:
-            return text[:n]
-    return text
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:

@@ -472,6 +472,31 @@ class Endpoint:
                 fix="check HTTPS_PROXY and HTTP_PROXY",
                 guide="models",
             ) from error
+        except OSError as error:
+            raise ModelRejectedError(
+                "the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read",
+                why=error.strerror or str(error),
+                fix="set SSL_CERT_FILE to a file with the certificate of an authority, or unset it",
+                guide="models",
+            ) from error
+
+    async def greet(self, *, timeout_s: float) -> None:
+        """Connect as a call would, with no key and no question.
+
+        Raises:
+            ModelRejectedError, ModelUnavailableError: no connection can be made. What is answered,
+                or that nothing is, is no error.
+        """
+        import httpx2
+
+        address = self._address("")
+        async with self._open_http(address) as client:
+            try:
+                await client.head(self.base_url, timeout=timeout_s)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
+                raise translate(error, address) from error
+            except httpx2.HTTPError:
+                return
 
 
 def _now_s() -> float:

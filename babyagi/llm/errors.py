@@ -287,6 +287,8 @@ def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> Babya
 
 _CANNOT_BE_ASKED = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
 _NOT_REACHED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"})
+# how versions of OpenSSL call an answer that is plain HTTP
+_NOT_ENCRYPTED = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST")
 
 
 def translate(error: Exception, address: ModelAddress) -> BabyagiError:
@@ -305,6 +307,13 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
             f"the certificate of {address.url} is not trusted",
             why=why,
             fix="set SSL_CERT_FILE to a file with the certificate of its authority",
+            guide="models",
+        )
+    if _NOT_ENCRYPTED.search(why):
+        return ModelRejectedError(
+            f"the server at {address.url} is not encrypted",
+            why=why,
+            fix="set OPENAI_BASE_URL to the same address with http:// in place of https://",
             guide="models",
         )
     if kinds & _CANNOT_BE_ASKED:

@@ -65,6 +65,19 @@ class OutputType:
             f"{fault[:1].upper()}{fault[1:]}. The answer is JSON that fits the schema."
         )
 
+    def find(self, text: str) -> Any:
+        """Return the value that a text for people holds: the whole text is the value, or a block of
+        code in it. What stands among words may be a quotation, and is not taken.
+
+        Raises:
+            MalformedReplyError: there is no such value.
+        """
+        for value in _find_written(text):
+            for inner in self._unwrap(value):
+                with suppress(ShapeError):
+                    return self.shape.read(inner, "the answer", False)
+        raise MalformedReplyError("the text holds no such value by itself")
+
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:
             return [value[ANSWER], value] if self.is_wrapped else [value, value[ANSWER]]
@@ -104,14 +117,9 @@ def require_json(text: str) -> object:
 def _find_values(text: str) -> Iterator[Any]:
     """Yield every JSON value that the text may mean: first the whole text, then code blocks, then
     values within the text; later ones before earlier ones."""
-    for written in (text, *reversed(_BLOCK.findall(text))):
-        try:
-            yield DECODER.decode(written.strip())
-        except (ValueError, RecursionError):
-            continue
-        else:
-            if written is text:
-                return
+    yield from _find_written(text)
+    if _decode(text):
+        return
     found, at = [], 0
     for _ in range(MAX_LOOKED_AT):
         opening = _OPENING.search(text, at)
@@ -123,3 +131,18 @@ def _find_values(text: str) -> Iterator[Any]:
         except (ValueError, RecursionError):
             at = opening.end()
     yield from reversed(found)
+
+
+def _find_written(text: str) -> list[Any]:
+    """Return the JSON value that the whole text is, else those of its code blocks, the last
+    first."""
+    blocks = reversed(_BLOCK.findall(text))
+    return _decode(text) or [value for block in blocks for value in _decode(block)]
+
+
+def _decode(text: str) -> list[Any]:
+    """Return the JSON value that the text is, as a list of one, or none."""
+    try:
+        return [DECODER.decode(text.strip())]
+    except (ValueError, RecursionError):
+        return []

@@ -431,6 +431,7 @@ class Serving:
         self._claimable: Claimable
         self._gate = Gate()
         self._is_draining = False
+        self._catching_up: asyncio.Task[None] | None = None  # what follows a report
         self._running: set[asyncio.Task[None]] = set()
         self._expects_work = True
         self._wake = asyncio.Event()
@@ -488,6 +489,8 @@ class Serving:
         self._is_draining = True
         self._gate.close(reason)
         self._wake.set()
+        if self._catching_up is not None:
+            self._catching_up.cancel()
 
     def drop(self) -> None:
         """Cancel all running work."""
@@ -541,8 +544,20 @@ class Serving:
             raise self._fatal
         if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
             await self._rejoin_if_unclear()
+            await self._take_up_the_rest(index_feed)
+
+    async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
+        """Let the index and the agent's memory take up the last results, until this worker
+        drains."""
+
+        async def finish() -> None:
             await index_feed.finish(within_s=self._pace.drain_s)
             await index_feed.finish_memory(within_s=self._pace.drain_s)
+
+        async with asyncio.TaskGroup() as group:
+            self._catching_up = group.create_task(finish())
+            if self._is_draining:
+                self._catching_up.cancel()
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
         """Tell once what blocks this worker from the objective, and wait. Return True when there is

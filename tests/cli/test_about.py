@@ -13,6 +13,7 @@ from babyagi.home import remember_abilities
 from babyagi.llm.learning import write_abilities
 from babyagi.llm.port import Abilities
 from tests.cli.homes import fill_home
+from tests.llm.encrypted import CERTIFICATE, serving
 from tests.llm.smollm import MODEL, needs_model
 
 KEY = "sk-never-to-be-seen"
@@ -132,6 +133,46 @@ def test_the_doctor_finds_a_server_that_listens(monkeypatch, capsys):
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}/v1")
 
         assert run_guarded(["doctor"]) == 0
+
+
+def address_check(capsys):
+    code = run_guarded(["doctor", "--json"])
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    return code, checks["address"]
+
+
+def test_the_doctor_says_that_a_certificate_is_not_trusted_and_what_to_set(monkeypatch, capsys):
+    with serving() as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+
+        code, found = address_check(capsys)
+        assert (code, found["state"]) == (6, "fail")
+        assert found["found"].startswith(f"the certificate of {address} is not trusted")
+        assert "SSL_CERT_FILE" in found["fix"]
+
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        assert address_check(capsys)[1]["state"] == "ok"
+
+
+def test_the_doctor_says_that_a_server_is_not_encrypted(monkeypatch, capsys):
+    with serving(is_encrypted=False) as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+
+        code, found = address_check(capsys)
+
+    assert (code, found["state"]) == (6, "fail")
+    assert "is not encrypted" in found["found"] and "http://" in found["fix"]
+
+
+def test_the_doctor_says_when_the_file_of_certificates_cannot_be_read(monkeypatch, capsys):
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/authority.pem")
+    with serving() as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address)
+
+        code, found = address_check(capsys)
+
+    assert (code, found["state"]) == (6, "fail")
+    assert "SSL_CERT_FILE" in found["found"] and "No such file" in found["found"]
 
 
 def test_the_doctor_finds_a_home_that_cannot_be_written(tmp_path, monkeypatch, capsys):

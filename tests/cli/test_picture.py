@@ -1,6 +1,9 @@
-import pytest
+import string
 
-from babyagi.cli.picture import Board, LiveState, Told, draw, wrap_words
+import pytest
+from rich.cells import cell_len
+
+from babyagi.cli.picture import Board, LiveState, Told, Writing, draw, wrap_words
 from babyagi.cli.text import Style, cell_width
 from babyagi.inbox import write_request
 from babyagi.tasks import ObjectiveStatus, Step, StepState, TaskStatus
@@ -79,6 +82,35 @@ def test_the_picture_says_all_that_a_person_watches_for():
         "cost $0.0123 · 7 calls · 1,545 tokens · 2 workers · rehearsal",
         "limits: tasks 5/50 · tokens 1,545/2,000,000 · cost $0.0123 of $1 · time 1 min 15 s/2 h",
     ]
+
+
+# each is one character to a person; some are several code points, some take two cells
+CHARACTERS = ["日", "한", "é", "कि", "क्षि", "กำ", "👍🏽", "👨‍👩‍👧", "❤️", "1️⃣", "🇩🇪", "🇯🇵", "ｶﾞ", "ü"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_wide_and_joined_characters_neither_overflow_nor_are_cut(width):
+    words = ["".join(CHARACTERS[at:] * 3) for at in range(len(CHARACTERS))]
+    long = " ".join(words) + "日" * 200 + "👨‍👩‍👧" * 50
+    tasks = [samples.task(id=100 + n, name=f"{word} {long}") for n, word in enumerate(words)]
+    full = state(
+        objective=samples.running_objective(spec=samples.spec(long)),
+        running=tasks[:2],
+        queued=tasks,
+        troubled=[samples.task(id=5, name=long, status=TaskStatus.DEAD, error=long)],
+        finished=tasks,
+        asked=[asked(long)],
+        doing={100: long},
+    )
+    made = board(full, told=[told("日 " * n + long) for n in range(9)])
+    made.writing = {3: Writing(owner="task:7", key="k", text=long)}
+
+    for row in draw(made, now=samples.at(70), width=width, height=60):
+        assert cell_len(row.line.text) <= width
+        rest = row.line.text
+        for character in sorted(CHARACTERS, key=len, reverse=True):
+            rest = rest.replace(character, "")
+        assert set(rest) <= set(string.printable + "·…"), row.line.text
 
 
 @pytest.mark.parametrize("height", [8, 10, 12, 24])
@@ -177,6 +209,8 @@ def test_a_pause_and_an_empty_board_are_said():
         ("one two three four five six", ["one two", "three…"]),
         ("abcdefghijklmnopqrstuvwxyz", ["abcdefghij", "klmnopqrs…"]),
         ("日本語日本語", ["日本語日本", "語"]),
+        ("abcdefghijk", ["abcdefghij", "k"]),
+        ("🇩🇪" * 6, ["🇩🇪" * 5, "🇩🇪"]),
     ],
 )
 def test_words_are_wrapped_by_cells_and_the_rest_is_cut(text, rows):

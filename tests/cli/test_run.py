@@ -1,10 +1,7 @@
 """Whole runs through the command line, with the rehearsal model on real files."""
 
 import json
-import os
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -167,33 +164,29 @@ def test_without_a_key_and_without_a_terminal_the_ways_out_come_before_anything_
     assert not (home / "tasks.db").exists()
 
 
-@pytest.mark.parametrize("line", [[], ["run"], ["run", ""], ["run", "  "]])
+def test_bare_without_an_objective_it_says_what_it_is_and_what_to_type(capsys):
+    assert run_guarded([]) == 0
+
+    said = capsys.readouterr()
+    for typed in ("babyagi demo", "babyagi run", "babyagi guide", "babyagi --help"):
+        assert typed in said.out
+    assert said.err == ""
+
+
+def test_bare_with_a_first_task_alone_the_objective_is_missed(monkeypatch, capsys):
+    monkeypatch.setenv("INITIAL_TASK", "Look the price up")
+
+    assert run_guarded([]) == 2
+    assert "there is no objective" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("line", [["run"], ["run", ""], ["run", "  "]])
 def test_without_an_objective_the_ways_out_are_a_usage_error(line, monkeypatch, capsys):
     if line[1:]:
         monkeypatch.setenv("OBJECTIVE", "another one")
 
     assert run_guarded(line) == 2
     assert "babyagi" in capsys.readouterr().err
-
-
-@pytest.mark.system
-def test_on_a_terminal_the_bare_command_says_what_to_type(home):
-    master, slave = os.openpty()
-    environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}
-    done = subprocess.run(
-        [sys.executable, "-m", "babyagi"],
-        check=False,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=environ,
-    )
-    shown = os.read(master, 10_000)
-    os.close(slave)
-    os.close(master)
-
-    assert done.returncode == 0
-    assert b"babyagi demo" in shown
 
 
 def test_a_port_that_nobody_listens_on_is_one_clear_error_and_nothing_is_lost(monkeypatch, capsys):

@@ -1,9 +1,13 @@
 import asyncio
 from collections.abc import Sequence
+from typing import Any, cast
 
-from babyagi.cli.run import Follower, LoggedView
+from babyagi import events
+from babyagi.app import RunOutcome
+from babyagi.cli.report import Output
+from babyagi.cli.run import Follower, LoggedView, work_on
 from babyagi.cli.views import PlainView
-from babyagi.tasks import Event
+from babyagi.tasks import Event, StopReason
 from tests.cli import homes
 
 
@@ -83,3 +87,45 @@ async def test_each_change_of_state_is_one_record_in_the_log(store, objective, c
 
     done = [record for record in caplog.records if record.__dict__.get("event") == "task.done"]
     assert [(record.levelname, record.__dict__["task_id"]) for record in done] == [("INFO", 1)]
+
+
+class Working:
+    """An app whose work goes on after the report, as while the result store is fed."""
+
+    def __init__(self, store, *, rest=None):
+        self.store, self.settings = store, None
+        self._rest = rest
+
+    async def run(self, objective, _company, *, after_id):
+        await homes.end(self.store, objective.id, StopReason.FINISHED)
+        if self._rest is not None:
+            await self._rest()
+        return RunOutcome(objective=await self.store.objective(objective.id), stopped_by_signal=2)
+
+
+async def work(app, objective):
+    async with asyncio.timeout(120):
+        return await work_on(cast(Any, app), objective, output=Output())
+
+
+async def test_a_report_is_printed_while_the_result_store_is_still_fed(store, objective, capsys):
+    said: list[str] = []
+
+    async def feed():
+        while "limits.md:3 says so." not in "".join(said):
+            await asyncio.sleep(0.01)
+            said.append(capsys.readouterr().out)
+        data = {"reason": "nobody listens", "why": "", "fix": ""}
+        await store.append_event(objective.id, kind=events.INDEX_UNAVAILABLE, data=data)
+
+    assert await work(Working(store, rest=feed), objective) == 0
+
+    told = capsys.readouterr().err
+    assert "nobody listens" in told and "babyagi index rebuild --objective 1" in told
+
+
+async def test_work_that_ends_with_the_report_is_followed_to_its_end(store, objective, capsys):
+    assert await work(Working(store), objective) == 0
+
+    said = capsys.readouterr()
+    assert "limits.md:3 says so." in said.out and "the report is written" in said.err

@@ -1,10 +1,8 @@
 """Both dialects against a real server, fault by fault."""
 
 import json
-import ssl
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,13 +18,13 @@ from babyagi.errors import (
     ToolsUnsupportedError,
 )
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.llm.errors import ModelAddress
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, bound_tokens
 from babyagi.tasks import Effect, Role
 from babyagi.tools.base import Tool, parse_arguments
 from support.local_server import FAULTS, Answer, applies_to, fault_named
 from tests.llm.conftest import no_sleep
+from tests.llm.encrypted import serving
 
 TABLE = json.loads((Path(__file__).parent.parent / "data" / "llm_faults.json").read_text())["table"]
 ROWS = [row for row in TABLE if not row["stream"]]
@@ -465,21 +463,35 @@ def test_a_reservation_covers_the_prompt_and_the_largest_output():
     assert held.cost_usd == pytest.approx((bound_tokens(PROMPT) + 1000) / 1e6, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("scheme", "wanted"),
-    [
-        ("https", ssl.CERT_REQUIRED),
-        ("HTTPS", ssl.CERT_REQUIRED),
-        ("http", ssl.CERT_NONE),
-        ("HTTP", ssl.CERT_NONE),
-    ],
-)
-async def test_the_certificate_of_an_encrypted_endpoint_is_checked(scheme, wanted):
-    endpoint = Endpoint(
-        base_url=f"{scheme}://127.0.0.1:1/v1", timeout_s=1, sleep=no_sleep, random=lambda: 0.5
-    )
-    client: Any = endpoint._open_http(ModelAddress(model="m", url=endpoint.base_url, secret=""))
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+async def test_the_certificate_of_an_encrypted_endpoint_is_checked(scheme):
+    with serving() as address:
+        asked = await refusal_of(address.replace("https", scheme))
 
-    assert client._transport._pool._ssl_context.verify_mode is wanted
+    assert asked.what.endswith("is not trusted") and "SSL_CERT_FILE" in asked.fix
 
-    await endpoint.close()
+
+async def test_a_server_that_is_not_encrypted_is_called_that():
+    with serving(is_encrypted=False) as address:
+        asked = await refusal_of(address)
+
+    assert asked.what.endswith("is not encrypted") and "http://" in asked.fix
+
+
+async def test_certificates_that_cannot_be_read_are_said(monkeypatch, tmp_path):
+    (tmp_path / "empty.pem").write_text("")
+    for name in ("empty.pem", "missing.pem"):
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
+        asked = await refusal_of("https://127.0.0.1:1/v1")
+
+        assert "SSL_CERT_FILE" in asked.what and asked.why
+
+
+async def refusal_of(base_url):
+    endpoint = Endpoint(base_url=base_url, timeout_s=120, sleep=no_sleep, random=lambda: 0.5)
+    try:
+        with pytest.raises(ModelRejectedError) as caught:
+            await ask(endpoint)
+    finally:
+        await endpoint.close()
+    return caught.value

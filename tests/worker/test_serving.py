@@ -6,7 +6,9 @@ import pytest
 from babyagi import events
 from babyagi.errors import (
     CredentialsError,
+    LimitReachedError,
     MalformedReplyError,
+    ModelRejectedError,
     ModelUnavailableError,
     OverdueError,
     RequestRefusedError,
@@ -541,6 +543,7 @@ def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over
         return '"5"' if clock() >= 3000 else ModelUnavailableError("away")
 
     asked: list[float] = []
+    shown: list[str] = []
 
     def clock():
         return asyncio.get_running_loop().time()
@@ -549,13 +552,59 @@ def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over
         model = ScriptedModel(answer)
         world = VirtualWorld(model=model, pace=Pace(concurrency=1))
         objective = await world.start(output_schema={"type": "string"})
-        ended = await world.run(objective)
+
+        async def look():
+            await asyncio.sleep(2000)
+            shown.append(await load_report(world.store, await world.store.objective(1)))
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(look())
+            ended = await world.run(objective)
         steps = await world.store.steps(ended.id, owner="report")
         return ended, {step.key: step.output for step in steps}, model, await world.store.report(1)
 
     ended, outputs, model, report = run_virtually(live())
 
     assert ended.stop_reason is StopReason.FINISHED and "Without a model" not in (report or "")
+    assert "The answer." in shown[0]  # while its reading is waited for
     assert outputs["output/text"] == '"\\"5\\""' and "output/none" not in outputs
     written = [prompt for prompt in model.asked(Role.REPORT) if "Role: report" in str(prompt)]
     assert len(written) == 1 and len(asked) > 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        CredentialsError("the key is refused"),
+        LimitReachedError("no call is left", limit="calls", is_final=True),
+        ModelRejectedError("no quota is left"),
+        RuntimeError("a bug of ours"),
+    ],
+    ids=["key", "limit", "quota", "bug"],
+)
+def test_what_strikes_between_the_report_and_its_reading_takes_nothing_of_the_report(refusal):
+    script = Script({}, report="Tea costs 5.")
+    asked = []
+
+    def answer(prompt, role):
+        is_reading = prompt.messages[0].text.startswith("Role: output")
+        asked.append(is_reading)
+        if is_reading:
+            # the first try meets an outage, so that the next one begins with a probe
+            is_first = sum(asked) == 1
+            return ModelUnavailableError("away", may_be_billed=True) if is_first else refusal
+        return refusal if is_probe(prompt) and any(asked) else script(prompt, role)
+
+    async def live():
+        model = ScriptedModel(answer, answers_probes=True)
+        world = VirtualWorld(model=model, pace=Pace(concurrency=1))
+        objective = await world.start(output_schema={"type": "string"})
+        ended = await world.run(objective)
+        steps = await world.store.steps(ended.id, owner="report")
+        return ended, {step.key: step.output for step in steps}, await world.store.report(1)
+
+    ended, outputs, report = run_virtually(live())
+
+    assert ended.has_report and "Tea costs 5." in (report or "")
+    assert "No summary was written" not in (report or "")
+    assert str(refusal) in (outputs["output/none"] or "") and "output/text" not in outputs

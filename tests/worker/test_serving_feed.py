@@ -216,3 +216,31 @@ def test_a_worker_that_serves_all_objectives_says_it_on_its_own_screen():
         assert len(told) == 1
 
     run_virtually(live())
+
+
+class HangingIndex(AwayIndex):
+    """Accepts results, and never says that it has them."""
+
+    async def upsert(self, collection, items):
+        await asyncio.sleep(3600.0)
+
+
+def test_a_stop_after_the_report_leaves_what_the_store_has_not_taken_for_later():
+    async def live():
+        world = VirtualWorld(model=ScriptedModel(Script()), index=HangingIndex(error=None))
+        objective = await world.start()
+        worker = world.open_worker(objective)
+        running = asyncio.ensure_future(worker.run(objective.id))
+        while not (await world.store.objective(objective.id)).has_report:
+            await asyncio.sleep(0.1)
+        assert not running.done()
+
+        worker.stop()
+        stopped_s = asyncio.get_running_loop().time()
+        ended, _ = await running
+
+        assert ended.has_report and asyncio.get_running_loop().time() - stopped_s < 1
+        assert await world.store.unindexed_results(objective.id, limit=1)
+        assert await world.store.workers() == []
+
+    run_virtually(live())
