@@ -1,8 +1,7 @@
 """Decides what a task's name asks for, and whether two names ask for the same.
 
 `name_key` folds a name. `name_sense` returns a key that two names share when they surely ask the
-same. `find_marks` returns the codes, numbers, names and quoted terms that identify the subject of a
-text. English is covered best: synonyms are known for the verb at the beginning of a task, and for
+same. English is covered best: synonyms are known for the verb at the beginning of a task, and for
 hardly any other word. Words of other languages are folded and compared as they are.
 """
 
@@ -11,10 +10,9 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from babyagi.text import LETTERED, OPENING, sentences_of
+from babyagi.text import LETTERED, OPENING
 
 # -- normalizing text
 # --------------------------------------------------------------------------------------------------
@@ -91,13 +89,13 @@ _SIGNS = str.maketrans(
 )
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _NARROW_GROUPING = re.compile("(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
-_QUOTES = frozenset("\"'`«「『")
-_QUOTED = re.compile(
+QUOTES = frozenset("\"'`«「『")
+QUOTED = re.compile(
     r"(?<!\w)(?:\"([^\"]+)\"|`([^`]+)`)(?!\w)"
     r"|(?<![^\s(\[{])'([^']+)'(?=[.,;:!?)\]]*+(?:\s|$))|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』"
 )
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,'][0-9]{3})+(?:\.[0-9]+)?")
-_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?|[+-]?\.[0-9]+")
+NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?|[+-]?\.[0-9]+")
 _UNITS = (
     "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur"
     "|gbp|am|pm|°c|°f"
@@ -105,7 +103,7 @@ _UNITS = (
 _MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
 
 
-def _plain(text: str) -> str:
+def to_plain(text: str) -> str:
     """Return the text with one way of writing each sign: NFKC, straight quotes, one kind of hyphen,
     ASCII digits. A superscript digit stays different from an ordinary one."""
     if text.isascii():
@@ -120,7 +118,7 @@ def _plain(text: str) -> str:
     )
 
 
-def _fold(word: str) -> str:
+def fold(word: str) -> str:
     """Return the word case-folded, but keep `ß` different from `ss`: `Maße` is not `Masse`."""
     return (
         word.casefold()
@@ -129,7 +127,7 @@ def _fold(word: str) -> str:
     )
 
 
-def _bare(chunk: str) -> str:
+def strip_signs(chunk: str) -> str:
     """Return the chunk without the punctuation around it. A closing bracket stays when its opening
     bracket is inside the chunk."""
     bare = chunk.lstrip(OPENING)
@@ -146,10 +144,10 @@ def _number(word: str) -> str:
     """Return the number without its grouping signs, or "" when the word is not a number."""
     if _GROUPED.fullmatch(word):
         return word.replace(",", "").replace("'", "")
-    return word if _NUMBER.fullmatch(word) else ""
+    return word if NUMBER.fullmatch(word) else ""
 
 
-def _measure(word: str) -> list[str]:
+def split_measure(word: str) -> list[str]:
     """Split a number from its currency sign or unit; return [] when the word is not a number."""
     match = _MEASURED.fullmatch(word)
     number = match and _number(match.group(2))
@@ -302,7 +300,7 @@ _BOUNDARIES = (
 )
 _CLAUSAL = _ASKING | _AUXILIARIES | frozenset("which whom that and or by if whether while".split())
 # Verbs that a task may begin with, in their normalized form.
-_VERBS = frozenset(
+VERBS = frozenset(
     "add analyze answer append arrange ask assess build buy calculate call check choose "
     "classify clean collect compare compile compute"
     " configure convert copy count create define delete deploy describe design detect "
@@ -515,11 +513,11 @@ def name_sense(name: str) -> str:
     Returns:
         At most 500 characters; never empty unless the name is blank.
     """
-    plain = _place_last(_without_numbering(_plain(name)))
-    words = _in_one_form(_without_politeness([_stem(word) for word in _words(plain)]))
+    plain = _place_last(_without_numbering(to_plain(name)))
+    words = _in_one_form(_without_politeness([stem(word) for word in _words(plain)]))
     key = (
         " ".join(_swap_of(_pair_sorted(_ask(_as_verb(words)))))
-        or " ".join(_fold(plain).split())
+        or " ".join(fold(plain).split())
         or name.strip()
     )
     if len(key) <= _MAX_SENSE_CHARS:
@@ -535,12 +533,12 @@ def _without_numbering(plain: str) -> str:
     if not match or not match.group().strip() or not rest:
         return plain
     is_number = any(map(str.isalnum, match.group())) and not match.group("task")
-    first = _fold(rest.split(maxsplit=1)[0].rstrip(",:"))
-    return plain if is_number and _stem(first) not in _STARTS else rest
+    first = fold(rest.split(maxsplit=1)[0].rstrip(",:"))
+    return plain if is_number and stem(first) not in _STARTS else rest
 
 
 _STARTS = (
-    _VERBS
+    VERBS
     | _ASKING
     | _AUXILIARIES
     | _FILLERS
@@ -556,7 +554,7 @@ def _place_last(plain: str) -> str:
     match = _FRONTED.fullmatch(plain.strip().rstrip(".?"))
     if not match:
         return plain
-    words = [_stem(word) for word in _fold(match.group(2)).split()]
+    words = [stem(word) for word in fold(match.group(2)).split()]
     if words[0] in _ASKING | _AUXILIARIES:
         is_plain = match.group(1).lower().startswith("in ") and (
             _CLAUSAL - _AUXILIARIES | _PREPOSITIONS
@@ -572,10 +570,10 @@ def _place_last(plain: str) -> str:
 def _words(plain: str) -> list[str]:
     is_shouted = plain.isupper()
     words: list[str] = []
-    if _QUOTES.isdisjoint(plain):
+    if QUOTES.isdisjoint(plain):
         return _unquoted(plain, is_shouted=is_shouted, is_first=True)
     at = 0
-    for match in _QUOTED.finditer(plain):
+    for match in QUOTED.finditer(plain):
         words.extend(
             _unquoted(plain[at : match.start()], is_shouted=is_shouted, is_first=not words)
         )
@@ -589,11 +587,11 @@ def _quoted(match: re.Match[str]) -> str:
     """Return a quoted word without its quotes when nothing could change it. Other quotations keep
     their quotes, and code keeps its case."""
     inner = " ".join(next(part for part in match.groups() if part is not None).split())
-    folded = inner if match.group().startswith("`") else _fold(inner)
+    folded = inner if match.group().startswith("`") else fold(inner)
     is_like_bare = (
         folded.isalpha()
-        and folded == _fold(folded)
-        and _stem(folded) == folded
+        and folded == fold(folded)
+        and stem(folded) == folded
         and folded not in _SPECIAL
     )
     return folded if is_like_bare else f'"{folded}"'
@@ -603,7 +601,7 @@ _SPECIAL = (
     _ARTICLES
     | _FILLERS
     | _BOUNDARIES
-    | _VERBS
+    | VERBS
     | frozenset(["then", "of", "out", "up", "year", "me", "us", "you", "i", "cannot"])
 )
 
@@ -614,26 +612,26 @@ def _unquoted(plain: str, *, is_shouted: bool, is_first: bool) -> list[str]:
         if chunk == "A" and not is_shouted and (words or not is_first):
             words.append('"a"')
         elif chunk.isalpha() and chunk.lower() != "cannot":
-            words.append(_fold(chunk))
+            words.append(fold(chunk))
         else:
             words.extend(_split(chunk))
     return words
 
 
 def _split(chunk: str) -> list[str]:
-    bare = _bare(chunk)
+    bare = strip_signs(chunk)
     if not bare:
         return [chunk] if chunk in (".", "..") else []
     if "/" in bare or "\\" in bare:
         return [bare]
-    folded = _fold(bare)
+    folded = fold(bare)
     if "'" in folded or folded == "cannot":
         return _apart(folded)
     if folded.isalpha():
         is_owner = folded[-1] == "s" and chunk.rstrip(".,;:!?)").endswith("s'")
         return [folded, "'s"] if is_owner else [folded]
     if any(map(str.isdigit, folded)):
-        return _measure(folded) or [folded]
+        return split_measure(folded) or [folded]
     return _pieces(folded)
 
 
@@ -646,16 +644,16 @@ def _apart(word: str) -> list[str]:
         return [head, "is" if head in _ASKING or head in ("it", "that", "there") else "'s"]
     if tail == "t" and head.endswith("n"):
         return [head[:-1], "not"]
-    return _measure(word) or [word]
+    return split_measure(word) or [word]
 
 
-_LISTED = re.compile("[,;]+")
+LISTED = re.compile("[,;]+")
 
 
 def _pieces(word: str) -> list[str]:
     """Split words that a comma or a hyphen joins. A number word or a participle stays joined
     (`twenty-five`, `man-eating`)."""
-    parts = _LISTED.split(word)
+    parts = LISTED.split(word)
     if len(parts) > 1 and all(map(str.isalpha, parts)):
         return parts
     parts = word.split("-")
@@ -686,7 +684,7 @@ _AMERICAN = [
 ]
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """Return the word in one spelling, without the `s` of a plural or of a verb."""
     if (
         len(word) > 3
@@ -721,7 +719,7 @@ def _without_politeness(words: list[str]) -> list[str]:
     for phrase in _POLITE:
         if len(kept) > len(phrase) and tuple(kept[: len(phrase)]) == phrase:
             kept = kept[len(phrase) :]
-    if len(kept) > 2 and kept[1] == "you" and kept[2] in _VERBS:
+    if len(kept) > 2 and kept[1] == "you" and kept[2] in VERBS:
         # `Can you train a cat?` may be a real question.
         is_request = kept[0] in ("could", "would", "will") or (kept[0] == "can" and is_asked_nicely)
         kept = kept[2:] if is_request else kept
@@ -739,8 +737,7 @@ def _article(words: list[str], at: int) -> list[str]:
         return ['"a"' if word == "a" else word]
     before = words[at - 1] if at else ""
     is_letter = word == "a" and (
-        (before in LETTERED and not (at == 1 and before in _VERBS))
-        or words[at + 1] in _PREPOSITIONS
+        (before in LETTERED and not (at == 1 and before in VERBS)) or words[at + 1] in _PREPOSITIONS
     )
     return ['"a"'] if is_letter or (word == "a" and words[at + 1] in ("and", "or", "'s")) else []
 
@@ -816,7 +813,7 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
     for phrase, form in _PHRASES_FROM.get(words[at], ()):
         if words[at : at + len(phrase)] == phrase:
             return len(phrase), form
-    is_after_noun = bool(before) and before not in _BOUNDARIES and (before not in _VERBS or at > 1)
+    is_after_noun = bool(before) and before not in _BOUNDARIES and (before not in VERBS or at > 1)
     is_clause = words[at] == "that" and at > 1 and is_after_noun and at + 2 < len(words)
     if is_clause and words[at + 1] == "is":
         return 2, []
@@ -947,7 +944,7 @@ def _ask(words: list[str]) -> list[str]:
     surely, rest = _after_asking(words)
     words, rest = _what_year(words), _what_year(rest)
     if not rest:
-        if words[0] in _VERBS - {"ask", "tell"} and words[1] in _ASKING and len(words) > 2:
+        if words[0] in VERBS - {"ask", "tell"} and words[1] in _ASKING and len(words) > 2:
             asked = _question(words[1:], is_embedded=True)
             return [words[0], *asked[1:]] if asked[0] == "?" else words
         return _question(words, is_embedded=False)
@@ -1220,7 +1217,7 @@ def _swap_of(words: list[str]) -> list[str]:
     if "of" not in words:
         return words
     swapped: list[str] = []
-    start = 1 if words[0] in _VERBS else 0
+    start = 1 if words[0] in VERBS else 0
     swapped.extend(words[:start])
     for at in range(start, len(words) + 1):
         if at == len(words) or words[at] in _BOUNDARIES:
@@ -1278,178 +1275,3 @@ def _pair_sorted(words: list[str]) -> list[str]:
     if not is_pair or not one or len(one) != len(other) or words[end : end + 1] == [before]:
         return words
     return [*words[: start + 1], *min(one, other), "and", *max(one, other), *words[end:]]
-
-
-# -- what a text is about
-# --------------------------------------------------------------------------------------------------
-
-_MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
-_PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
-# Words that are no names although they may be written with a capital: at the beginning of a
-# sentence, before a name, or elsewhere.
-_NO_NAMES = frozenset(
-    "i the a an and or but if in on at by for with from to into it its this that these "
-    "those there here he she they we you my our your his"
-    " her their not no yes as so is are was were be do does did has have had all any "
-    "some each every both either when where what who which"
-    " why how please step task note answer result results source sources lacking part "
-    "table figure chapter section consider discuss assume"
-    " suppose contact mention see avoid keep let many several most however therefore "
-    "according since while although unlike like today"
-    " yesterday finally overall additionally furthermore moreover also thus hence "
-    "meanwhile other such one two three dear total based given"
-    " using including located former current new old then now after before during until "
-    "about between over under more less only even"
-    " because through without within against per can could will would should may might must".split()
-)
-_CODE_SIGNS = frozenset("/\\_@#")
-_SEPARATING = dict.fromkeys(map(ord, '|"`«»「」『』'), " ")
-
-
-def find_marks(text: str) -> frozenset[str]:
-    """Return the marks of a text: the codes, paths, addresses, numbers, quoted terms and proper
-    names that identify its subject, folded.
-
-    A number has no grouping and no unit (`1,200 km` gives `1200`). A name of several words is
-    returned as a whole and word by word. A name at the beginning of a sentence is missed unless
-    another capital, a possessive or its own case shows that it is one. In languages that capitalize
-    every noun, nouns are found as well; in scripts without capitals, names are not found.
-    """
-    found: set[str] = set()
-    for line in text.splitlines():
-        plain = _plain(line)
-        if not _QUOTES.isdisjoint(plain):
-            found.update(_quoted_terms(plain))
-        for sentence in sentences_of(plain.translate(_SEPARATING).strip()):
-            found.update(_marks_of(sentence))
-    return frozenset(found)
-
-
-def _quoted_terms(plain: str) -> Iterator[str]:
-    for match in _QUOTED.finditer(plain):
-        words = _tokens(next(part for part in match.groups() if part is not None))
-        if 0 < len(words) <= _MAX_TERM_WORDS:
-            yield " ".join(words)
-
-
-def _marks_of(sentence: str) -> Iterator[str]:
-    chunks = sentence.split()
-    is_heading = _is_heading(chunks)
-    run: list[str] = []
-    for at, chunk in enumerate(chunks):
-        word = _mark_word(chunk)
-        is_name = not is_heading and _is_name(word, at, chunks)
-        is_number = _NUMBER.fullmatch(word) is not None
-        if is_name or (run and is_number):
-            run += _tokens(word)
-        elif run and word in _PARTICLES and chunks[at + 1 : at + 2] and chunks[at + 1][0].isupper():
-            run.append(word)
-            continue
-        if run and (not is_name or chunk[-1] in ",;:.!?)*"):
-            yield from _names(run)
-            run = []
-        if not is_name and _is_code(word):
-            yield from _tokens(word)
-    yield from _names(run)
-
-
-def _names(run: list[str]) -> Iterator[str]:
-    """Yield a name as a whole, then its words."""
-    if run[-1:] and run[-1] in _PARTICLES:
-        run = run[:-1]
-    if run:
-        yield " ".join(run)
-    yield from (word for word in run if word not in _PARTICLES)
-
-
-def _mark_word(chunk: str) -> str:
-    """Return the chunk without punctuation, asterisks of emphasis and the ending of a
-    possessive."""
-    word = _bare(_bare(chunk).strip("*"))
-    return word[:-2] if word.endswith(("'s", "'S")) else word
-
-
-def _is_code(word: str) -> bool:
-    """Return whether the word has a digit, or a sign that ordinary words do not contain: `a_b`,
-    `#tag`, `file.py`."""
-    is_dotted = "." in word.strip(".") and len(word) > 3
-    return is_dotted or any(map(str.isdigit, word)) or not _CODE_SIGNS.isdisjoint(word)
-
-
-def _is_heading(chunks: list[str]) -> bool:
-    """Return whether all longer words have a capital, so that capitals do not show which words are
-    names."""
-    long = [chunk for chunk in chunks if len(chunk) > 3 and chunk[0].isalpha()]
-    return (
-        len(long) > 3
-        and all(chunk[0].isupper() for chunk in long)
-        and not any("," in chunk for chunk in chunks)
-    )
-
-
-def _is_name(word: str, at: int, chunks: list[str]) -> bool:
-    letters = word.replace("-", "").replace("'", "")
-    if (
-        len(letters) < 2
-        or letters.islower()
-        or not letters.isalpha()
-        or letters.casefold() in _NO_NAMES
-    ):
-        return False
-    if not letters[1:].islower():
-        # NASA, iPhone; in a script without case no name can be seen
-        return letters.casefold() != letters
-    if at > 0:
-        return letters[0].isupper()
-    if _stem(letters.casefold()) in _VERBS:
-        return False
-    is_owner = chunks[0].rstrip(".,;:!?)*").casefold().endswith("'s")
-    return is_owner or (
-        chunks[0][-1].isalpha()
-        and len(chunks) > 1
-        and chunks[1].lstrip("*" + OPENING)[:1].isupper()
-    )
-
-
-def _tokens(text: str) -> list[str]:
-    """Return the words of a text in the form in which marks are compared: folded, without the
-    punctuation around them, numbers in one form."""
-    tokens: list[str] = []
-    for chunk in text.translate(_SEPARATING).split():
-        if chunk.isalpha():
-            tokens.append(_fold(chunk))
-        else:
-            word = _mark_word(chunk)
-            if word:
-                tokens.extend(_parts(word))
-    return tokens
-
-
-def _parts(word: str) -> list[str]:
-    """Split a word without blanks: `Oslo/Bergen` and `red,green` are two words, `src/main.py` is
-    one."""
-    folded = _fold(word)
-    number = next((part for part in _measure(folded) if part[-1].isdigit()), "")
-    if number:
-        return [number]
-    if "/" in word and all(part[:1].isupper() for part in word.split("/")):
-        return _tokens(word.replace("/", " "))
-    if "," in word or ";" in word:
-        return _tokens(_LISTED.sub(" ", word))
-    return [folded] if _is_code(word) else [part for part in folded.split("-") if part]
-
-
-def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
-    """Return those of the marks that the text contains as whole words, also across line breaks."""
-    tokens = _tokens(_plain(text))
-    known = set(tokens)
-    joined = f" {' '.join(tokens)} "
-    return frozenset(mark for mark in marks if _is_held(_tokens(_plain(mark)), known, joined))
-
-
-def _is_held(wanted: list[str], known: set[str], joined: str) -> bool:
-    return (
-        known.issuperset(wanted)
-        and bool(wanted)
-        and (len(wanted) == 1 or f" {' '.join(wanted)} " in joined)
-    )

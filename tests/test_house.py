@@ -33,7 +33,7 @@ def test_every_file_has_a_room():
     )
     halls = set(
         """__init__ __main__ agent api app artifacts backends errors events files heavy_imports home inbox journal
-        json_shapes loop metrics names next_command notify offload options private redaction reporting results
+        json_shapes loop marks metrics names next_command notify offload options private redaction reporting results
         schedules shapes sources tasks text tracing transcript verbs why""".split()
     )
     found = {

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from babyagi.names import find_marks, held_marks, name_sense
+from babyagi.marks import find_marks, held_marks
+from babyagi.names import name_sense
 from babyagi.text import late_pattern, one_line, shorten, split_sentences
 from tests.linear import grows_faster_than_linearly
 

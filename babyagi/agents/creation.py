@@ -29,7 +29,8 @@ from babyagi.index.subjects import Subjects, content, head
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, estimate_tokens
-from babyagi.names import find_marks, name_sense
+from babyagi.marks import find_marks
+from babyagi.names import name_sense
 from babyagi.react.asking import ask
 from babyagi.tasks import (
     Lack,

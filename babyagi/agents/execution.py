@@ -14,7 +14,7 @@ from babyagi.errors import MalformedReplyError
 from babyagi.index.subjects import content
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
-from babyagi.names import find_marks
+from babyagi.marks import find_marks
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.protocols.base import fill
 from babyagi.react.steps import AgentBounds, Run, Stopped

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from babyagi.json_shapes import Json
-    from babyagi.memory.log import Fact, Known, MemoryLog, Turn
+    from babyagi.memory.log import Known, MemoryLog, Turn
     from babyagi.tasks import Usage
 
 
@@ -174,6 +174,7 @@ def _counts(known: Known) -> Json:
 
 def _shape(known: Known) -> Json:
     from babyagi.json_shapes import usage_shape
+    from babyagi.memory.log import write_fact
 
     return {
         "summary": {
@@ -181,20 +182,11 @@ def _shape(known: Known) -> Json:
             "upto": known.summary.upto,
             "origins": [*known.summary.origins],
         },
-        "facts": [_fact_shape(fact) for fact in known.facts],
+        "facts": [write_fact(fact) for fact in known.facts],
         "said": [_turn_shape(turn) for turn in known.turns],
         "used": usage_shape(known.used),
         "fault": known.fault,
         "damaged_lines": known.n_damaged,
-    }
-
-
-def _fact_shape(fact: Fact) -> Json:
-    return {
-        "entity": fact.entity,
-        "text": fact.text,
-        "turn": fact.turn,
-        "origins": [*fact.origins],
     }
 
 

@@ -23,7 +23,7 @@ from babyagi.index.indexer import Embed, text_of
 from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.subjects import Subjects, head, phrases
 from babyagi.index.trigrams import Words, fold
-from babyagi.names import find_marks, held_marks
+from babyagi.marks import find_marks, held_marks
 from babyagi.tasks import Objective, Result, Task
 
 N_CACHED = 4000  # texts whose words are cached

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+EXCERPT_CHARS = 1_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexItem:
@@ -20,6 +22,19 @@ class IndexItem:
     vector: bytes
     text: str
     task_id: int
+
+    @property
+    def excerpt(self) -> str:
+        """The beginning of its text, for people who inspect the index; the task store has it
+        whole."""
+        return self.text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
+
+
+def to_numbers(vector: bytes) -> list[float]:
+    import numpy as np
+
+    numbers: list[float] = np.frombuffer(vector, dtype="<f4").tolist()
+    return numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ import pytest
 from babyagi.cli.root import run_guarded
 
 REHEARSAL = "REHEARSAL: no language model was asked"
+READING = "run/Say what the limits are/-t/Read it/--model/rehearsal/--files".split("/")
 DOCUMENTS = {
     "limits.md": (
         "# Limits\n\nA run stops at fifty tasks unless the limit is raised.\nThe money limit "
@@ -79,18 +80,7 @@ def test_a_folder_that_is_not_there_is_a_usage_error(capsys):
 
 
 def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(documents, capsys):
-    line = [
-        "run",
-        "Say what the limits are",
-        "-t",
-        "Read it",
-        "--model",
-        "rehearsal",
-        "--files",
-        str(documents),
-        "--max-tasks",
-        "2",
-    ]
+    line = [*READING, str(documents), "--max-tasks", "2"]
     assert run_guarded(line) == 3
     before = status_of(capsys)
 
@@ -106,18 +96,7 @@ def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(do
 
 
 def test_an_objective_that_a_limit_ended_goes_on_after_extend_and_resume(documents, capsys):
-    line = [
-        "run",
-        "Say what the limits are",
-        "-t",
-        "Read it",
-        "--model",
-        "rehearsal",
-        "--files",
-        str(documents),
-        "--max-tasks",
-        "1",
-    ]
+    line = [*READING, str(documents), "--max-tasks", "1"]
     assert run_guarded(line) == 3
 
     assert run_guarded(["extend", "--max-tasks", "50"]) == 0

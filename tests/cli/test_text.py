@@ -7,13 +7,7 @@ import pytest
 
 from babyagi.cli import text
 from tests.cli.samples import HOSTILE
-
-
-class Terminal(io.StringIO):
-    encoding = "utf-8"
-
-    def isatty(self):
-        return True
+from tests.cli.screen import Terminal
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from babyagi.app import open_app
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Event, StopReason, Usage
 from support.local_server import LocalServer
+from support.local_server.dialects import chat_usage
 from support.table import print_table, verdict
 from tests.system.test_limits import PRICE_IN, PRICE_OUT, never_done
 
@@ -158,7 +159,7 @@ async def run_one(kind: Kind) -> Found:
                 is_honest = next(numbers) <= N_HONEST or (
                     kind.is_about_vectors and usage.completion_tokens > 0
                 )
-                return (_honest(usage), usage) if is_honest else kind.say(usage)
+                return (chat_usage(usage), usage) if is_honest else kind.say(usage)
 
             server.say_usage = say
             apps = [
@@ -210,14 +211,6 @@ def _settings(kind: Kind, server: LocalServer, folder: Path, n: int) -> Any:
         "BABYAGI_EMBEDDING_MODEL": "some-embedder" if kind.is_about_vectors else "hash",
     }
     return load_settings(flags={**flags, **limits}, environ=environ, cwd=folder).settings
-
-
-def _honest(usage: Usage) -> dict[str, int]:
-    return {
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "total_tokens": usage.tokens,
-    }
 
 
 def _bill(kind: Kind, prompt_tokens: int, completion_tokens: int) -> float:

@@ -10,11 +10,11 @@ from babyagi.errors import ToolError
 from babyagi.net.door import Door
 from babyagi.offload import run_inline
 from babyagi.retrieval.engines import ENGINES, Answering, Searcher
-from babyagi.retrieval.page_text import UnreadableError, read_text
 from babyagi.retrieval.pages import Pages
 from babyagi.retrieval.rank import BM25
 from babyagi.tools.base import parse_arguments
 from babyagi.tools.search import MAX_PAGE_CHARS, build_open_page, build_web_search
+from tests.small_web import read_here
 from tests.web_server import Reply, WebServer
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -24,14 +24,6 @@ PAGES = {
     "/flask": "<h2>Licence</h2><p>Flask is under the BSD licence with 3 clauses.</p>",
     "/long": "<p>" + "</p><p>".join(f"sentence {n} of a long page" for n in range(1500)),
 }
-
-
-async def read_here(page):
-    try:
-        found = read_text(page.body, content_type=page.content_type, url=page.url)
-        return {"title": found.title, "text": found.text}
-    except UnreadableError as error:
-        return {"error": str(error)}
 
 
 class Web:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 
 MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
-EXCERPT_CHARS = 1_000  # for people who inspect Chroma; the task store has the text
 # Chroma rewrites its graph in place after so many records, and a kill during that damages it. Most
 # objectives never have so many results. A higher number would be safer but slow: 5,000 take 2.7 s
 # to open and 65 ms per batch of any size; 1,000 take 0.2 s and 24 ms.
@@ -63,7 +62,7 @@ def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
     return {
         "ids": [item.id for item in items],
         "embeddings": [np.frombuffer(item.vector, dtype="<f4") for item in items],
-        "documents": [_excerpt(item.text) for item in items],
+        "documents": [item.excerpt for item in items],
         "metadatas": [{"task_id": item.task_id} for item in items],
     }
 
@@ -84,10 +83,6 @@ def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
         raise StoreUnusableError(
             f"the collection {name} measures by {space}, not by cosine", guide="results"
         )
-
-
-def _excerpt(text: str) -> str:
-    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.heavy_imports import import_whole
-from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
+from babyagi.index.port import EXCERPT_CHARS, PING_TIMEOUT_S, Hit, IndexItem, to_numbers
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
@@ -33,7 +33,6 @@ MAX_BATCH = 100
 MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
 NUMBER_BYTES = 24  # of a float32 in JSON, such as -0.018042199313640594 and a comma
 PAGE = 100
-EXCERPT_CHARS = 1_000  # for people who inspect Pinecone; the task store has the text
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
 AILING = (
@@ -107,7 +106,7 @@ class PineconeIndex:
             index = await self._index(len(vector) // 4)
             if index is None:
                 return []
-            reply = await index.query(vector=_numbers(vector), top_k=k, namespace=collection)
+            reply = await index.query(vector=to_numbers(vector), top_k=k, namespace=collection)
             return [Hit(id=found.id, score=float(found.score)) for found in reply.matches]
 
     async def ids(self, collection: str) -> list[str]:
@@ -310,16 +309,8 @@ def _batch_size(dimension: int) -> int:
 
 
 def _to_record(item: IndexItem) -> dict[str, Any]:
-    excerpt = item.text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
     return {
         "id": item.id,
-        "values": _numbers(item.vector),
-        "metadata": {"task_id": item.task_id, "text": excerpt},
+        "values": to_numbers(item.vector),
+        "metadata": {"task_id": item.task_id, "text": item.excerpt},
     }
-
-
-def _numbers(vector: bytes) -> list[float]:
-    import numpy as np
-
-    numbers: list[float] = np.frombuffer(vector, dtype="<f4").tolist()
-    return numbers

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.heavy_imports import import_whole
-from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
+from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem, to_numbers
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
@@ -32,7 +32,6 @@ CALL_TIMEOUT_S = 20.0
 EMBEDDED_START_S = 300.0  # the first start downloads 60 MB, in a thread that cannot be stopped
 MAX_BATCH = 100  # of 1,536 numbers: 600 kB
 PAGE = 1_000
-EXCERPT_CHARS = 1_000  # for people who inspect Weaviate; the task store has the text
 HTTP_PORT, GRPC_PORT = 8080, 50051
 EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
 # Whole words, because error messages also contain the names of collections.
@@ -121,7 +120,7 @@ class WeaviateIndex:
                 return []
             distance = MetadataQuery(distance=True)
             reply = await asked.query.near_vector(
-                near_vector=_numbers(vector),
+                near_vector=to_numbers(vector),
                 limit=k,
                 return_properties=[],
                 return_metadata=distance,
@@ -170,8 +169,8 @@ class WeaviateIndex:
         objects = [
             DataObject(
                 uuid=item.id,
-                vector=_numbers(item.vector),
-                properties={"task_id": item.task_id, "text": _excerpt(item.text)},
+                vector=to_numbers(item.vector),
+                properties={"task_id": item.task_id, "text": item.excerpt},
             )
             for item in items
         ]
@@ -355,14 +354,3 @@ def _import() -> None:
     import_whole("weaviate")
     # it logs refused objects in full: texts, and vectors of megabytes
     logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
-
-
-def _numbers(vector: bytes) -> list[float]:
-    import numpy as np
-
-    numbers: list[float] = np.frombuffer(vector, dtype="<f4").tolist()
-    return numbers
-
-
-def _excerpt(text: str) -> str:
-    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()

@@ -9,7 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from babyagi import events, names
-from babyagi.names import find_marks, held_marks, name_sense
+from babyagi.marks import find_marks, held_marks
+from babyagi.names import name_sense
 from babyagi.tasks import (
     Fence,
     Lack,
