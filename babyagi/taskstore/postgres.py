@@ -20,7 +20,7 @@ import psycopg
 from babyagi.errors import SettingsError, StoreUnavailableError, StoreUnusableError
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.database import LinedUp, Row, Transaction
 from babyagi.taskstore.sql.rows import from_time
 
 # time mends these; 25: a standby server, until it is promoted
@@ -618,6 +618,17 @@ class PostgresDatabase:
             return done
 
         return self._persist(transact)
+
+    def line_up(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> LinedUp[T]:
+        return LinedUp(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
+
+    def _run(self, write: LinedUp[Any]) -> None:
+        """The server lets commits of several connections share a sync by itself."""
+        write.done = self.write(
+            write.work, objective_id=write.objective_id, is_lasting=write.is_lasting
+        )
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         def transact(connection: BoundedConnection) -> T:

@@ -13,18 +13,19 @@ import sqlite3
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from babyagi import private
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import Transaction, load_scripts
+from babyagi.taskstore.sql.database import LinedUp, Transaction, load_scripts
 from babyagi.taskstore.sql.rows import from_time
 from babyagi.taskstore.sql.store import SqlTaskStore
 
@@ -163,6 +164,7 @@ class FileWatch:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
+MAX_TOGETHER = 32  # pieces of work in one transaction, so that no other process waits long
 N_OWN_STATEMENTS = 20  # BEGIN, COMMIT and the like, which the statement cache holds as well
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
@@ -205,6 +207,64 @@ class SqliteEngine:
         self.where, self.known_version = where, len(self._scripts)
         self._queries = database.load_queries("sqlite")
         self._connection: sqlite3.Connection | None = None
+        self._lined_up: deque[LinedUp[Any]] = deque()
+
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
+        with self._errors():
+            return self._transact("BEGIN", work)
+
+    def line_up(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> LinedUp[T]:
+        write = LinedUp(
+            work, objective_id=objective_id, is_lasting=is_lasting, run=self._run_lined_up
+        )
+        self._lined_up.append(write)
+        return write
+
+    def _run_lined_up(self, _: LinedUp[Any]) -> None:
+        """Run what is lined up, in one transaction with a savepoint for each piece of work."""
+        writes: list[LinedUp[Any]] = []
+        while self._lined_up and len(writes) < MAX_TOGETHER:
+            writes.append(self._lined_up.popleft())
+        writes = [write for write in writes if not write.is_over]
+        is_lasting = any(write.is_lasting for write in writes)
+
+        def work(tx: Transaction) -> None:
+            for write in writes:
+                self._run_in_savepoint(write)
+
+        try:
+            if len(writes) == 1:
+                writes[0].done = self.write(
+                    writes[0].work, objective_id=None, is_lasting=is_lasting
+                )
+            else:
+                self.write(work, objective_id=None, is_lasting=is_lasting)
+        except BaseException as error:
+            for write in writes:
+                write.error = error
+        finally:
+            for write in writes:
+                write.is_over = True
+
+    def _run_in_savepoint(self, write: LinedUp[Any]) -> None:
+        """Raises the error of the work if SQLite has undone the whole transaction for it."""
+        connection = self._open()
+        connection.execute("SAVEPOINT one")
+        try:
+            with self._errors():
+                tx = self._begin_on(connection)
+                write.done = write.work(tx)
+                tx.finish()
+        except Exception as error:
+            if not connection.in_transaction:
+                raise
+            connection.execute("ROLLBACK TO one")
+            write.error = error
+        connection.execute("RELEASE one")
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors():
@@ -247,7 +307,7 @@ class SqliteEngine:
         connection = self._open() if connection is None else connection
         connection.execute(begin)
         try:
-            tx = Transaction(connection, queries=self._queries, now_us=from_time(self._clock()))
+            tx = self._begin_on(connection)
             done = work(tx)
             tx.finish()
             connection.execute("COMMIT")
@@ -256,6 +316,9 @@ class SqliteEngine:
                 connection.execute("ROLLBACK")
             raise
         return done
+
+    def _begin_on(self, connection: sqlite3.Connection) -> Transaction:
+        return Transaction(connection, queries=self._queries, now_us=from_time(self._clock()))
 
     def _connect(self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -567,12 +630,6 @@ class MemoryDatabase(SqliteEngine):
         # 3.13 on an unclosed connection is a warning
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
-
-    def write(
-        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
-    ) -> T:
-        with self._errors():
-            return self._transact("BEGIN", work)
 
     def watch(self, on_sign: Callable[[], None]) -> None:
         """Do nothing: no other connection can commit."""

@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 import threading
-from contextlib import closing, suppress
+from contextlib import asynccontextmanager, closing, suppress
 
 import pytest
 
@@ -235,6 +235,109 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     await store.add_tasks(objective_id, [Proposal(name="fits now")])
     assert len(await store.tasks(objective_id)) == 2
     await store.close()
+
+
+@asynccontextmanager
+async def store_whose_thread_is_busy(path):
+    """A store with an objective whose writes line up, and what lets them run."""
+    offload, may_end = ThreadOffload(), threading.Event()
+    store = await open_sqlite(path, clock=Clock(), offload=offload)
+    objective_id = await begin(store, "Task 2", "Task 3")
+    busy = asyncio.create_task(offload(may_end.wait))
+    try:
+        yield store, objective_id, may_end.set
+    finally:
+        may_end.set()
+        await busy
+        await store.close()
+        offload.close()
+
+
+async def line_up(*writes):
+    tasks = [asyncio.create_task(write) for write in writes]
+    await asyncio.sleep(0)  # each has its first step now
+    return tasks
+
+
+def adding(store, objective_id, name):
+    return store.add_tasks(objective_id, [Proposal(name=name)])
+
+
+async def names_of(path, objective_id):
+    store = await open_inline(path)
+    names = [task.name for task in await store.tasks(objective_id)]
+    await store.close()
+    return names
+
+
+async def test_writes_that_wait_together_are_one_transaction_in_their_order(tmp_path):
+    statements = []
+    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
+        store._database._open().set_trace_callback(statements.append)
+        together = await line_up(
+            *(store.claim_task(objective_id, "w") for _ in range(4)),
+            *(adding(store, objective_id, f"New {number}") for number in range(3)),
+        )
+        go()
+        *claims, last = await asyncio.gather(*together[:4])
+        plans = await asyncio.gather(*together[4:])
+    assert [claim.task.id for claim in claims] == [1, 2, 3]
+    assert last is None
+    assert [plan.added[0].id for plan in plans] == [4, 5, 6]
+    assert [sql for sql in statements if sql.startswith(("BEGIN", "COMMIT"))] == [
+        "BEGIN IMMEDIATE",
+        "COMMIT",
+    ]
+
+
+async def test_a_refused_write_leaves_no_trace_and_harms_none_beside_it(tmp_path):
+    def fail_at_the_end(tx):
+        tx.run("set_rank", objective_id=1, task_id=1, rank=99)
+        raise ValueError("after a change")
+
+    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
+        first, refused, second = await line_up(
+            adding(store, objective_id, "First"),
+            store._write(fail_at_the_end, objective_id),
+            adding(store, objective_id, "Second"),
+        )
+        go()
+        await asyncio.gather(first, second)
+        with pytest.raises(ValueError, match="after a change"):
+            await refused
+        assert (await store.task(objective_id, 1)).rank == 1
+    names = await names_of(tmp_path / "tasks.db", objective_id)
+    assert names[-2:] == ["First", "Second"]
+
+
+async def test_each_of_the_writes_hears_when_their_commit_fails_and_none_was_made(tmp_path):
+    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
+        connection = store._database._open()
+        n_pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {n_pages}")
+        together = await line_up(
+            adding(store, objective_id, "Small"),
+            *(adding(store, objective_id, letter * 2000) for letter in "abcdefgh" * 4),
+        )
+        go()
+        heard = await asyncio.gather(*together, return_exceptions=True)
+        n_made = sum(not isinstance(one, StoreUnavailableError) for one in heard)
+    assert n_made < len(heard)
+    assert len(await names_of(tmp_path / "tasks.db", objective_id)) == 3 + n_made
+
+
+async def test_a_write_that_nobody_waits_for_any_more_is_not_made_along_with_others(tmp_path):
+    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
+        first, given_up, second = await line_up(
+            *(adding(store, objective_id, name) for name in ("First", "Given up", "Second"))
+        )
+        given_up.cancel()
+        await asyncio.sleep(0)
+        go()
+        await asyncio.gather(first, second)
+    names = await names_of(tmp_path / "tasks.db", objective_id)
+    assert names[-2:] == ["First", "Second"]
+    assert "Given up" not in names
 
 
 async def test_a_small_read_waits_for_no_writer(tmp_path):

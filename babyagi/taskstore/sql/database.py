@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from babyagi.errors import NotFoundError, StoreUnavailableError, StoreUnusableError
 from babyagi.offload import Offload, run_inline
@@ -165,6 +165,44 @@ class Transaction:
         }
 
 
+class LinedUp(Generic[T]):
+    """A write that waits for its turn, and what became of it. It is called in a thread of the
+    store's offload.
+
+    Args:
+        objective_id, is_lasting: as of `Database.write`.
+        run: carries this write out, perhaps with others, unless it is over; raises its error, or
+            leaves the error here.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        objective_id: int | None,
+        is_lasting: bool,
+        run: Callable[[LinedUp[Any]], None],
+    ) -> None:
+        self.work = work
+        self.objective_id = objective_id
+        self.is_lasting = is_lasting
+        self.is_over = False
+        self.done: T | None = None
+        self.error: BaseException | None = None
+        self._run = run
+
+    def __call__(self) -> T:
+        if not self.is_over:
+            self._run(self)
+        if self.error is not None:
+            raise self.error
+        return cast(T, self.done)
+
+    def give_up(self) -> None:
+        """Leave the work undone if it has not begun: nobody waits for it any more."""
+        self.is_over = True
+
+
 class Database(Protocol):
     """An open database. Every method blocks and must be called in a thread of the store's offload.
 
@@ -198,6 +236,13 @@ class Database(Protocol):
                 can undo it; a power cut may, together with all that was written after it. A driver
                 may make it durable all the same.
         """
+        ...
+
+    def line_up(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> LinedUp[T]:
+        """Return what does the same as `write` when it is called. A driver may run what is lined up
+        in one transaction, each piece of work whole or not at all."""
         ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -413,10 +458,12 @@ class SqlAccess:
             is_lasting: False for what costs nothing to have again after a power cut; the commit
                 does not wait for the disk.
         """
+        write = self._database.line_up(work, objective_id=objective_id, is_lasting=is_lasting)
         try:
-            done = await self._offload(
-                lambda: self._database.write(work, objective_id=objective_id, is_lasting=is_lasting)
-            )
+            done = await self._offload(write)
+        except asyncio.CancelledError:
+            write.give_up()
+            raise
         except StoreUnavailableError as error:
             if self._n_calm >= CALM_WRITES:
                 self._tell(
