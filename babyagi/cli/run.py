@@ -347,14 +347,15 @@ def _load_to_work(flags: Mapping[str, Any]) -> Loaded:
     return loaded
 
 
-def require_objective(settings: Settings) -> None:
+def require_objective(settings: Settings, command: str = "babyagi run") -> None:
+    """Raises `SettingsError`, with what to type for this command, where no objective is named."""
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
             why=(
                 "no words were given, and OBJECTIVE is not set in the environment or in a .env file"
             ),
-            fix='babyagi run "an objective", or OBJECTIVE="an objective" babyagi, or babyagi demo',
+            fix=f'{command} "an objective"',
             guide="start",
         )
 
@@ -829,7 +830,7 @@ def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: boo
     """Create or find the objective that the settings describe, print its number, and return the
     exit code."""
     loaded = load(flags)
-    require_objective(loaded.settings)
+    require_objective(loaded.settings, "babyagi submit")
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
 
