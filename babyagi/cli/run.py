@@ -28,7 +28,7 @@ from babyagi import events
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import open_store, utc_now
 from babyagi.cli import render
-from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
+from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
 from babyagi.cli.inbox import ask_leave, render_request
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
@@ -74,6 +74,8 @@ from babyagi.cli.views import (
 )
 from babyagi.errors import (
     BabyagiError,
+    CredentialsError,
+    ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
     SettingsError,
@@ -474,12 +476,29 @@ async def work_on(
             await _wait_for_report(app.store, objective, work)
             await seat.aclose()
             if work.done():
-                outcome = work.result()
+                async with _told_how_it_stands(app.store, objective.id, output):
+                    outcome = await work
                 number = outcome.stopped_by_signal
                 return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
             code = await _end(app.store, await app.store.objective(objective.id), output)
             await _wait_for_rest(app.store, objective.id, work)
             return code
+
+
+@asynccontextmanager
+async def _told_how_it_stands(
+    store: TaskStore, objective_id: int, output: Output
+) -> AsyncIterator[None]:
+    """Where an error ends the work, say how the objective stands and how to go on, and raise it."""
+    try:
+        yield
+    except (CredentialsError, ModelRejectedError, SettingsError) as error:
+        objective = await store.objective(objective_id)
+        if output.as_json:
+            code = code_of_error(error)
+            await _print_outcome(store, objective, code=code, has_report=False)
+        await _say_closing(store, objective, is_told=False)
+        raise
 
 
 @asynccontextmanager
