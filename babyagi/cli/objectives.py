@@ -321,7 +321,7 @@ def _list(
             echo(f"{left} not shown: babyagi objectives --all", Style.DIM)
         echo_lines(render.render_objectives(rows, terminal_width(), now=utc_now()))
     elif words or is_ended or is_active:
-        echo("No such objective. All of them: babyagi objectives")
+        echo("No objective fits. All of them: babyagi objectives --all")
     else:
         echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 

@@ -373,6 +373,8 @@ def render_closing(
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
         lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))
+    elif counts.get(TaskStatus.DONE):
+        lines.append(Line(f"So far:     babyagi report --objective {objective.id}"))
     going_on = render_going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))

@@ -695,7 +695,7 @@ def what_was_meant(words: Sequence[str]) -> str:
         )
         or_else = f"; or did you mean `babyagi {near[0]}`?" if near else ""
         return f"to run an objective type: babyagi run {quoted(text)}{or_else}"
-    near = difflib.get_close_matches(text, babyagi.commands, n=1)
+    near = difflib.get_close_matches(text, [*babyagi.commands, "--version"], n=1)
     meant = (
         f"did you mean `babyagi {near[0]}`?"
         if near
@@ -765,11 +765,64 @@ def _tell_usage(error: click.ClickException) -> int:
     if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group without its command
         warn(error.format_message())
         return ExitCode.USAGE
-    warn(f"babyagi: {_say_number(error) or error.format_message()}", Style.RED)
+    what, fix = error.format_message(), f"{command} --help"
+    if isinstance(error, click.UsageError) and context is not None:
+        what, fix = _mend_usage(error, context)
+    warn(f"babyagi: {_say_number(error) or what}", Style.RED)
     if isinstance(error, click.UsageError):
-        warn(f"  try:     {command} --help")
+        warn(f"  try:     {fix}")
         warn("  more:    babyagi guide commands")
     return ExitCode.USAGE
+
+
+EXTRA_WORDS = re.compile(r"Got unexpected extra arguments? \((.*)\)", re.DOTALL)
+NO_COMMAND = re.compile(r"No such command '(.*)'", re.DOTALL)
+
+
+def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, str]:
+    """Return what is wrong with the words that were typed, and what to type."""
+    command, text = context.command_path, error.format_message()
+    if extra := EXTRA_WORDS.match(error.message):
+        return _mend_extra(extra[1], context)
+    if unknown := NO_COMMAND.match(error.message):
+        return _mend_unknown(unknown[1], context)
+    if isinstance(error, click.NoSuchOption):
+        near = error.possibilities or ()
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"there is no option {error.option_name}{meant}", f"{command} --help"
+    param = getattr(error, "param", None)
+    if isinstance(error, click.MissingParameter) and param is not None:
+        words = context.command.collect_usage_pieces(context)
+        usage = " ".join([command, *(word for word in words if word != "[OPTIONS]")])
+        return f"{_name_of(param, context)} is missing", usage
+    if isinstance(error, click.BadParameter) and param is not None:
+        return f"{_name_of(param, context)}: {error.message.rstrip('.')}", f"{command} --help"
+    return text, f"{command} --help"
+
+
+def _name_of(param: click.Parameter, context: click.Context) -> str:
+    return param.get_error_hint(context).strip("'[]")
+
+
+def _mend_extra(words: str, context: click.Context) -> tuple[str, str]:
+    command = context.command_path
+    takes_objective = any("--objective" in param.opts for param in context.command.params)
+    if takes_objective and (words.isdecimal() or words == "latest"):
+        right = f"{command} --objective {words}"
+        return f"an objective is named with --objective: {right}", right
+    return f"{command} takes no words such as {words!r}", f"{command} --help"
+
+
+def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
+    command, group = context.command_path, context.command
+    if word.isdecimal() and group.name in ("tasks", "results"):
+        return f"one task is shown with its result by `babyagi show {word}`", f"babyagi show {word}"
+    names = list(group.commands) if isinstance(group, click.Group) else []
+    near = difflib.get_close_matches(word, names, n=1)
+    fix = f"{command} {near[0]}" if near else f"{command} --help"
+    if not near and word in babyagi.commands:
+        fix = f"babyagi {word}"
+    return f"{command} has no command {word!r}, only {', '.join(names)}", fix
 
 
 def _say_number(error: click.ClickException) -> str:
@@ -785,6 +838,7 @@ def _say_number(error: click.ClickException) -> str:
     least = getattr(kind, "min", None)
     wanted = noun if least is None else f"{noun} from {least:g} on"
     name = param.opts[-1] if isinstance(param, click.Option) else param.human_readable_name
+    name = name.strip("[]")
     return f"{name} must be {wanted}, got {given[1]!r}"
 
 

@@ -28,7 +28,7 @@ from babyagi import events
 from babyagi.artifacts import find_artifacts
 from babyagi.backends import open_store, utc_now
 from babyagi.cli import render
-from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
+from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
 from babyagi.cli.inbox import ask_leave, render_request
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
@@ -74,6 +74,8 @@ from babyagi.cli.views import (
 )
 from babyagi.errors import (
     BabyagiError,
+    CredentialsError,
+    ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
     SettingsError,
@@ -347,14 +349,15 @@ def _load_to_work(flags: Mapping[str, Any]) -> Loaded:
     return loaded
 
 
-def require_objective(settings: Settings) -> None:
+def require_objective(settings: Settings, command: str = "babyagi run") -> None:
+    """Raises `SettingsError`, with what to type for this command, where no objective is named."""
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
             why=(
                 "no words were given, and OBJECTIVE is not set in the environment or in a .env file"
             ),
-            fix='babyagi run "an objective", or OBJECTIVE="an objective" babyagi, or babyagi demo',
+            fix=f'{command} "an objective"',
             guide="start",
         )
 
@@ -473,12 +476,29 @@ async def work_on(
             await _wait_for_report(app.store, objective, work)
             await seat.aclose()
             if work.done():
-                outcome = work.result()
+                async with _told_how_it_stands(app.store, objective.id, output):
+                    outcome = await work
                 number = outcome.stopped_by_signal
                 return await _end(app.store, outcome.objective, output, stopped_by_signal=number)
             code = await _end(app.store, await app.store.objective(objective.id), output)
             await _wait_for_rest(app.store, objective.id, work)
             return code
+
+
+@asynccontextmanager
+async def _told_how_it_stands(
+    store: TaskStore, objective_id: int, output: Output
+) -> AsyncIterator[None]:
+    """Where an error ends the work, say how the objective stands and how to go on, and raise it."""
+    try:
+        yield
+    except (CredentialsError, ModelRejectedError, SettingsError) as error:
+        objective = await store.objective(objective_id)
+        if output.as_json:
+            code = code_of_error(error)
+            await _print_outcome(store, objective, code=code, has_report=False)
+        await _say_closing(store, objective, is_told=False)
+        raise
 
 
 @asynccontextmanager
@@ -829,7 +849,7 @@ def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: boo
     """Create or find the objective that the settings describe, print its number, and return the
     exit code."""
     loaded = load(flags)
-    require_objective(loaded.settings)
+    require_objective(loaded.settings, "babyagi submit")
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
 

@@ -63,9 +63,31 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
     assert "--frobnicate" in capsys.readouterr().err
 
 
-def test_a_mistyped_word_inside_a_group_is_a_usage_error(capsys):
-    assert run_guarded(["tasks", "lsit"]) == 2
-    assert "lsit" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("line", "what", "fix"),
+    [
+        ("tasks lsit", "has no command 'lsit', only list, add", "babyagi tasks list"),
+        ("tasks show 1", "has no command 'show'", "babyagi show"),
+        ("tasks 1", "one task is shown", "babyagi show 1"),
+        ("results 12", "one task is shown", "babyagi show 12"),
+        ("report 1", "named with --objective", "babyagi report --objective 1"),
+        ("status latest", "named with --objective", "babyagi status --objective latest"),
+        ("config get", "takes no words such as 'get'", "babyagi config --help"),
+        ("ask", "FILE is missing", "babyagi ask FILE QUESTION..."),
+        ("completion", "{bash|zsh|fish} is missing", "babyagi completion {bash|zsh|fish}"),
+        ("report --format x", "--format: 'x' is not one of 'md'", "babyagi report --help"),
+        ("log x", "TASK must be a whole number, got 'x'", "babyagi log --help"),
+        ("run --max-task 4 x", "did you mean --max-tasks", "babyagi run --help"),
+        ("version", "did you mean `babyagi --version`", "babyagi --help"),
+        ("submit", "there is no objective", 'babyagi submit "an objective"'),
+    ],
+)
+def test_words_that_a_command_does_not_take_are_said_with_what_to_type(line, what, fix, capsys):
+    assert run_guarded(line.split()) == 2
+
+    first, *others = capsys.readouterr().err.splitlines()
+    assert first.startswith("babyagi: ") and what in first
+    assert f"  try:     {fix}" in others
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

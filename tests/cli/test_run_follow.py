@@ -1,12 +1,16 @@
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any, cast
+
+import pytest
 
 from babyagi import events
 from babyagi.app import RunOutcome
 from babyagi.cli.report import Output
 from babyagi.cli.run import Follower, LoggedView, work_on
 from babyagi.cli.views import PlainView
+from babyagi.errors import CredentialsError
 from babyagi.tasks import Event, StopReason
 from tests.cli import homes
 
@@ -103,9 +107,9 @@ class Working:
         return RunOutcome(objective=await self.store.objective(objective.id), stopped_by_signal=2)
 
 
-async def work(app, objective):
+async def work(app, objective, *, as_json=False):
     async with asyncio.timeout(120):
-        return await work_on(cast(Any, app), objective, output=Output())
+        return await work_on(cast(Any, app), objective, output=Output(as_json=as_json))
 
 
 async def test_a_report_is_printed_while_the_result_store_is_still_fed(store, objective, capsys):
@@ -122,6 +126,26 @@ async def test_a_report_is_printed_while_the_result_store_is_still_fed(store, ob
 
     told = capsys.readouterr().err
     assert "nobody listens" in told and "babyagi index rebuild --objective 1" in told
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_where_a_refused_key_ends_the_work_it_is_said_how_to_go_on(
+    store, objective, capsys, as_json
+):
+    class Refused(Working):
+        async def run(self, objective, _company, *, after_id):
+            await homes.finish_a_task(self.store, objective.id)
+            raise CredentialsError("the key is refused")
+
+    with pytest.raises(CredentialsError):
+        await work(Refused(store), objective, as_json=as_json)
+
+    said = capsys.readouterr()
+    assert "So far:     babyagi report --objective 1" in said.err
+    assert "To go on:   babyagi resume --objective 1" in said.err
+    if as_json:
+        outcome = json.loads(said.out.splitlines()[-1])["outcome"]
+        assert (outcome["exit_code"], len(outcome["results"])) == (4, 1)
 
 
 async def test_work_that_ends_with_the_report_is_followed_to_its_end(store, objective, capsys):

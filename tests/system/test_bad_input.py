@@ -153,7 +153,6 @@ async def test_a_model_that_openai_has_shut_down_is_refused_without_a_call_and_n
     [
         (["run", "  "], ["empty"]),
         (["run"], ["no objective", "OBJECTIVE"]),
-        ([], ["no objective", "babyagi demo"]),
         (["statsu"], ["did you mean `babyagi status`"]),
         (["find the answer"], ['babyagi run "find the answer"']),
         (["run", "x", "--nonsense"], ["--nonsense"]),
