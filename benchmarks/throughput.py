@@ -27,7 +27,7 @@ from queue import Queue
 from typing import Any, TypeVar
 
 from babyagi.loop import MAX_PLANNED
-from babyagi.offload import run_inline
+from babyagi.offload import Offload, ThreadOffload, run_inline
 from babyagi.tasks import Duty, Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.port import Planned
 from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
@@ -62,11 +62,11 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-async def _open(place: str) -> SqlTaskStore:
+async def _open(place: str, *, offload: Offload = run_inline) -> SqlTaskStore:
     """The store of this URL, or of this file."""
     if place.startswith("postgresql:"):
-        return await open_postgres(place, offload=run_inline)
-    return await open_sqlite(place, clock=_now, offload=run_inline)
+        return await open_postgres(place, offload=offload)
+    return await open_sqlite(place, clock=_now, offload=offload)
 
 
 async def _begin(place: str, *, n_queued: int, server: PostgresServer | None) -> int:
@@ -221,7 +221,8 @@ async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | Non
     """Every task of a list claimed by one process before the first is finished; each result is
     recorded with its plan."""
     objective_id = await _begin(place, n_queued=n_tasks, server=server)
-    store, claimed = await _open(place), asyncio.Barrier(n_tasks)
+    offload = ThreadOffload()
+    store, claimed = await _open(place, offload=offload), asyncio.Barrier(n_tasks)
     await store.register_worker(
         Worker(id="all", name="all", host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S
     )
@@ -242,6 +243,7 @@ async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | Non
             group.create_task(turn())
     wall_s, cpu_s = time.monotonic() - began_s, time.process_time() - cpu_began_s
     await store.close()
+    offload.close()
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     engine = "PostgreSQL (without the server)" if server else "SQLite"
     return [

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -226,10 +227,7 @@ class SqliteEngine:
 
     def _run_lined_up(self, _: LinedUp[Any]) -> None:
         """Run what is lined up, in one transaction with a savepoint for each piece of work."""
-        writes: list[LinedUp[Any]] = []
-        while self._lined_up and len(writes) < MAX_TOGETHER:
-            writes.append(self._lined_up.popleft())
-        writes = [write for write in writes if not write.is_over]
+        writes = list(islice(self._waiting(), MAX_TOGETHER))
         is_lasting = any(write.is_lasting for write in writes)
 
         def work(tx: Transaction) -> None:
@@ -249,6 +247,13 @@ class SqliteEngine:
         finally:
             for write in writes:
                 write.is_over = True
+
+    def _waiting(self) -> Iterator[LinedUp[Any]]:
+        """Take what is lined up out of the line, without what was given up."""
+        while self._lined_up:
+            write = self._lined_up.popleft()
+            if not write.is_over:
+                yield write
 
     def _run_in_savepoint(self, write: LinedUp[Any]) -> None:
         """Raises the error of the work if SQLite has undone the whole transaction for it."""

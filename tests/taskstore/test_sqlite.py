@@ -271,7 +271,7 @@ async def names_of(path, objective_id):
 
 
 async def test_writes_that_wait_together_are_one_transaction_in_their_order(tmp_path):
-    statements = []
+    statements: list[str] = []
     async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
         store._database._open().set_trace_callback(statements.append)
         together = await line_up(
