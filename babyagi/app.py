@@ -1266,7 +1266,7 @@ def read_timing(
 ) -> ScheduleSpec:
     """Return what a schedule is by these words. Raises `SettingsError`."""
     try:
-        every_s = parse_duration_s(timing.every) if timing.every else 0.0
+        every_s = _read_duration("every", timing.every) if timing.every else 0.0
         zone = find_zone(timing.tz)
         rule = Rule(
             cron=require_cron(timing.cron) if timing.cron is not None else "",
@@ -1278,10 +1278,10 @@ def read_timing(
         return ScheduleSpec(
             objective=objective,
             rule=rule,
-            grace_s=parse_duration_s(timing.grace),
+            grace_s=_read_duration("grace", timing.grace),
             overlap=Overlap(timing.overlap),
             catch_up=CatchUp(timing.catch_up),
-            jitter_s=parse_duration_s(timing.jitter),
+            jitter_s=_read_duration("jitter", timing.jitter),
             daily_limit_usd=daily_usd,
         )
     except (ValueError, OverflowError) as error:  # of times beyond the first or last year
@@ -1291,6 +1291,14 @@ def read_timing(
             "or --every 2h, or --at 2026-12-01T09:00",
             guide="schedules",
         ) from error
+
+
+def _read_duration(name: str, text: str) -> float:
+    """Return the seconds. Raises `ValueError`, with the name and the text."""
+    try:
+        return parse_duration_s(text)
+    except ValueError as error:
+        raise ValueError(f"{name} must be {error}, got {text!r}") from error
 
 
 def grant_given(tool: Tool) -> ToolGrant:

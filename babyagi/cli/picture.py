@@ -124,14 +124,13 @@ def draw(board: Board, *, now: datetime, width: int, height: int) -> list[Row]:
     head, tail = _head(board, width, height), _tail(board, width, height)
     room = max(0, height - len(head) - len(tail))
     tasks = _tasks(board, now=now, width=width)
-    told = _told(board, width, room)
+    n_told = len(_told(board, width, room))
     n_urgent = sum(row.line.style in (Style.YELLOW, Style.BOLD) for row in tasks)
-    n_tasks = min(len(tasks), max(room - len(told), min(n_urgent, room - room // 3), room // 2))
-    n_told = max(0, min(len(told), room - n_tasks))
+    n_tasks = min(len(tasks), max(room - n_told, min(n_urgent, room - room // 3), room // 2))
     rows = [
         *head,
         *_around(tasks, board.selected, n_tasks),
-        *told[len(told) - n_told :],
+        *_told(board, width, max(0, min(n_told, room - n_tasks))),
     ]
     blank = [Row(line=Line(""))] * max(0, height - len(rows) - len(tail))
     return [_fitted(row, width) for row in [*rows, *blank, *tail]][:height]
@@ -345,13 +344,15 @@ def _finished(state: LiveState, board: Board) -> list[Row]:
 
 
 def _told(board: Board, width: int, room: int) -> list[Row]:
-    """Return the last messages, as many as have room, each in a few rows."""
+    """Return the last messages, as many as have room, each in a few rows; of the latest, what has
+    room."""
     rows: list[Row] = []
     for told in reversed(board.told):
-        if len(rows) >= room:
+        more = _rows_of(told, board, width)
+        if rows and len(rows) + len(more) > room:
             break
-        rows = _rows_of(told, board, width) + rows
-    return rows[max(0, len(rows) - room) :]
+        rows = more + rows
+    return rows[:room]
 
 
 def _rows_of(told: Told, board: Board, width: int) -> list[Row]:

@@ -144,6 +144,15 @@ def test_what_asks_and_what_runs_is_kept_longest_when_room_is_short():
     assert not any("Read b.md" in line for line in lines)
 
 
+@pytest.mark.parametrize("height", range(10, 20))
+def test_no_message_is_shown_without_its_beginning(height):
+    told_all = [told("a word of a finding " * 12)] * 9  # three rows each
+
+    rows = [row for row in texts(board(told=told_all), height=height) if "finding" in row]
+
+    assert rows and not rows[0].startswith(" ")
+
+
 def test_what_is_not_shown_is_counted():
     counts = {**samples.COUNTS, TaskStatus.QUEUED: 12_000}
 

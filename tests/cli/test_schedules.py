@@ -135,3 +135,11 @@ def test_a_schedule_with_files_of_a_person_says_what_its_worker_is_given(capsys,
 def test_a_schedule_that_is_not_there_is_not_found(verb, capsys):
     assert run_guarded(["schedule", verb, "7"]) == 8
     assert "babyagi schedule list" in capsys.readouterr().err
+
+
+def test_a_duration_of_a_schedule_that_cannot_be_read_is_named(home, capsys):
+    for line in (["--every", "soon"], ["--every", "2h", "--grace", "soon"]):
+        assert run_guarded(["schedule", "add", "x", *line]) == 2
+
+        name = line[-2].removeprefix("--")
+        assert f"{name} must be a time such as 90s" in capsys.readouterr().err
