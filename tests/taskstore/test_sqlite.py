@@ -23,7 +23,7 @@ from babyagi.taskstore import sqlite
 from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.rows import from_time
-from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase, open_sqlite
+from babyagi.taskstore.sqlite import LOOK_S, MAX_TOGETHER, SqliteDatabase, open_sqlite
 from support.workers import join
 from tests.taskstore.contract import (
     CALL,
@@ -324,6 +324,18 @@ async def test_each_of_the_writes_hears_when_their_commit_fails_and_none_was_mad
         n_made = sum(not isinstance(one, StoreUnavailableError) for one in heard)
     assert n_made < len(heard)
     assert len(await names_of(tmp_path / "tasks.db", objective_id)) == 3 + n_made
+
+
+async def test_a_write_behind_more_that_were_given_up_than_go_together_is_made(tmp_path):
+    async with store_whose_thread_is_busy(tmp_path / "tasks.db") as (store, objective_id, go):
+        *given_up, last = await line_up(
+            *(adding(store, objective_id, f"New {number}") for number in range(MAX_TOGETHER + 2))
+        )
+        for one in given_up:
+            one.cancel()
+        await asyncio.wait(given_up)
+        go()
+        assert [task.name for task in (await last).added] == [f"New {MAX_TOGETHER + 1}"]
 
 
 async def test_a_write_that_nobody_waits_for_any_more_is_not_made_along_with_others(tmp_path):
