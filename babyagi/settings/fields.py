@@ -96,7 +96,7 @@ class ObjectiveFields:
     # A row for each setting: default, names, help, and the rest.
     # fmt: off
     objective: str = declare("", "OBJECTIVE", "What is to be reached.", parse=parse_text,
-        section="The objective", untrusted=anything)
+        section="The objective", untrusted=anything, default_text="none")
     initial_task: str = declare("Find out as much as can be found out now",
         "INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text,
         untrusted=anything)
@@ -112,13 +112,15 @@ class ObjectiveFields:
         default_text="those that read the folder, if there is one")
     mcp: Path | None = declare(None, "BABYAGI_MCP --mcp",
         "A file of MCP servers whose tools tasks may use (extra `mcp`).", parse=parse_path,
-        metavar="FILE")
+        metavar="FILE", default_text="none")
     tools_from: str = declare("", "BABYAGI_TOOLS_FROM --tools-from",
         "What of your own tasks may call: Python functions (module, module:object, file.py, or a "
-        "folder), or an agent of a YAML file (FILE.yaml#NAME).", metavar="WHERE")
+        "folder), or an agent of a YAML file (FILE.yaml#NAME).", metavar="WHERE",
+        default_text="none")
     agent: str = declare("", "BABYAGI_AGENT --agent",
         "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol and "
-        "memory: FILE, or FILE#NAME where the file has several.", metavar="FILE[#NAME]")
+        "memory: FILE, or FILE#NAME where the file has several.", metavar="FILE[#NAME]",
+        default_text="none")
     ask: bool = declare(False, "BABYAGI_ASK",
         "Whether the model may ask you questions; a task waits for the answer.")
     approve: str = declare("once", "BABYAGI_APPROVE",
@@ -147,7 +149,7 @@ class ObjectiveFields:
     model_report: str = _declare_model("BABYAGI_MODEL_REPORT", "The model that writes the report.")
     openai_api_key: Secret = declare(NO_SECRET, "OPENAI_API_KEY",
         "The key of the endpoint. Local servers mostly need none.", parse=parse_secret,
-        key_for=("openai_base_url", "embedding_base_url"))
+        key_for=("openai_base_url", "embedding_base_url"), default_text="none")
     openai_base_url: str = declare("", "OPENAI_BASE_URL OPENAI_API_BASE",
         "Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, LM Studio.", parse=parse_url,
         default_text="OpenAI")
@@ -305,7 +307,8 @@ class Settings(ObjectiveFields):
         "Seconds that running tasks have to finish when the program is told to stop.",
         parse=seconds(0, 86_400), untrusted=lower_limit)
     notify: Secret = declare(NO_SECRET, "BABYAGI_NOTIFY",
-        "A command or address that is told when a run waits or ends.", parse=parse_notify)
+        "A command or address that is told when a run waits or ends.", parse=parse_notify,
+        default_text="none")
     worker_name: str = declare("", "BABYAGI_WORKER_NAME", "The name of this worker in lists.",
         default_text="the name of this machine", untrusted=anything)
 
@@ -326,15 +329,15 @@ class Settings(ObjectiveFields):
         metavar="PORT")
     serve_names: tuple[str, ...] = declare((), "BABYAGI_SERVE_NAMES",
         "Names, beside its address, by which browsers and programs may ask for `serve`; with the "
-        "port where it is not the usual one.", parse=parse_hosts)
+        "port where it is not the usual one.", parse=parse_hosts, default_text="none")
     serve_token: Secret = declare(NO_SECRET, "BABYAGI_SERVE_TOKEN",
         "The token that programs send to `serve`, at least 20 characters.", parse=parse_token,
         default_text="one is made at the first start")
     https_proxy: Secret = declare(NO_SECRET, "HTTPS_PROXY https_proxy",
         "The proxy through which https addresses are reached; this machine is always reached "
-        "directly.", parse=parse_proxy, section="The network")
+        "directly.", parse=parse_proxy, section="The network", default_text="none")
     http_proxy: Secret = declare(NO_SECRET, "HTTP_PROXY http_proxy", "The same for http addresses.",
-        parse=parse_proxy)
+        parse=parse_proxy, default_text="none")
     no_proxy: str = declare("", "NO_PROXY no_proxy",
         "Hosts, addresses and networks that are reached directly, separated by commas.")
 
@@ -375,7 +378,7 @@ class Settings(ObjectiveFields):
     pinecone_region: str = declare("", "PINECONE_REGION", "In which region.",
         default_text="us-east-1")
     pinecone_environment: str = declare("", "PINECONE_ENVIRONMENT",
-        "The original's word for both, as us-east-1-aws; the two above win.")
+        "The original's word for both, as us-east-1-aws; the two above win.", default_text="none")
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
         f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key "
         f"and no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 "
@@ -404,7 +407,7 @@ class Settings(ObjectiveFields):
     searchapi_api_key: Secret = _declare_search_key("SEARCHAPI_API_KEY", "The key for SearchApi.")
     pipeline: str = declare("", "BABYAGI_PIPELINE",
         "The pipeline that the tool ask_pipeline asks: WORKSPACE/NAME on deepset Cloud, or the "
-        "address of a Haystack server.", parse=parse_pipeline)
+        "address of a Haystack server.", parse=parse_pipeline, default_text="none")
     deepset_cloud_api_key: Secret = declare(NO_SECRET, "DEEPSET_CLOUD_API_KEY",
         "The key for deepset Cloud, which an agent from a file may use as well.",
         parse=parse_secret, key_for=("deepset_cloud_url",))
@@ -421,13 +424,13 @@ class Settings(ObjectiveFields):
         parse=parse_url, default_text="GitHub's own")
     web_allow: tuple[str, ...] = declare((), "BABYAGI_WEB_ALLOW",
         "Hosts, addresses and networks beside the public internet that pages may be opened from, "
-        "each perhaps with :PORT.", parse=split_exceptions)
+        "each perhaps with :PORT.", parse=split_exceptions, default_text="none")
     ranker: Path | None = declare(None, "BABYAGI_RANKER",
         "A folder with a cross-encoder (model.onnx, tokenizer.json) that decides which parts of "
         "pages bear on a question.", parse=parse_path, default_text="BM25")
     agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
         "Hosts, beside the providers' own, that an agent from a file may send questions and keys "
-        "to.", parse=parse_hosts, metavar="HOSTS")
+        "to.", parse=parse_hosts, metavar="HOSTS", default_text="none")
     log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
         default_text="babyagi.log in BABYAGI_HOME")
     log_level: str = declare("info", "BABYAGI_LOG_LEVEL", "The least that is logged.",
@@ -445,13 +448,13 @@ class Settings(ObjectiveFields):
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
         "More files like .env, separated by blanks; a later one wins. Those that a flag names, or "
         "the environment by their whole path, are trusted.", parse=parse_paths, takes_many=True,
-        metavar="FILE", section="Reading settings")
+        metavar="FILE", section="Reading settings", default_text="none")
     enable_command_line_args: bool = declare(True, "ENABLE_COMMAND_LINE_ARGS",
         "false refuses every flag that is a setting.", untrusted=anything)
 
     trust_env_file: tuple[str, ...] = declare((), "BABYAGI_TRUST_ENV_FILE",
         "The SHA-256 digest of a .env that is trusted, where nobody can type `babyagi trust`. It "
-        "counts in the environment only.", parse=parse_digests)
+        "counts in the environment only.", parse=parse_digests, default_text="none")
 
     gpt_4: bool = declare(False, "-4 --gpt-4", "Refused: says what took the place of gpt-4.")
     # fmt: on
