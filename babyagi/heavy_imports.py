@@ -54,9 +54,9 @@ def showing_no_environment() -> Iterator[None]:
     would fail the import. For the half second of the first import this holds for every class of
     pydantic-settings in this process.
     """
-    from pydantic_settings import BaseSettings
-
     with _TURN:
+        from pydantic_settings import BaseSettings
+
         original = BaseSettings.__init__
 
         @functools.wraps(original)

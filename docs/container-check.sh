@@ -3,7 +3,7 @@
 #
 #   docs/container-check.sh [options for `buildah bud`, such as --volume /etc/pip.conf:/etc/pip.conf:ro]
 #
-# Needs root, buildah, debootstrap, python3 3.11, the network, 5 GB in TMPDIR for some minutes, and this repository: the files of its
+# Needs root, buildah, debootstrap, `.venv` of `./check`, the network, 5 GB in TMPDIR for some minutes, and this repository: the files of its
 # working tree are built, without those that git ignores. Covers the build, the user, the volume, the health check, signals and restarts.
 # Does not cover the official base image, the restart policy itself, cgroups, and networks of containers: those need an engine.
 set -euo pipefail
@@ -83,12 +83,12 @@ code_of() {
 }
 
 start_server() {
-    PYTHONPATH="$repository" PYTHONDONTWRITEBYTECODE=1 python3 - "$work" <<'PYTHON' &
+    PYTHONPATH="$repository" PYTHONDONTWRITEBYTECODE=1 "$repository/.venv/bin/python" - "$work" <<'PYTHON' &
 import asyncio
 import sys
 from pathlib import Path
 
-from tests.local_server.server import LocalServer
+from support.local_server.server import LocalServer
 
 WORK = Path(sys.argv[1])
 

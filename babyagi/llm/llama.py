@@ -282,6 +282,7 @@ class _Server:
             "api_keys": [self._key],
             "ui": False,
             "endpoint_slots": False,
+            "endpoint_metrics": True,  # for `_wait_until_it_runs`
             "fit_params": False,  # the context is as long as was said
             "verbosity": -1,
             "n_ctx": context_tokens,
@@ -301,7 +302,13 @@ class _Server:
                 why=str(error),
                 fix="LLAMA_MODEL_PATH=FILE.gguf with a whole model that llama.cpp knows",
             ) from error
+        self._wait_until_it_runs()
         self._address = urlsplit(self._engine.listening_address).netloc
+
+    def _wait_until_it_runs(self) -> None:
+        """An engine that is deleted before its thread works waits for that thread without end. What
+        it answers from its own thread shows that it works."""
+        self._engine.handle_metrics()
 
     def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
         self._engine.handle_chat_completions(_hold(request), take)

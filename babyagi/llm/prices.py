@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from babyagi.errors import SettingsError
+from babyagi.heavy_imports import import_whole
 from babyagi.tasks import Limits
 
 
@@ -54,6 +55,7 @@ def find_price(
         return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
     if base_url and not _has_domain(base_url):
         return None
+    import_whole("genai_prices")  # which is made of parts of others, as chromadb is
     import genai_prices
 
     one_token = genai_prices.Usage(input_tokens=1, output_tokens=1)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -88,6 +90,30 @@ def test_free_memory_is_the_smaller_of_the_machines_and_the_containers(monkeypat
 
 
 # With the real one
+
+LOADED_AND_DELETED = """
+import os, pathlib, sys
+from babyagi.llm.llama import _Server
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # so its thread comes late
+for _ in range(10):
+    _Server(pathlib.Path(sys.argv[1]), context_tokens=64, n_threads=1)
+print("deleted", file=sys.stderr)
+"""
+
+
+@needs_model
+@pytest.mark.system
+def test_an_engine_that_is_deleted_as_soon_as_it_is_loaded_ends():
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED_AND_DELETED, str(MODEL)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0 and done.stderr.endswith("deleted\n"), done.stderr[-2000:]
 
 
 @pytest.fixture
