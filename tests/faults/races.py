@@ -58,9 +58,9 @@ class RandomLengths(Surveyor):
         self.latency_s = self._chance.uniform(0.0, 0.05)
         answer = await super().__call__(chat)
         usage = count_usage(chat, answer)
-        length = self._chance.randint(
-            usage.completion_tokens, max(usage.completion_tokens, chat.max_tokens)
-        )
+        # no server bills more than it was allowed to write, however many tasks are planned from
+        least = min(usage.completion_tokens, chat.max_tokens)
+        length = self._chance.randint(least, chat.max_tokens)
         return replace(
             answer,
             usage=Usage(calls=1, prompt_tokens=usage.prompt_tokens, completion_tokens=length),

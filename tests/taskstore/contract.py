@@ -1906,6 +1906,18 @@ class TaskStoreContract(ScheduleContract):
         following = await store.claim_duty(objective_id, "w", Duty.PLAN)
         assert (planning.is_new, again.is_new, following.is_new) == (True, False, True)
 
+    async def test_the_steps_of_several_owners_are_read_together(self, store):
+        objective_id = await begin(store, "B")
+        for key in ("a", "b"):
+            claim = await store.claim_task(objective_id, "w")
+            await store.put_step(claim.fence, kept=replace(KEPT, key=key))
+            await store.put_step(claim.fence, kept=replace(KEPT, key=f"{key} too"))
+        one, two = [await store.steps(objective_id, owner=f"task:{id_}") for id_ in (1, 2)]
+        assert [step.key for step in two] == ["b", "b too"]
+        owners = ["task:2", "task:1", "task:9"]
+        found = await store.steps_of(objective_id, owners=owners)
+        assert found == {"task:2": two, "task:1": one, "task:9": []}
+
     async def test_results_that_are_owed_to_the_index_are_read_with_their_vectors(self, store):
         objective_id = await begin(store, "B", "C")
         assert (await store.pending_results(objective_id, space="s", limit=9)).n_results == 0
