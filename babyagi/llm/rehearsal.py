@@ -571,10 +571,10 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 _QUOTED = re.compile(r"^(?:\s*>)+ ?")
 _TABLES = {"csv": ",", "tsv": "\t"}
 _ASCIIDOC = frozenset({"adoc", "asc", "asciidoc"})
-_PROSE = _ASCIIDOC | {
-    *("md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", ""),
-    *("mediawiki", "wiki", "textile"),
-}
+_WIKI = frozenset({"mediawiki", "wiki", "textile"})
+_WIKI_ITEM = re.compile(r"^[#*:]+ *(?=\S)")
+_FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # of YAML
+_PROSE = {"md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", ""}
 _DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # of code in AsciiDoc
 _MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # that nobody reads
 
@@ -593,8 +593,6 @@ EARLY = 0.5  # what a document begins with says what it is about
 MAX_SYMBOLS = 12  # one symbol in so many characters, and it is no sentence
 N_BEST, N_RELATED = 5, 12  # the quotes whose words are taken for the question's, and how many words
 RELATED = 0.3  # of the best score, for the quote that has most of them
-REPEATED = 0.7  # of the shorter quote's words stand in the other one as well
-LATER = 0.6  # of its score counts for a quote that mostly repeats another
 N_NEW_WORDS = 3  # an answer says so many words that the question did not
 
 
@@ -608,12 +606,14 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A paragraph, item or row, and what it stands under, outermost first."""
+    """A paragraph, item or row, and what it stands under, outermost first. Nothing is quoted
+    together with a record: a row of a table, or a line of a log."""
 
     units: tuple[Unit, ...]
     above: tuple[str, ...] = ()
     is_heading: bool = False
     is_code: bool = False
+    is_record: bool = False
 
     @property
     def text(self) -> str:
@@ -744,7 +744,22 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
     if suffix in _ASCIIDOC:
         read = [(n, "" if _MARKUP_LINE.match(line.rstrip()) else line) for n, line in lines]
         return _Prose(fence=_DELIMITER).read(read)
-    return _Prose().read(lines) if suffix in _PROSE else _blocks(lines)
+    if suffix in _WIKI:
+        return _Prose().read([(n, _WIKI_ITEM.sub("- ", line)) for n, line in lines])
+    return _Prose().read(_read_front(lines)) if suffix in _PROSE else _blocks(lines)
+
+
+def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines, with the title alone in the place of the YAML at the beginning of the document."""
+    is_front = bool(lines) and lines[0][0] == 1 and lines[0][1].rstrip() == "---"
+    rules = (at for at, (_, line) in enumerate(lines) if at and line.rstrip() == "---")
+    end = next(rules, 0) if is_front else 0
+    front = lines[1:end]
+    if not front or not all(_FRONT_LINE.match(line) for _, line in front):
+        return list(lines)
+    titles = [(n, line[6:].strip(" \"'")) for n, line in front if line.startswith("title:")]
+    head = [(n, f"# {title}") for n, title in titles if title[:1].isalnum()]
+    return [*head, *lines[end + 1 :]]
 
 
 def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
@@ -752,7 +767,7 @@ def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list
     head, body = (lines[0][1].strip().strip("|").strip(), lines[1:]) if lines else ("", ())
     context = (*above, re.sub(r"\s*\|\s*", " | ", head))
     return [
-        Section(units=(Unit(text=line.strip(), line=n),), above=context)
+        Section(units=(Unit(text=line.strip(), line=n),), above=context, is_record=True)
         for n, line in body
         if not _RULE.fullmatch(line)
     ]
@@ -917,7 +932,9 @@ class _Prose:
         above = [*self._above(), *([self.items[-1][1]] if is_indented else [])]
         is_log = N_LOG_LINES <= len(block) <= len(units)
         runs = [(unit,) for unit in units] if is_log else [units]
-        self.found += [Section(units=run, above=tuple(filter(None, above))) for run in runs]
+        self.found += [
+            Section(units=run, above=tuple(filter(None, above)), is_record=is_log) for run in runs
+        ]
         leads = block[-1][1].rstrip().endswith(":")
         self.lead = " ".join(unit.text for unit in units) if leads else ""
         return end
@@ -1023,48 +1040,71 @@ def score(
 def find_quotes(
     question: Question, statistics: Statistics, path: str, sections: Sequence[Section], *, n: int
 ) -> list[Quote]:
-    """The best passages of a document, best first, one of each section."""
+    """The best passages of a document, best first, each of which runs on over the sections that
+    follow; none of them begins within another one."""
     weights = statistics.weigh(question)
-    scored: list[tuple[float, int, Quote]] = []
+    scored: list[tuple[float, int, int]] = []
     is_prose = not all(section.is_code for section in sections)
     for at, section in enumerate(sections):
         if section.is_heading and len(section.text.split()) <= N_TITLE_WORDS:
             continue
-        above = " > ".join(section.above)
-        rest = section.text
-        best, place = max(
-            (
-                (
-                    score(
-                        question,
-                        weights,
-                        [(unit.text, 1.0), (rest, PARAGRAPH), (above, CONTEXT), (path, PATH)],
-                    ),
-                    -i,
-                )
-                for i, unit in enumerate(section.units)
-            ),
-            default=(0.0, 0),
+        around = [(section.text, PARAGRAPH), (" > ".join(section.above), CONTEXT), (path, PATH)]
+        best, place = _find_best(
+            question, weights, [unit.text for unit in section.units], around=around
         )
         if best > 0:
             share = HEADING if section.is_heading else 1.0
             share *= CODE_AMONG_PROSE if section.is_code and is_prose else 1.0
-            scored.append((best * share, at, _quote(path, section, -place)))
+            scored.append((best * share, at, place))
     scored.sort(key=lambda one: (-one[0], one[1]))
-    return [quote for _, _, quote in scored[:n]]
+    quotes: list[Quote] = []
+    quoted: set[int] = set()
+    for _, at, place in scored:
+        if at not in quoted and len(quotes) < n:
+            units, last = _run_on(sections, at, place, quoted)
+            quoted.update(range(at, last + 1))
+            quotes.append(_quote(path, sections[at], units))
+    return quotes
 
 
-def _quote(path: str, section: Section, place: int) -> Quote:
-    """The sentence and as many of those around it as fit: all of them, or those that follow."""
-    units, most = section.units, MAX_CODE_CHARS if section.is_code else MAX_QUOTE_CHARS
-    first, last = place, place
-    if len(section.text) <= most:
-        first, last = 0, len(units) - 1
-    while last + 1 < len(units) and _n_chars(units[first : last + 2]) <= most:
+def _find_best(
+    question: Question,
+    weights: Mapping[str, float],
+    sentences: Sequence[str],
+    *,
+    around: Sequence[tuple[str, float]],
+) -> tuple[float, int]:
+    """The score of the best sentence, and its place among them."""
+    scores = [score(question, weights, [(text, 1.0), *around]) for text in sentences]
+    best = max(scores, default=0.0)
+    return best, scores.index(best) if scores else 0
+
+
+def _run_on(
+    sections: Sequence[Section], at: int, place: int, quoted: Collection[int]
+) -> tuple[list[Unit], int]:
+    """As many sentences from this one on as fit, up to the next heading or what is quoted already;
+    all of its section where they fit. And the last section that they are of."""
+    section, last = sections[at], at
+    most = MAX_CODE_CHARS if section.is_code else MAX_QUOTE_CHARS
+    own = section.units if len(section.text) <= most else section.units[place:]
+    units = [own[0], *(own[n] for n in range(1, len(own)) if _n_chars(own[: n + 1]) <= most)]
+    if section.is_heading or section.is_record or len(units) < len(own):
+        return units, last
+    for following in sections[at + 1 :]:
+        is_full = _n_chars([*units, *following.units]) > most
+        ends = following.is_heading or following.is_record
+        if ends or is_full or last + 1 in quoted:
+            break
+        units += following.units
         last += 1
-    text = shorten(" ".join(unit.text for unit in units[first : last + 1]), 2 * MAX_QUOTE_CHARS)
+    return units, last
+
+
+def _quote(path: str, section: Section, units: Sequence[Unit]) -> Quote:
+    text = shorten(" ".join(unit.text for unit in units), 2 * MAX_QUOTE_CHARS)
     above = shorten(" > ".join(section.above[-3:]), MAX_CONTEXT_CHARS)
-    return Quote(text=text, path=path, line=units[first].line, above=above)
+    return Quote(text=text, path=path, line=units[0].line, above=above)
 
 
 def _n_chars(units: Sequence[Unit]) -> int:
@@ -1083,9 +1123,8 @@ def rank_quotes(
     weights = statistics.weigh(question)
     ranked = []
     for at, quote in enumerate(quotes):
-        value = score(
-            question, weights, [(quote.text, 1.0), (quote.above, CONTEXT), (quote.path, PATH)]
-        )
+        around = [(quote.text, PARAGRAPH), (quote.above, CONTEXT), (quote.path, PATH)]
+        value, _ = _find_best(question, weights, list(sentences_of(quote.text)), around=around)
         held = sum(weights.get(word, 0.0) for word in counts_by_path.get(quote.path, {}))
         value *= 1 + 0.2 * held / max(sum(weights.values()), 1e-9)
         value *= 1 + EARLY / (1 + quote.line / 10)
@@ -1093,7 +1132,7 @@ def rank_quotes(
         ranked.append((value, at, quote))
     ranked.sort(key=lambda one: (-one[0], one[1]))
     found = [(value, quote) for value, _, quote in ranked if value > 0]
-    return _put_repeats_later(_lift_related(question, found))
+    return _lift_related(question, found)
 
 
 def _looks_like_code(text: str) -> bool:
@@ -1130,16 +1169,3 @@ def _lift_related(
 
 def _is_new(question: Question, word: str) -> bool:
     return len(word) > 3 and all(likeness(asked, word) < 0.5 for asked in question.weight_by_word)
-
-
-def _put_repeats_later(ranked: Sequence[tuple[float, Quote]]) -> list[tuple[float, Quote]]:
-    """The quotes in order, and those that mostly repeat a better one, as documents of one kind do,
-    with a lower score."""
-    found: list[tuple[float, Quote]] = []
-    sets: list[set[str]] = []
-    for value, quote in ranked:
-        own = set(words_of(quote.text))
-        is_new = all(len(own & other) < REPEATED * min(len(own), len(other)) for other in sets)
-        found.append((value if is_new else LATER * value, quote))
-        sets += [own] * is_new
-    return sorted(found, key=lambda pair: -pair[0])

@@ -128,6 +128,34 @@ def test_what_stands_before_the_colon_of_an_instruction_is_not_asked_for():
     assert "note" in read_question("Which note: the first?").weight_by_word
 
 
+def test_a_quote_runs_on_to_the_next_heading_and_takes_a_command_along():
+    text = "# Water\n\nStop the pump now.\n\n```\nhalt 7\n```\n\n- and wait.\n\n# Start\n\nPull.\n"
+
+    assert best("a.md", text, "How do I stop the pump?").text == (
+        "Stop the pump now. halt 7 and wait."
+    )
+
+
+def test_no_quote_takes_along_what_another_one_quotes():
+    text = "Paint dries slowly in the cellar.\n\nPaint for the cellar dries in six hours.\n"
+    asked, sections = read_question("Why does paint in the cellar dry slowly?"), split("a.md", text)
+
+    quotes = find_quotes(asked, count_sections(asked, sections), "a.md", sections, n=4)
+
+    assert [quote.text.count("Paint") for quote in quotes] == [2]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("a.csv", "room,hook\ncellar,4 left of the door\nattic,5\n"),
+        ("a.log", "the cellar is hook 4\n" + "the attic is open\n" * 5),
+    ],
+)
+def test_a_record_is_quoted_by_itself(path, text):
+    assert "attic" not in best(path, text, "Which hook has the cellar?").text
+
+
 def test_an_answer_is_more_than_the_words_of_the_question():
     text = "- Opening hours\n- Opening hours are from nine to five\n"
 
@@ -138,7 +166,8 @@ def test_an_answer_is_more_than_the_words_of_the_question():
     ("path", "text"),
     [
         ("a.asc", "= House\n\n[[roof]]\n== Roof\n\n[source]\n----\nx = 1\n----\n\nIt leaks."),
-        ("a.mediawiki", "=House=\n\n==Roof==\n\nIt leaks."),
+        ("a.mediawiki", "=House=\n\n==Roof==\n\n# It leaks."),
+        ("a.md", "---\nauthor: Roof\ntitle: House\n---\n## Roof\nIt leaks."),
     ],
 )
 def test_other_markups_are_text_under_their_headings(path, text):
@@ -164,15 +193,16 @@ def rank(question, *texts):
     return [texts.index(quote.text) for _, quote in ranked]
 
 
-def test_a_passage_that_mostly_repeats_a_better_one_comes_later():
-    twin = "The harbour opens at seven in the morning and closes at nine in the evening"
+def test_a_long_passage_counts_as_its_best_sentence_does():
+    answer = "The harbour opens at seven in the morning."
+    rest = "Boats wait outside for a pilot who knows the sands. " * 6
 
     assert rank(
-        "When does the harbour open?",
-        f"{twin} for boats.",
-        f"{twin} for ferries.",
-        "In winter the harbour stays open all night because nights are long then.",
-    ) == [0, 2, 1]
+        "When does the harbour open?", "An open harbour is a joy.", answer + " " + rest
+    ) == [
+        1,
+        0,
+    ]
 
 
 def test_what_has_the_words_of_the_best_passages_is_found_though_the_question_has_others():
