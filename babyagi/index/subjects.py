@@ -29,8 +29,8 @@ _DIGIT = re.compile(r"\d")
 # What follows the subject in a name, and how a question asks for a measure.
 _TAKING = re.compile(
     r"[;([]|,(?= (?:\w+(?:ed|ing)|given|if|with|which|that|who|where|as|from|by)\b)"
-    r"|\b(?:given|giving|knowing|if|using|with|needs?|needing|takes?|requires?|depends?"
-    r"|builds?|based|from(?= \S*\d))\b"
+    r"|(?<!\S)(?:given|giving|knowing|if|using|with|needs?|needing|takes?|requires?|depends?"
+    r"|builds?|based|from(?= \S*\d))\b(?![-./]\w)"
 )
 _MEASURING = re.compile(
     r"\bhow (?:much|many|large|big|small|long|short|tall|high|low|old|far|deep|wide|heavy"
@@ -108,7 +108,10 @@ class Subjects:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        n_by_word = Counter(chain.from_iterable(map(_words_of, names)))
+        # a part of a name may hold words that the whole name does not
+        n_by_word = Counter(
+            chain.from_iterable(_words_of(name) | _words_of(head(name)) for name in names)
+        )
         self._weight_by_word = {word: math.log(1 + len(names) / n) for word, n in n_by_word.items()}
         self.subjects: list[tuple[str, ...]] = []
         self._words_of: list[frozenset[str]] = []

@@ -1,6 +1,8 @@
 """What names are about, and where that stands in what somebody asks."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from babyagi.index.subjects import Subjects, content, head, phrases
 from tests.linear import grows_faster_than_linearly
@@ -89,6 +91,19 @@ def test_the_best_of_several_is_the_first():
     names = ("Find the sheep count of Carr Hollow", "Find the upper sheep count of Carr Hollow")
 
     assert found("the upper sheep count of Carr Hollow", *names)[0] == names[1]
+
+
+PIECES = "report every x/25-every-with-b.md how with.md from/given if notes-using 12 , ; ( how many need based".split()
+
+
+@given(st.lists(st.lists(st.sampled_from(PIECES), max_size=6).map(" ".join), max_size=4))
+def test_names_with_files_in_them_are_found_like_others(names):
+    Subjects(names).find(" ".join(names))
+
+
+def test_a_name_is_not_cut_within_the_name_of_a_file():
+    name = "Read decisions/0025-every-result-with-a-rare-word.md"
+    assert head(name) == name.lower()
 
 
 def test_looking_takes_linear_time():
