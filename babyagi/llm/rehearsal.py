@@ -1096,6 +1096,8 @@ def _run_on(
         ends = following.is_heading or following.is_record
         if ends or is_full or last + 1 in quoted:
             break
+        if units[-1].text[-1:] not in ".:!?;,…":
+            units[-1] = replace(units[-1], text=f"{units[-1].text} ·")
         units += following.units
         last += 1
     return units, last

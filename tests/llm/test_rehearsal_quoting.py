@@ -132,7 +132,7 @@ def test_a_quote_runs_on_to_the_next_heading_and_takes_a_command_along():
     text = "# Water\n\nStop the pump now.\n\n```\nhalt 7\n```\n\n- and wait.\n\n# Start\n\nPull.\n"
 
     assert best("a.md", text, "How do I stop the pump?").text == (
-        "Stop the pump now. halt 7 and wait."
+        "Stop the pump now. halt 7 · and wait."
     )
 
 

@@ -41,7 +41,8 @@ def cited(text, folder):
     quotes = QUOTE.findall(text)
     for said, name, line in quotes:
         lines = (folder / name).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
-        assert letters(said.removesuffix("…")) in letters("".join(lines[:40]))
+        read = [line for line in lines[:40] if not line.lstrip(" >").startswith("```")]
+        assert letters(said.removesuffix("…")) in letters("".join(read))
     return set(quotes)
 
 
