@@ -349,7 +349,7 @@ async def main():
 order, began = [], time.monotonic()
 asyncio.run(main())
 time.sleep(7200)
-threading.Event().wait(timeout=300)
+threading.Event().wait(timeout=100)
 print(order, round(time.monotonic() - began))
 """
     assert await run_python(code) == "[60, 1800, 3600] 10900"
