@@ -22,7 +22,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol
 
 from babyagi import events
 from babyagi.artifacts import find_artifacts
@@ -169,7 +169,11 @@ class View(Protocol):
 
 
 class Follower:
-    """Passes an objective's events to a view, each once and in order, from `after_id` on."""
+    """Passes an objective's events to a view, each once and in order, from `after_id` on.
+
+    Attributes:
+        reported: set when a report was written.
+    """
 
     def __init__(
         self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
@@ -178,6 +182,7 @@ class Follower:
         self._objective_id = objective_id
         self._view = view
         self._after_id = after_id
+        self.reported = asyncio.Event()
 
     async def follow(self) -> None:
         """Show events as they arrive, until cancelled. When the store is unavailable, try again."""
@@ -194,12 +199,14 @@ class Follower:
 
     async def step(self) -> int:
         """Show the events since the last step, and return how many there were."""
-        events = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
-        await self._view.fetch(events)
-        if events:
-            self._after_id = events[-1].id
+        found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
+        await self._view.fetch(found)
+        if found:
+            self._after_id = found[-1].id
+        if any(event.kind == events.REPORT_WRITTEN for event in found):
+            self.reported.set()
         self._view.draw()
-        return len(events)
+        return len(found)
 
     async def drain(self) -> None:
         """Show all remaining events."""
@@ -248,8 +255,6 @@ class LoggedView:
 
 WATCH_CHECK_S = 1.0
 REST_UNTOLD_S = 1.0  # after a report, before a person is told what is still waited for
-
-T = TypeVar("T")
 
 
 # options that are frozen with an objective, or select one
@@ -468,12 +473,13 @@ async def work_on(
         view, company = await seat.enter_async_context(_seated(app, objective, as_json=as_json))
         follower = Follower(app.store, objective.id, LoggedView(view), after_id=after_id)
         await seat.enter_async_context(following(follower))
-        async with _beside(
+        work = asyncio.ensure_future(
             app.join(objective, company)
             if is_joined
             else app.run(objective, company, after_id=after_id)
-        ) as work:
-            await _wait_for_report(app.store, objective, work)
+        )
+        async with _ended_with_this(work):
+            await _wait_for_report(app.store, objective, follower, work)
             await seat.aclose()
             if work.done():
                 async with _told_how_it_stands(app.store, objective.id, output):
@@ -502,31 +508,29 @@ async def _told_how_it_stands(
 
 
 @asynccontextmanager
-async def _beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """The work as a task, which has ended when this is left."""
-    task = asyncio.ensure_future(work)
+async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
+    """Cancel the work, unless it is done, and wait until it has ended."""
     try:
-        yield task
+        yield
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        work.cancel()
+        await asyncio.wait([work])
 
 
 async def _wait_for_report(
-    store: TaskStore, objective: Objective, work: asyncio.Task[RunOutcome]
+    store: TaskStore, objective: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
 ) -> None:
-    """Wait until the objective has a report that it had not before, or the work on it is done."""
+    """Wait until the objective is over with a report that it had not before, or the work on it is
+    done."""
     while not work.done():
-        last_id = await store.last_event_id(objective.id)
-        now = await store.objective(objective.id)
-        if is_over(now) and (not is_over(objective) or now.report_no > objective.report_no):
-            return
-        news = asyncio.ensure_future(
-            store.wait_for_events(objective.id, after_id=last_id, timeout_s=WATCH_CHECK_S)
-        )
-        await asyncio.wait({news, work}, return_when=asyncio.FIRST_COMPLETED)
-        news.cancel()
-        await asyncio.gather(news, return_exceptions=True)
+        reported = asyncio.ensure_future(follower.reported.wait())
+        await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
+        reported.cancel()
+        if not work.done():
+            follower.reported.clear()
+            now = await store.objective(objective.id)
+            if is_over(now) and (not is_over(objective) or now.report_no > objective.report_no):
+                return
 
 
 async def _wait_for_rest(

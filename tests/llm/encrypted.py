@@ -10,10 +10,7 @@ from pathlib import Path
 CERTIFICATE = Path(__file__).parent.parent / "data" / "self_signed.pem"
 
 
-class _Silent(BaseHTTPRequestHandler):
-    def do_HEAD(self) -> None:
-        self.send_error(404)
-
+class _Silent(BaseHTTPRequestHandler):  # it refuses whatever it is asked
     def log_message(self, *_: object) -> None:
         return
 
