@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.quotes import cited
+
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parent.parent
 # where this machine gets packages from
 PIP_ENVIRON = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)(?: under .+)?$', re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -115,12 +116,8 @@ def test_the_installed_wheel_says_what_it_is_and_does_the_real_job_on_its_guide_
     out = babyagi("demo", python=python, home=tmp_path)
 
     report = out[out.index("# Report") :]
-    quotes = QUOTE.findall(report)
     assert "REHEARSAL: no language model was asked" in out
-    assert len(quotes) >= 5
-    for text, name, line in quotes:
-        lines = (guide / name).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
-        assert text in " ".join(one.strip(" *-") for one in lines)
+    assert len(cited(report, guide)) >= 5
     tasks = json.loads(babyagi("tasks", "--json", python=python, home=tmp_path))
     assert len(tasks) >= 8
     assert {task["status"] for task in tasks} == {"done"}

@@ -7,6 +7,7 @@ from importlib.metadata import distribution
 import pytest
 
 from support.processes import babyagi, environ, look
+from tests.quotes import cited
 
 pytestmark = pytest.mark.system
 
@@ -20,7 +21,6 @@ PACKAGES = (
         ).split()
     ),
 )
-QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)', re.MULTILINE)
 
 
 def write_descriptions(folder, packages):
@@ -30,20 +30,6 @@ def write_descriptions(folder, packages):
         assert len(text) > 500, package
         (folder / f"{package}.md").write_text(text, encoding="utf-8")
     return folder
-
-
-def letters(text):
-    return re.sub(r"[\W_]", "", text)
-
-
-def cited(text, folder):
-    """The quotes of a text, each of which really stands where it says."""
-    quotes = QUOTE.findall(text)
-    for said, name, line in quotes:
-        lines = (folder / name).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
-        read = [line for line in lines[:40] if not line.lstrip(" >").startswith("```")]
-        assert letters(said.removesuffix("…")) in letters("".join(read))
-    return set(quotes)
 
 
 @pytest.mark.timeout(600)
