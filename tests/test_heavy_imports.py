@@ -34,15 +34,20 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.system
-def test_a_model_is_asked_while_chroma_is_imported():
-    done = subprocess.run(
-        [sys.executable, "-c", BOTH_AT_ONCE],
+def run_program(program, **options):
+    return subprocess.run(
+        [sys.executable, "-c", program],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
+        **options,
     )
+
+
+@pytest.mark.system
+def test_a_model_is_asked_while_chroma_is_imported():
+    done = run_program(BOTH_AT_ONCE)
 
     assert (done.returncode, done.stdout.strip()) == (0, "answered"), done.stderr
 
@@ -80,13 +85,7 @@ print(*numpy.flatnonzero(numpy.frombuffer(b"abcd", dtype="<f4")))
 
 @pytest.mark.system
 def test_numpy_is_whole_when_it_is_imported_beside_chroma():
-    done = subprocess.run(
-        [sys.executable, "-c", PARTS_AT_ONCE],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = run_program(PARTS_AT_ONCE)
 
     assert (done.returncode, done.stdout.strip()) == (0, "0"), done.stderr
 
@@ -108,14 +107,8 @@ main(["run", "Say what tea costs", "-t", "Begin"])
 
 @pytest.mark.system
 def test_no_package_that_a_rehearsal_does_not_need_is_imported_before_its_first_call(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", FIRST_CALL],
-        cwd=tmp_path,
-        env={"HOME": str(tmp_path), "LLM_MODEL": "rehearsal"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = run_program(
+        FIRST_CALL, cwd=tmp_path, env={"HOME": str(tmp_path), "LLM_MODEL": "rehearsal"}
     )
 
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr

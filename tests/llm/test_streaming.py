@@ -310,7 +310,9 @@ async def test_a_call_that_is_given_up_closes_its_connection():
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", sleep=no_sleep, random=lambda: 0.5)
+    endpoint = Endpoint(
+        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
+    )
     model = OpenAIModel("m", endpoint)
     call = asyncio.ensure_future(
         model.complete(PROMPT, role=Role.EXECUTION, on_text=lambda text: begun.set())
@@ -339,7 +341,9 @@ async def test_a_stream_that_does_not_say_so_is_read_and_a_character_in_halves_i
 
     server = await asyncio.start_server(handle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    endpoint = Endpoint(base_url=f"http://127.0.0.1:{port}/v1", sleep=no_sleep, random=lambda: 0.5)
+    endpoint = Endpoint(
+        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
+    )
 
     completion, heard = await stream(endpoint)
     await endpoint.close()

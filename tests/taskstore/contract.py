@@ -3219,7 +3219,7 @@ class TaskStoreContract(ScheduleContract):
         self, store
     ):
         objective_id = await begin(store)
-        await store.wait_for_events(objective_id, after_id=0, timeout_s=60)
+        await store.wait_for_events(objective_id, after_id=0, timeout_s=3600)
         await store.wait_for_events(
             objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.01
         )

@@ -941,7 +941,7 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
     objective_id = await begin(writing)
     last = await waiting.last_event_id(objective_id)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
-        group.create_task(waiting.wait_for_events(objective_id, after_id=last, timeout_s=60))
+        group.create_task(waiting.wait_for_events(objective_id, after_id=last, timeout_s=3600))
         await asyncio.sleep(0)
         await writing.pause_objective(objective_id)
     await waiting.close()
@@ -954,7 +954,7 @@ async def test_a_wait_that_is_cancelled_as_something_is_written_ends_at_once(tmp
     objective_id = await begin(store)
     last = await store.last_event_id(objective_id)
     waiting = asyncio.create_task(
-        store.wait_for_events(objective_id, after_id=last + 100, timeout_s=60)
+        store.wait_for_events(objective_id, after_id=last + 100, timeout_s=3600)
     )
     await take_turns(20)
     await store.pause_objective(objective_id)
@@ -990,9 +990,9 @@ async def two_stores(request, tmp_path):
 async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(two_stores):
     waiting, writing = two_stores
     objective_id = await begin(waiting)
-    await waiting.wait_for_change(timeout_s=60)
+    await waiting.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120), asyncio.TaskGroup() as group:
-        wait = group.create_task(waiting.wait_for_change(timeout_s=60))
+        wait = group.create_task(waiting.wait_for_change(timeout_s=3600))
         await waiting.pause_objective(objective_id)
         await asyncio.sleep(3 * LOOK_S)
         assert not wait.done()
@@ -1002,14 +1002,14 @@ async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own
 async def test_whoever_waits_hears_of_every_commit_whenever_the_last_wait_was_given_up(two_stores):
     waiting, writing = two_stores
     objective_id = await begin(writing)
-    await waiting.wait_for_change(timeout_s=60)
+    await waiting.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120):
         for number in range(10):
-            given_up = asyncio.create_task(waiting.wait_for_change(timeout_s=60))
+            given_up = asyncio.create_task(waiting.wait_for_change(timeout_s=3600))
             await asyncio.wait([given_up], timeout=0.013 * number)
             await writing.append_event(objective_id, kind="said", data={})
             given_up.cancel()
-            await waiting.wait_for_change(timeout_s=60)
+            await waiting.wait_for_change(timeout_s=3600)
 
 
 async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_ends_at_its_timeout(
@@ -1027,7 +1027,9 @@ async def test_who_waits_for_events_can_be_cancelled_as_one_comes(tmp_path):
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
     later = await store.last_event_id(objective_id) + 2
-    waiting = asyncio.create_task(store.wait_for_events(objective_id, after_id=later, timeout_s=60))
+    waiting = asyncio.create_task(
+        store.wait_for_events(objective_id, after_id=later, timeout_s=3600)
+    )
     await asyncio.sleep(0.01)
     await store.pause_objective(objective_id)
     waiting.cancel()
