@@ -22,6 +22,8 @@ __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_f
 admin_api_key, project, webhook_secret, _custom_headers, _platform  # openai's client does
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
+default_map  # click reads it
+
 # textual calls and reads them by name
 BINDINGS, CSS, ENABLE_COMMAND_PALETTE, theme, get_default_screen, _handle_exception
 on_mount, on_resize, on_screen_resume, on_paste, on_input_submitted, _get_terminal_size

@@ -1,5 +1,5 @@
-"""An agent for programs: a model, tools, a question in and a run out. The same executor and journal
-as in the loop, in memory."""
+"""An agent for programs: it has a model and tools, takes a question and returns a run. It uses the
+same executor and journal as the loop, in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
-from babyagi.app import App, grant_to_files
+from babyagi.app import App
 from babyagi.backends import utc_now
 from babyagi.components.description import load_description
 from babyagi.components.kinds import KEY_VARIABLES
@@ -63,6 +63,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.toolbox import grant_to_files
 from babyagi.tools.base import Observation, Tool
 from babyagi.tools.declare import collect_tools
 
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
+LEASE_S = 365 * 86_400.0  # no other worker can claim a run in one process
 
 History = Run[Any] | Sequence[Message]
 ProtocolName = Literal["auto", "native", "json", "text"]
@@ -91,27 +92,28 @@ class Agent(Generic[T]):
 
     Args:
         model: a name, as in LLM_MODEL, or a `ChatModel`; without one, LLM_MODEL decides. A client
-            of the `openai` package (`AsyncOpenAI`, `AsyncAzureOpenAI`) asks with its own address,
-            key and HTTP client for the model that `llm_model` names; as it belongs to one event
-            loop, `run_async` is for it.
+            of the `openai` package (`AsyncOpenAI`, `AsyncAzureOpenAI`) is used with its own
+            address, key and HTTP client, and is asked for the model that `llm_model` names; it
+            belongs to one event loop, so use `run_async` with it.
         tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
         output_type: what an answer must be: a dataclass, a TypedDict, a model of pydantic, an Enum,
-            a Literal, int, date, list[…] of these, …. An answer that is not goes back to the model
-            with what is wrong. Without it an answer is text.
-        instruction: what it is told before the question.
+            a Literal, int, date, list[…] of these, …. An answer of another type is returned to the
+            model with the error. Without it an answer is text.
+        instruction: text before the question.
         protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
             the run with `ParkedError`.
-        memory: what it remembers from question to question: a `ConversationMemory`, a
-            `ConversationSummaryMemory`, an `EntityMemory`; or a name, for the second one kept in
-            the home under it. What a memory holds is shown as data, within a bound of tokens.
+        memory: what it remembers between questions: a `ConversationMemory`, a
+            `ConversationSummaryMemory`, an `EntityMemory`; or a name, for a
+            `ConversationSummaryMemory` stored in the home under that name. Its content is shown as
+            data, within a bound of tokens.
         options: the fields of `AgentBounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`,
-            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, for a model
-            that is named, settings.
+            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, if the model
+            is a name, settings.
 
     Raises:
-        ValueError: two tools have one name, a function cannot be a tool, or a model cannot be told
-            the type of the answer.
+        ValueError: two tools have the same name, a function cannot be a tool, or the output type
+            cannot be described to a model.
         TypeError: there is no such option.
     """
 
@@ -193,13 +195,13 @@ class Agent(Generic[T]):
     @classmethod
     def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent[str]:
         """Return the agent of this name that a file describes in components, pipelines and agents;
-        without a name its only one.
+        without a name, its only agent.
 
         Args:
-            options: as for an agent; each goes before what the file says.
+            options: as for an agent; each overrides the file.
 
         Raises:
-            SettingsError: the file cannot be used; the text names the culprit and what to do.
+            SettingsError: the file cannot be used; the text names the faulty entry and the remedy.
         """
         granted = grant_to_files(
             load_here({name: given for name, given in options.items() if name in _KEYS_AND_HOSTS})
@@ -232,7 +234,7 @@ class Agent(Generic[T]):
                 **{name: given for name, given in options.items() if name not in _OF_FILES},
             }
         )
-        # what a file says takes no limit of the person away
+        # a file cannot remove a person's limit
         agent._has_time = bool(options.get("max_time_s"))
         return agent
 
@@ -240,7 +242,7 @@ class Agent(Generic[T]):
         """Add a tool, from the next run on.
 
         Raises:
-            ValueError: there is one of this name, and `replace` is False.
+            ValueError: a tool with this name exists, and `replace` is False.
         """
         (tool,) = collect_tools([given])
         others = [other for other in self.tools if not (replace and other.name == tool.name)]
@@ -260,7 +262,7 @@ class Agent(Generic[T]):
         )
 
     def run_batch(self, questions: Sequence[str]) -> list[Run[T]]:
-        """The runs of several questions, each by itself, in their order; at most `max_parallel` at
+        """Return the runs of several independent questions, in order; at most `max_parallel` run at
         once."""
 
         async def run_all() -> list[Run[T]]:
@@ -285,14 +287,14 @@ class Agent(Generic[T]):
         """Return the run on the question.
 
         Args:
-            history: a run that this question follows on, or the `messages` of one.
-            on_signal: is told everything on the way.
-            on_text: is told each piece of what the model writes, as it arrives: answers, and what
-                it says around its calls.
+            history: an earlier run that this question continues, or its `messages`.
+            on_signal: receives every step as it happens.
+            on_text: receives each piece of text that the model writes, as it arrives: answers, and
+                text around its calls.
 
         Raises:
-            BabyagiError: its text says what to do. What the model or a tool does wrong is in the
-            run instead.
+            BabyagiError: its text says what to do. Errors of the model or of a tool are in the run
+                instead.
         """
         async with aclosing(self.iter(question, history=history, on_text=on_text)) as signals:
             async for signal in signals:
@@ -305,8 +307,8 @@ class Agent(Generic[T]):
     async def iter(
         self, question: str, *, history: History = (), on_text: OnText | None = None
     ) -> AsyncGenerator[Signal, None]:
-        """Yield the signals of a run, the last of them `RunEnded`. Arguments and errors are those
-        of `run_async`."""
+        """Yield the signals of a run; the last is `RunEnded`. Arguments and errors are those of
+        `run_async`."""
         async with self._remember() as memory, self._open_desk(question, on_text) as desk:
             messages, n_told = await self._place(memory, question, history), 0
             while True:
@@ -316,8 +318,7 @@ class Agent(Generic[T]):
                     async with aclosing(executor.iter(messages)) as signals:
                         async for signal in signals:
                             n += 1
-                            # after an answer of a person the journal gives all that came before it
-                            # once more
+                            # after a person's answer the journal replays everything before it
                             if n > n_told:
                                 n_told = n
                                 yield (
@@ -337,7 +338,7 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def by_hand(self, question: str, *, history: History = ()) -> AsyncIterator[ByHand]:
-        """A run that goes on only as you say: `plan`, `call`, or both as `step`; without the
+        """Return a run that you drive step by step: `plan`, `call`, or both as `step`; without the
         memory.
 
         async with agent.by_hand("What do two teas cost?") as hand:
@@ -371,8 +372,8 @@ class Agent(Generic[T]):
         return messages if memory is None else await memory.place(messages, question)
 
     async def __aenter__(self) -> Agent[T]:
-        """A conversation: what its memory makes of the turns goes on beside the next question. When
-        the context is left, something is made of the last turns as well, within a bound of time."""
+        """Begin a conversation: the memory is updated in the background. On exit the last turns are
+        processed as well, within a time bound."""
         async with AsyncExitStack() as stack:
             memory = self._open_memory(is_conversation=True)
             self._session = await stack.enter_async_context(memory)
@@ -384,16 +385,17 @@ class Agent(Generic[T]):
         await self._leave.__aexit__(*about)
 
     async def recall(self) -> Known:
-        """What its memory holds now: turns, summary, facts; nothing without a memory."""
+        """Return the content of the agent's memory: turns, summary, facts; nothing without a
+        memory."""
         return await self._open_log().read() if self.memory is not None else Known()
 
     async def forget(self) -> bool:
-        """Delete all that its memory holds. Returns whether there was anything."""
+        """Delete the content of the agent's memory. Return whether there was any."""
         return await self._open_log().forget() if self.memory is not None else False
 
     @asynccontextmanager
     async def _remember(self) -> AsyncIterator[Remembering | None]:
-        """Its memory at work for one run."""
+        """Return the agent's memory, opened for one run."""
         if self._session is not None or self.memory is None:
             yield self._session
             return
@@ -419,13 +421,12 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def _open_memory_calls(self, used: Usage) -> AsyncIterator[Journal | None]:
-        """The way to the model for what the memory makes of the turns, within what the run has left
-        of its limits."""
-        async with self._open_desk("what the memory makes of the turns", used=used) as desk:
+        """Open the calls for updating the memory, within the remaining limits of the run."""
+        async with self._open_desk("the update of the memory", used=used) as desk:
             yield await desk.open_journal() if desk.has_room else None
 
     def as_tool(self, name: str, description: str) -> Tool:
-        """This agent as a tool of another one, which lends it its model, journal and limits."""
+        """Return this agent as a tool of another one, which provides model, journal and limits."""
         return build_agent_tool(
             name,
             description,
@@ -439,8 +440,8 @@ class Agent(Generic[T]):
     async def _open_desk(
         self, question: str, on_text: OnText | None = None, *, used: Usage | None = None
     ) -> AsyncIterator[_Desk]:
-        """What one question is worked on with; `used` is what another run has used of the limits
-        that both share."""
+        """Open what one question needs; `used` is the usage of another run that shares the
+        limits."""
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)
@@ -479,8 +480,8 @@ class Agent(Generic[T]):
     async def _open_model(
         self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker
     ) -> tuple[Limits, ChatModel, int]:
-        """What a run may use, the model that it asks, and how many tokens the settings allow an
-        answer. The limit of time is the run's own where one is given."""
+        """Open the model. Yield the limits of a run, the model, and how many tokens the settings
+        allow for an answer. A time limit in the options applies to the run."""
         if not isinstance(self._model, str):
             none = {"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0)}
             return Limits(**{**none, **self._options}), self._model, 0
@@ -498,19 +499,21 @@ class Agent(Generic[T]):
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
         limits = replace(limits, max_time_s=0) if self._has_time else limits
-        model = await stack.enter_async_context(app.open_model(Role.EXECUTION, client=self._client))
+        model = await stack.enter_async_context(
+            app.models.open_role(Role.EXECUTION, client=self._client)
+        )
         return limits, model, settings.longest_output_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Desk:
-    """One task of one objective in memory, and who works on it."""
+    """One task of one objective in memory, and what executes it."""
 
     store: MemoryTaskStore
     worker: Worker
     objective: Objective
     backends: Backends
-    has_room: bool = True  # False: its limits are used up
+    has_room: bool = True  # False: its limits are reached
 
     async def open_journal(self) -> Journal:
         await self.store.register_worker(self.worker, lease_s=LEASE_S)
@@ -518,7 +521,7 @@ class _Desk:
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
         if claim is None:
             raise NotFoundError(
-                "the question can no longer be worked on",
+                "the run of this question is over",
                 fix="ask it again with `run`",
                 guide="tools",
             )
@@ -533,7 +536,8 @@ class _Desk:
     async def settle(
         self, ended: RunEnded, executor: Executor, messages: Sequence[Message]
     ) -> RunEnded:
-        """The end with all that the run took, calls within tools included, and the conversation."""
+        """Return the end of the run with its whole usage, including calls within tools, and the
+        conversation."""
         objective = await self.store.objective(self.objective.id)
         said = executor.transcript(messages, ended.run)
         return RunEnded(run=replace(ended.run, usage=objective.usage, messages=said))
@@ -548,8 +552,8 @@ class ByHand:
     """A run that a program drives.
 
     Attributes:
-        messages: what the model is asked with. steps: what was done so far; each further step is
-            planned from these, so a program may change them.
+        messages: the next prompt.
+        steps: the steps so far; the next one is planned from these, so a program may change them.
     """
 
     def __init__(self, executor: Executor, messages: Sequence[Message]) -> None:
@@ -560,23 +564,23 @@ class ByHand:
 
     @property
     def is_done(self) -> bool:
-        """Whether the model has given its answer, or given up."""
+        """Return whether the model has answered or given up."""
         return bool(self.steps) and not isinstance(self.steps[-1].decision, Act)
 
     @property
     def output(self) -> str:
-        """The text of the answer, empty as long as there is none."""
+        """Return the text of the answer; empty as long as there is none."""
         last = self.steps[-1].decision if self.steps else None
         return last.output if isinstance(last, Finish) else ""
 
     async def plan(self) -> AgentDecision:
-        """Ask the model what comes next: calls, its answer, or that it gives up. Nothing is called.
-        Asking once more without `call` between gives the same decision."""
+        """Let the model decide the next step: calls, its answer, or that it gives up. Nothing is
+        called. A second `plan` without `call` returns the same decision."""
         self._planned = await self._executor.plan(self.messages, self.steps)
         return self._planned.value
 
     async def call(self) -> list[Observation]:
-        """Make the calls that were planned, append the step, and return what each call gave."""
+        """Make the planned calls, append the step, and return the outcome of each call."""
         planned, n = self._planned, len(self.steps) + 1
         if planned is None:
             raise RuntimeError("there is nothing to call: plan() comes first")
@@ -600,7 +604,7 @@ def _read_memory(given: ConversationMemory | str | None) -> ConversationMemory |
 
 
 async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded) -> RunEnded:
-    """Keep the question and its answer, before the end is told."""
+    """Store the question and its answer before the end of the run is signalled."""
     run = ended.run
     if memory is not None and run.stopped is Stopped.FINISH:
         await memory.keep(
@@ -614,7 +618,7 @@ async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded)
 
 
 def _find_left(limits: Limits, used: Usage) -> Limits | None:
-    """What is left of the limits; None where one is used up."""
+    """Return the remaining limits; None when one is used up."""
     spent = {"max_calls": used.calls, "max_tokens": used.tokens, "max_cost_usd": used.cost_usd}
     given = {name: getattr(limits, name) for name in spent if getattr(limits, name)}
     left = {name: limit - spent[name] for name, limit in given.items()}

@@ -1,4 +1,5 @@
-"""Objectives from Python: run one until it ends, or read its events while it runs."""
+"""Objectives from Python programs: run an objective until it ends, or read its events while it
+runs."""
 
 from __future__ import annotations
 
@@ -27,8 +28,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT, read_answer
-from babyagi.app import App, Company, Given, RunOutcome, open_app
-from babyagi.artifacts import find_artifacts
+from babyagi.app import App, Company, RunOutcome, open_app
 from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
 from babyagi.inbox import describe, needs_leave, take_words
@@ -51,12 +51,14 @@ from babyagi.react.outputs import OutputType, output_type_of
 from babyagi.react.protocols.base import Conversation
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.steps import Act, T
+from babyagi.reporting.artifacts import find_artifacts
+from babyagi.reporting.sources import Source, trace_sources
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_for_program, variables_here
-from babyagi.sources import Source, trace_sources
 from babyagi.tasks import Artifact, Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.port import TaskStore
+from babyagi.toolbox import Given
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
 from babyagi.tools.declare import collect_tools
@@ -99,10 +101,11 @@ class ObjectiveOutcome(Generic[T]):
     """The outcome of an objective.
 
     Attributes:
-        objective: as it is now, with its stop reason and what it cost.
-        report: as Markdown. results: of every task that has one, in their order.
-        sources: what the results were made from: pages with title, address, time of fetching and
-            digest, files, tools and searches, each with the tasks that read it.
+        objective: in its final state, with stop reason and cost.
+        report: as Markdown.
+        results: of every task that has one, in order.
+        sources: pages with title, address, time of fetching and digest, files, tools and searches,
+            each with the tasks that read it.
         artifacts: tables, plots and texts that programs of the tasks wrote.
         output: the report, or with `output_type` its content as a value of that type. None when
             there is none; `why_no_output` then says why.
@@ -118,12 +121,12 @@ class ObjectiveOutcome(Generic[T]):
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Why it ended; None until it has ended."""
+        """Why the objective ended; None until it has ended."""
         return self.objective.stop_reason
 
     @property
     def usage(self) -> Usage:
-        """What it cost."""
+        """What the objective cost."""
         return self.objective.usage
 
     def __repr__(self) -> str:
@@ -140,7 +143,7 @@ class ObjectiveOutcome(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStarted:
-    """A worker has begun a try of a task; a task that lacked something or failed is tried again."""
+    """A worker started a try of a task. A task that lacked something or failed is tried again."""
 
     at: datetime
     task_id: int
@@ -150,7 +153,7 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """A tool was called; with the arguments as the model wrote them, and what the tool gave."""
+    """A tool was called; with the arguments as the model wrote them, and the outcome."""
 
     at: datetime
     task_id: int
@@ -173,7 +176,7 @@ class ResultFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailed:
-    """A try of a task failed; `is_given_up`: there is no further try."""
+    """A try of a task failed; `is_given_up` means that there is no further try."""
 
     at: datetime
     task_id: int
@@ -196,9 +199,9 @@ class QuestionAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWritten:
-    """A piece of what a model is writing now, as it arrives, only to be shown. It is stored
-    nowhere; what is made of the whole answer comes with the other events. `task_id` is None for
-    text about the whole objective. The pieces of one answer share `owner` and `key`."""
+    """A piece of text that a model is writing now, as it arrives; only for display. It is stored
+    nowhere; the other events report what the whole answer led to. `task_id` is None for text about
+    the whole objective. The pieces of one answer share `owner` and `key`."""
 
     at: datetime
     task_id: int | None
@@ -215,7 +218,7 @@ class ReportWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveEnded(Generic[T]):
-    """The last event: nothing more is done here."""
+    """The last event: nothing more is done in this process."""
 
     outcome: ObjectiveOutcome[T]
 
@@ -265,22 +268,22 @@ async def run_async(
     objective that has ended is returned as it is, unless `new=True`.
 
     Args:
-        objective: what is to be reached.
+        objective: the objective's text.
         output_type: the type that the report is read into: a dataclass, a TypedDict, a model of
             pydantic, list[…] of them, a Literal, int, …. This needs one more model call.
         options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
             folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
             dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
             `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
-            answer; `enrich`: a function that takes the name of a task and its result before the
-            result is recorded, and returns the result to keep; `new=True` to start anew; and any
-            setting by its name (`babyagi config --json` has them all). Options that are not given
-            come from the environment, a `.env` file (only harmless ones from a file that nobody has
-            trusted) or the default, as on the command line.
+            answer; `enrich`: a function that takes the name of a task and its result before that is
+            recorded, and returns the result to record; `new=True` to start a new one; and any
+            setting by its name (`babyagi config --json` has them all). Other options come from the
+            environment, a `.env` file (only harmless ones if the file is not trusted) or the
+            default, as on the command line.
 
     Raises:
         TypeError: there is no such option.
-        ValueError: a function cannot be a tool, or a model cannot be told the type.
+        ValueError: a function cannot be a tool, or the type cannot be described to a model.
         BabyagiError: its text says what to do.
     """
     work = _read_options(objective, output_type, options)
@@ -347,7 +350,7 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a program wants done: settings by name, and what no setting can express."""
+    """What a program asks for: settings by name, and values that no setting can express."""
 
     flags: Mapping[str, Any]
     given: Given
@@ -367,7 +370,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
         model = flags["llm_model"]
         if is_client(model):
             raise TypeError(
-                "run takes a name or a ChatModel as its model; a client goes to an agent: "
+                "run takes a name or a ChatModel as its model; a client can be used with an agent: "
                 "babyagi.Agent(client, llm_model=…)"
             )
         models, flags["llm_model"] = {model.name: model}, model.name
@@ -395,7 +398,7 @@ def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
-    """Return the names of tools that ship, and the functions of the program as tools."""
+    """Return the names of built-in tools, and the program's functions as tools."""
     if isinstance(given, str):
         return given.split(","), ()
     named = [one for one in given if isinstance(one, str)] if isinstance(given, Sequence) else []
@@ -403,7 +406,7 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
         collect_tools([one for one in given if not isinstance(one, str)] if named else given)
     )
     if taken := [tool.name for tool in tools if tool.name in TOOL_NAMES]:
-        raise ValueError(f"{taken[0]!r} is a tool that ships; give yours another name")
+        raise ValueError(f"{taken[0]!r} is a built-in tool; rename yours")
     return named, tools
 
 
@@ -465,7 +468,7 @@ async def _run_answering(
 
 
 async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
-    """Put the questions to a person, one after the other, while the run goes on."""
+    """Ask a person the questions, one after the other, while the run continues."""
     while True:
         last = await store.last_event_id(objective_id)
         for step in await store.inbox(objective_id):
@@ -531,7 +534,7 @@ async def _read_output(
     except MalformedReplyError:
         said = step_by_key.get(NO_OUTPUT)
         why = "the report was not written by the model" if said is None else _word(said)
-        where = "outcome.report has the answer in words" if answer else "outcome.results has all"
+        where = "outcome.report has the answer as text" if answer else "outcome.results has all"
         return None, f"{why}; {where}, and new=True starts anew"
 
 
@@ -544,9 +547,9 @@ def _word(step: Step) -> str:
 
 
 class Stream(Generic[T]):
-    """An objective that runs while its events are read, by `for` or `async for`.
+    """An objective that runs while its events are read, with `for` or `async for`.
 
-    `outcome` is its outcome, None before it has ended.
+    `outcome` is None before the objective has ended.
     """
 
     def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
@@ -560,7 +563,7 @@ class Stream(Generic[T]):
         return self._tell()
 
     def __iter__(self) -> Generator[Happening | ObjectiveEnded[T], None, None]:
-        """Yield the events in a loop that is not async; the run has an event loop in a thread."""
+        """Yield the events in code that is not async; the run has an event loop in a thread."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -588,10 +591,12 @@ class Stream(Generic[T]):
             loop.close()
 
     async def answer(self, question: QuestionAsked, text: str) -> None:
-        """Answer a question, or allow a call (`yes`) or refuse it (any other text), while the run
-        goes on."""
+        """Answer a question, or allow a call (`yes`) or refuse it (any other text), during the
+        run."""
         if self._app is None:
-            raise RuntimeError("the run is over; babyagi answer takes what is still asked")
+            raise RuntimeError(
+                "the run is over; open questions can be answered with babyagi answer"
+            )
         step = await self._app.store.open_step(question.question_id)
         await self._app.store.answer_step(step.id, output=take_words(step, text).to_json())
 
@@ -618,7 +623,8 @@ class Stream(Generic[T]):
 
 
 async def _stop(app: App, running: asyncio.Task[Objective]) -> None:
-    """Let the run end cleanly: no further call; calls in flight have `drain_s`."""
+    """Let the run end cleanly: no further call is made, and calls in flight get `drain_s` seconds
+    to end."""
     while not running.done():
         app.stop()
         await asyncio.wait([running], timeout=LOOK_S)
@@ -651,7 +657,7 @@ class _Teller:
         self._has_heard = asyncio.Event()
 
     def hear(self, piece: TextPiece) -> None:
-        """Keep a piece until it is fetched; of more than `MAX_HEARD_CHARS` the latest."""
+        """Keep a piece until it is fetched. Of more than `MAX_HEARD_CHARS`, keep the latest."""
         kind, _, number = piece.owner.partition(":")
         self._heard.append(
             TextWritten(
@@ -678,8 +684,8 @@ class _Teller:
         )
 
     async def fetch(self, running: asyncio.Task[Any]) -> list[Happening]:
-        """Return what has happened since the last call; wait a while when there is nothing. Text
-        pieces come before the events that were made of them."""
+        """Return what has happened since the last call; wait a while if nothing has. Text pieces
+        come before the events that they led to."""
         batch = await self._store.events(self._objective_id, after_id=self._after_id)
         heard, self._heard, self._n_heard_chars = self._heard, deque(), 0
         self._has_heard.clear()
@@ -734,7 +740,7 @@ async def _tell_failed(store: TaskStore, event: Event, task_id: int) -> Happenin
 
 
 async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    """Return the event, None when the result has been withdrawn meanwhile."""
+    """Return the event; None if the result was withdrawn in the meantime."""
     for result in await store.results(event.objective_id, task_ids=[task_id]):
         return ResultFound(
             at=event.at,
@@ -747,7 +753,7 @@ async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happenin
 
 
 async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    """Return the event, None when the question has been answered meanwhile."""
+    """Return the event; None if the question was answered in the meantime."""
     for step in await store.inbox(event.objective_id):
         if (step.owner, step.key) == (f"task:{task_id}", event.data.get("key")):
             return QuestionAsked(
@@ -785,7 +791,7 @@ async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening 
 
 
 def _read_calls(completion: Completion) -> tuple[Any, ...]:
-    """Return the calls that a reply asked for, in any protocol."""
+    """Return the calls in a reply, in any protocol."""
     if completion.tool_calls:
         return completion.tool_calls
     anything = Conversation(messages=(), tools=(build_ask_user(),))

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from babyagi.errors import BabyagiError, SettingsError
-from babyagi.home import make_home
+from babyagi.files.home import make_home
 from babyagi.index.indexer import collection_of
 from babyagi.index.port import VectorIndex
 from babyagi.offload import ThreadOffload
@@ -26,8 +26,8 @@ N_SERVER_CONNECTIONS = 3
 async def open_store(
     settings: Settings, *, tell: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[TaskStore]:
-    """The task store that the settings name, to look at and to steer; opens no model and no result
-    store. `tell`: see `open_sqlite`."""
+    """Open the task store that the settings name, to read and change it; no model and no index is
+    opened. `tell`: see `open_sqlite`."""
     make_home(settings.home)
     address = settings.task_store.reveal()
     is_server = address.startswith("postgres")
@@ -49,18 +49,18 @@ async def open_store(
 
 
 async def migrate_store(settings: Settings) -> tuple[int, int]:
-    """Bring the schema of the task store up to date while no worker lives; returns its version
-    before and after.
+    """Update the schema of the task store while no worker runs; return the versions before and
+    after.
 
     Raises:
-        StoreUnusableError: a worker lives, or see `open_postgres`. SettingsError: a SQLite file
-        does that by itself when it is opened.
+        StoreUnusableError: a worker is running, or see `open_postgres`.
+        SettingsError: it is a SQLite file, which is updated when it is opened.
     """
     address = settings.task_store.reveal()
     if not address.startswith("postgres"):
         raise SettingsError(
             "there is nothing to migrate",
-            why="a task store in a file is brought up to date when it is opened",
+            why="a task store in a file is updated when it is opened",
             fix="babyagi doctor --quick opens it",
             guide="machines",
         )
@@ -76,7 +76,7 @@ def utc_now() -> datetime:
 
 
 # --------------------------------------------------------------------------------------------------
-# Opens the index that the settings name. The one place that knows which there are.
+# The index that the settings name. Only this section knows all vendors.
 # --------------------------------------------------------------------------------------------------
 
 MODULE_AND_PACKAGE = {
@@ -87,7 +87,7 @@ MODULE_AND_PACKAGE = {
 
 
 def require_result_store(settings: Settings) -> None:
-    """See, without asking anybody, that the chosen result store can be opened.
+    """Check, without a request, that the chosen index can be opened.
 
     Raises:
         SettingsError: its library is not installed, or a variable that it needs is not set.
@@ -97,21 +97,21 @@ def require_result_store(settings: Settings) -> None:
     if module and find_spec(module) is None:
         other = "builtin" if store == "chroma" else "chroma"
         raise SettingsError(
-            f"results are to go to {store.capitalize()}, and its library is not installed",
-            why=f"there is no Python module {module} here",
+            f"the result store is {store.capitalize()}, and its library is not installed",
+            why=f"the Python module {module} is missing",
             fix=f"pip install '{package}', or set BABYAGI_RESULT_STORE={other}",
             guide="results",
         )
     if store == "weaviate" and not settings.weaviate_url and not settings.weaviate_use_embedded:
         raise SettingsError(
-            "results are to go to Weaviate, and no server is named",
+            "the result store is Weaviate, and no server is set",
             why="neither WEAVIATE_URL nor WEAVIATE_USE_EMBEDDED is set",
             fix="set WEAVIATE_URL=http://HOST:8080, or BABYAGI_RESULT_STORE=chroma",
             guide="results",
         )
     if store == "pinecone" and not settings.pinecone_api_key:
         raise SettingsError(
-            "results are to go to Pinecone, and there is no key",
+            "the result store is Pinecone, and there is no key",
             why="PINECONE_API_KEY is not set",
             fix="set PINECONE_API_KEY, or BABYAGI_RESULT_STORE=chroma",
             guide="results",
@@ -119,19 +119,20 @@ def require_result_store(settings: Settings) -> None:
 
 
 async def ask_result_store(settings: Settings) -> None:
-    """Return when the chosen result store can be used; a server is asked, see `VectorIndex.ping`.
+    """Check that the chosen index can be used, and raise if it cannot; a server is pinged
+    (`VectorIndex.ping`).
 
     Raises:
-        IndexUnavailableError, StoreUnusableError: it cannot be used now. SettingsError: see
-        `require_result_store`.
+        IndexUnavailableError, StoreUnusableError: it cannot be used now.
+        SettingsError: see `require_result_store`.
     """
     async with AsyncExitStack() as stack:
         await open_index(settings, stack).ping()
 
 
 def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
-    """The index, closed with the stack. Nothing is imported of a vendor, connected to or read
-    before its first call.
+    """Open the index, closed with the stack. No vendor's package is imported, and no connection is
+    made, before its first call.
 
     Raises:
         SettingsError: see `require_result_store`.
@@ -185,8 +186,8 @@ def _make_pinecone(settings: Settings) -> VectorIndex:
 
 
 async def drop_collection(settings: Settings, objective: Objective) -> str:
-    """Remove what the index holds of an objective. Return what stands in the way of it, empty when
-    it is done."""
+    """Remove the objective's vectors from the index. Return why that failed; empty when it
+    succeeded."""
     try:
         async with AsyncExitStack() as stack:
             await open_index(settings, stack).drop(collection_of(objective))
@@ -196,7 +197,7 @@ async def drop_collection(settings: Settings, objective: Objective) -> str:
 
 
 def describe_index(settings: Settings) -> str:
-    """What a person calls the index."""
+    """Return the name of the index for a person."""
     match settings.effective_result_store:
         case "builtin":
             return "built-in"

@@ -1,34 +1,24 @@
 """Every error of this project, ordered by who can mend it.
 
-BabyagiError
-├── the model mends it: its text becomes the next message
-│   ├── MalformedReplyError     a reply that could not be read
-│   └── ToolError               a tool call that did not work
-├── time mends it: a later try may work
-│   ├── StoreUnavailableError   busy, locked, disk full
-│   ├── IndexUnavailableError   the result store's index; the loop goes on without it
-│   │   └── IndexOwnedElsewhereError   another process feeds it
-│   └── ModelUnavailableError   outage, rate limit, cut connection
-│       └── OverdueError        no whole answer in time
-├── the task ends with it, the others go on
-│   ├── ContextTooLongError     the prompt does not fit the model
-│   ├── RequestRefusedError     this request can never work (content filter, refusal)
-│   ├── EndlessAnswerError      an answer that is too long, or that does not end
-│   └── NoAnswerError           an agent's run without an answer of the type that was asked for
-├── a person mends it: four lines on stderr, an exit code, no traceback
-│   ├── SettingsError           usage: a wrong flag, variable or file
-│   ├── CredentialsError        no key, or a key that is refused
-│   ├── ModelRejectedError      the endpoint refuses us: unknown model, no quota, wrong address
-│   │   └── ToolsUnsupportedError   the model takes no tools; whoever can do without them goes on
-│   ├── StoreUnusableError      a store that is damaged, newer than we are, or not writable
-│   └── NotFoundError           no such objective, task or report
-├── not a fault: the loop reads it and does what it says
-│   ├── LimitReachedError       the next call does not fit under a limit
-│   ├── ObjectiveStoppedError   paused or ended: no further call
-│   ├── ParkedError             a person was asked; the task waits, its claim is given up
-│   ├── LeaseLostError          somebody else holds this now
-│   └── StaleOrderError         the list changed while the prioritizer was thinking
-└── anything else is a programmer's, and is caught once, in `worker/serving.py`
+BabyagiError ├── the model mends it: its text becomes the next message │ ├── MalformedReplyError a
+reply that could not be read │ └── ToolError a tool call that did not work ├── time mends it: a
+later try may work │ ├── StoreUnavailableError busy, locked, disk full │ ├── IndexUnavailableError
+the result store's index; the loop goes on without it │ │ └── IndexOwnedElsewhereError another
+process feeds it │ └── ModelUnavailableError outage, rate limit, cut connection │ └── OverdueError
+no whole answer in time ├── the task ends with it, the others go on │ ├── ContextTooLongError the
+prompt does not fit the model │ ├── RequestRefusedError this request can never work (content filter,
+refusal) │ ├── EndlessAnswerError an answer that is too long, or that does not end │ └──
+NoAnswerError an agent's run without an answer of the type that was asked for ├── a person mends it:
+four lines on stderr, an exit code, no traceback │ ├── SettingsError usage: a wrong flag, variable
+or file │ ├── CredentialsError no key, or a key that is refused │ ├── ModelRejectedError the
+endpoint refuses us: unknown model, no quota, wrong address │ │ └── ToolsUnsupportedError no tool
+support; a prompt without tools may work │ ├── StoreUnusableError a store that is damaged, newer
+than we are, or not writable │ └── NotFoundError no such objective, task or report ├── not a fault:
+the loop reads it and does what it says │ ├── LimitReachedError the next call does not fit under a
+limit │ ├── ObjectiveStoppedError paused or ended: no further call │ ├── ParkedError a person was
+asked; the task waits, its claim is given up │ ├── LeaseLostError another worker holds the claim now
+│ └── StaleOrderError the list changed while the prioritizer was thinking └── anything else is a
+programmer's, and is caught once, in `worker/serving.py`
 """
 
 from typing import Any
@@ -45,8 +35,8 @@ class BabyagiError(Exception):
         may_be_billed: True when a request was sent that may have been worked on (a cut answer, a
             time-out).
 
-    `said_usage` is what an answer that could not be read says that it cost, as it came; `billed`
-    the same as a `Usage`.
+    `said_usage` is the raw usage reported by an answer that could not be read; `billed` is the same
+    as a `Usage`.
     """
 
     said_usage: Any = None
@@ -70,11 +60,11 @@ class BabyagiError(Exception):
 
 
 class MalformedReplyError(BabyagiError):
-    """A model's reply could not be read; its text says what was expected."""
+    """A model's reply could not be read; the text says what was expected."""
 
 
 class ToolError(BabyagiError):
-    """A tool call did not work; one line for the model, without paths of this machine."""
+    """A tool call failed; one line for the model, without paths of this machine."""
 
 
 class StoreUnavailableError(BabyagiError):
@@ -86,7 +76,7 @@ class IndexUnavailableError(BabyagiError):
 
 
 class IndexOwnedElsewhereError(IndexUnavailableError):
-    """Another process owns the index, and feeds it."""
+    """Another process owns the index, and indexes results."""
 
 
 class ModelUnavailableError(BabyagiError):
@@ -117,8 +107,8 @@ class OverdueError(ModelUnavailableError):
     """A call was cut off at its deadline.
 
     Args:
-        has_begun: its answer had begun to come; where the model answers something small meanwhile,
-            it was the fault of this call.
+        has_begun: part of its answer had arrived. If the model then answers a small probe, the call
+            itself was the cause.
     """
 
     def __init__(self, what: str, *, fix: str = "", has_begun: bool = False) -> None:
@@ -131,21 +121,21 @@ class ContextTooLongError(BabyagiError):
 
 
 class RequestRefusedError(BabyagiError):
-    """The endpoint or the model refuses this very request; sending it again cannot help."""
+    """The endpoint or the model refuses this request; sending it again cannot help."""
 
 
 class EndlessAnswerError(BabyagiError):
-    """An answer was longer than we take, was stopped because it only said the same or the prompt
-    again, or was still coming at the deadline from a model that answers others; it is asked for
-    once more."""
+    """An answer was too long, was stopped because it repeated itself or the prompt, or was
+    incomplete at the deadline although the model answers other calls. The call is made once more.
+    """
 
 
 class NoAnswerError(BabyagiError):
-    """A run ended without an answer of the type that was asked for; `why` says for what reason."""
+    """A run ended without an answer of the required type; `why` gives the reason."""
 
 
 class SettingsError(BabyagiError):
-    """A flag, a variable or a file says something that cannot be."""
+    """A flag, a variable or a file has an invalid value."""
 
 
 class CredentialsError(BabyagiError):
@@ -157,7 +147,8 @@ class ModelRejectedError(BabyagiError):
 
 
 class ToolsUnsupportedError(ModelRejectedError):
-    """The endpoint takes no tools for this model. It may still answer a prompt that offers none."""
+    """The endpoint does not support tools for this model. It may still answer a prompt without
+    tools."""
 
 
 class StoreUnusableError(BabyagiError):
@@ -187,12 +178,11 @@ class ObjectiveStoppedError(BabyagiError):
 
 
 class ParkedError(BabyagiError):
-    """A person was asked: the task waits, and whoever worked on it has given its claim up
-    already."""
+    """A person was asked: the task waits, and the worker has released its claim."""
 
 
 class LeaseLostError(BabyagiError):
-    """The claim is no longer ours; nothing was recorded under it."""
+    """Another worker holds the claim; nothing was recorded under it."""
 
 
 class StaleOrderError(BabyagiError):
@@ -206,23 +196,23 @@ PERSON_MENDS = (
     StoreUnusableError,
     NotFoundError,
 )
-"""What no waiting mends."""
+"""Errors that waiting cannot resolve."""
 
 
 def first_error(error: BaseException) -> BaseException:
-    """The first error inside a group, which is the one that ended the others."""
+    """Return the first error inside a group, which ended the others."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
-    (StoreUnavailableError, "the same again in a moment; babyagi doctor says what is wrong"),
-    (IndexUnavailableError, "babyagi doctor; when it can be used: babyagi index rebuild"),
-    (ModelUnavailableError, "the same again in a moment; babyagi doctor asks the model"),
+    (StoreUnavailableError, "try again in a moment; babyagi doctor shows the problem"),
+    (IndexUnavailableError, "babyagi doctor; once the index works again: babyagi index rebuild"),
+    (ModelUnavailableError, "try again in a moment; babyagi doctor checks the model"),
     (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
     (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
-    (RequestRefusedError, "put it in other words, or set LLM_MODEL to another model"),
+    (RequestRefusedError, "rephrase it, or set LLM_MODEL to another model"),
     (
         ContextTooLongError,
         "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
@@ -230,18 +220,18 @@ FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
     (EndlessAnswerError, "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model"),
     (
         StoreUnusableError,
-        "babyagi doctor says what is wrong; babyagi journal verify looks at every row",
+        "babyagi doctor shows the problem; babyagi journal verify checks every row",
     ),
     (NotFoundError, "babyagi objectives"),
     (LimitReachedError, "babyagi extend raises a limit"),
     (ObjectiveStoppedError, "babyagi resume"),
     (SettingsError, "babyagi config shows every setting and where it comes from"),
 )
-"""What to type where an error itself does not say it: by what mends errors of its kind."""
+"""What to type if an error itself does not say so, by the class of the error."""
 
 
 def find_fix(error: BabyagiError) -> str:
-    """What to type: what the error itself says, else what mends errors of its kind."""
+    """Return what to type: the error's own `fix`, else the default of its class."""
     if error.fix:
         return error.fix
     found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))

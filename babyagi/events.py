@@ -1,14 +1,14 @@
-"""Names of what happens: the kinds of event that the task store keeps.
+"""The kinds of event in the task store.
 
-Noun, then past participle. A kind never changes its meaning; a new meaning gets a new kind.
-`EVENT_VERSION` stands in every event that leaves the program (`run --json`), and rises when a field
-changes its meaning.
+A name is a noun and a past participle. A kind never changes its meaning; a new meaning gets a new
+kind. Every event that leaves the program (`run --json`) contains `EVENT_VERSION`, which rises when
+a field changes its meaning.
 """
 
 EVENT_VERSION = 1
 
 OBJECTIVE_CREATED = "objective.created"
-OBJECTIVE_SCHEDULED = "objective.scheduled"  # a tick of a schedule has begun it
+OBJECTIVE_SCHEDULED = "objective.scheduled"  # started by a tick of a schedule
 OBJECTIVE_PAUSED = "objective.paused"
 OBJECTIVE_RESUMED = "objective.resumed"
 OBJECTIVE_EXTENDED = "objective.extended"

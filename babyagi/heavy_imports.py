@@ -1,9 +1,8 @@
-"""Imports large packages one at a time, without letting the environment of other programs act
-through them.
+"""Imports large packages one at a time, without letting variables of other programs affect them.
 
-Two threads that import parts of the same package may each hold what the other waits for. Python
-then ends one of the two imports, and that package stays half imported for as long as the process
-lives. So what is imported in a thread is imported here, and so is what shares packages with it.
+Two threads that import parts of the same package may each hold a lock that the other needs. Python
+then fails one of the imports, and that package stays half imported as long as the process lives. So
+every package that is imported in a thread, or shares packages with one, is imported here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
-# taken twice by the same thread where one import is part of another
+# the same thread takes it twice if one import includes another
 _TURN = threading.RLock()
 
 
@@ -37,9 +36,11 @@ def import_whole(*names: str) -> None:
 
 
 def import_chroma() -> None:
-    """The first import, which takes half a second and reads settings; every later one is free.
+    """Import chromadb. The first import takes half a second and reads settings; every later one is
+    free.
 
-    Chroma begins with a part of numpy, which others import meanwhile: so numpy comes whole before.
+    chromadb first imports a part of numpy, which other threads may be importing: so numpy is
+    imported whole before.
     """
     with showing_no_environment():
         import_whole("numpy", "chromadb")
@@ -47,11 +48,11 @@ def import_chroma() -> None:
 
 @contextmanager
 def showing_no_environment() -> Iterator[None]:
-    """Keep chromadb's settings, which are read again and again while it is imported, from `.env`
-    and from variables.
+    """Hide `.env` and variables from chromadb's settings, which are read repeatedly during its
+    import.
 
     They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use
-    would fail the import. For the half second of the first import this holds for every class of
+    would fail the import. For the half second of the first import this affects every class of
     pydantic-settings in this process.
     """
     with _TURN:
@@ -63,8 +64,8 @@ def showing_no_environment() -> Iterator[None]:
         def blind(self: BaseSettings, /, **values: Any) -> None:
             original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
 
-        # By name, because to mypy a method is no variable; there is no other way in before the
-        # import itself has read the file.
+        # Set by name, because mypy rejects assigning to a method; there is no other hook before the
+        # import reads the file.
         setattr(BaseSettings, "__init__", blind)  # noqa: B010
         try:
             yield
@@ -73,17 +74,17 @@ def showing_no_environment() -> Iterator[None]:
 
 
 def is_openai_imported() -> bool:
-    """Whether `import_openai` has nothing left to do."""
+    """Return whether `import_openai` has already run."""
     names = (("openai", "AsyncAzureOpenAI"), ("httpx", "AsyncClient"))
     return all(hasattr(sys.modules.get(module), last) for module, last in names)
 
 
 def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:
-    """Return its clients. The first import takes 0.3 s; every later one is free.
+    """Import the `openai` package, and return its client classes. The first import takes 0.3 s;
+    every later one is free.
 
-    With each request openai looks whether `httpx` is among the modules of this process, and takes
-    names from it; so that it never meets one that Chroma is just importing in a thread, it is
-    imported whole before.
+    With each request openai checks whether `httpx` is imported, and reads names from it. It must
+    never see one that Chroma is importing in a thread, so `httpx` is imported whole before.
     """
     with _TURN, _unlogged():
         with suppress(ImportError):
@@ -94,7 +95,7 @@ def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Take back what openai does to the log of this process where OPENAI_LOG says so."""
+    """Undo openai's changes to logging when OPENAI_LOG is set."""
     root, own = logging.getLogger(), logging.getLogger("openai")
     handlers, level = list(root.handlers), own.level
     try:

@@ -1,8 +1,8 @@
-"""What a person is asked, and what the answer means to the task that asked.
+"""Questions to a person, and what the answer means to the task that asked.
 
 Four kinds of step wait for a person: a question of the model, a tool call that needs approval, a
-tool call that may have been made and must not be repeated, and a tool that has changed since it was
-granted.
+tool call with an unknown outcome that must not be repeated, and a tool that has changed since it
+was granted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
 class Decision(StrEnum):
-    """What a person can say about an open step."""
+    """What a person can decide about an open step."""
 
     ANSWER = "answer"
     APPROVE = "approve"
@@ -67,7 +67,7 @@ def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
 
 
 def describe(step: Step) -> str:
-    """Return what the person is asked, in words. Text that a model wrote in it is unchanged."""
+    """Return the question for the person, in words. Text that a model wrote in it is unchanged."""
     tool, arguments = read_request(step)
     given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
     call = f"{tool}({', '.join(given)})"
@@ -77,13 +77,16 @@ def describe(step: Step) -> str:
         case "approval":
             return f"may this call be made? {clean(call)}"
         case "changed":
-            return f"{clean(tool)} is not what was granted; may it be used as it is now?"
+            return (
+                f"{clean(tool)} has changed since it was granted; may it be used with its new "
+                "description?"
+            )
         case _:
-            return f"this call may have been made; what came of it? {clean(call)}"
+            return f"this call may have been made; what was its outcome? {clean(call)}"
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the origins of all that had been read when this was asked, each once, in order;
+    """Return the origins of everything that was read before this was asked, each once, in order;
     `steps` are those of the task."""
     try_prefix = step.key.partition("/")[0] + "/"
     before = [
@@ -98,7 +101,7 @@ def asking_task(step: Step) -> int:
 
 
 def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
-    """Return the open steps that a number may mean, as the number of a task or of a step; with
+    """Return the open steps that a number may mean: the number of a task, or of a step; with
     `step_id`, only that step."""
     return [
         step
@@ -108,8 +111,8 @@ def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None
 
 
 def name_step(step: Step, steps: Sequence[Step]) -> str:
-    """Return the shortest text that names this one of the open steps: `4` for its task, and more
-    when that is ambiguous."""
+    """Return the shortest text that identifies this step among the open steps: `4` for its task,
+    and more if that is ambiguous."""
     number = asking_task(step)
     if len(find_named(steps, number)) == 1:
         return str(number)
@@ -126,12 +129,12 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
         ask: the command to suggest when several steps are meant.
 
     Raises:
-        NotFoundError: none. SettingsError: more than one.
+        NotFoundError: no step matches. SettingsError: several steps match.
     """
     found = find_named(steps, number, step_id=step_id)
     if not found:
         raise NotFoundError(
-            f"nothing of number {number} waits for a person",
+            f"nothing with number {number} waits for a person",
             why=f"these tasks ask: {', '.join(str(asking_task(step)) for step in steps[:20])}"
             if steps
             else "no task asks anything",
@@ -145,7 +148,7 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
             for step in found[:5]
         )
         raise SettingsError(
-            f"{len(found)} requests may be meant by {number}",
+            f"{number} may mean any of {len(found)} requests",
             why=what,
             fix=" · ".join(f"{ask} {name_step(step, steps)}" for step in found[:5]),
             guide="inbox",
@@ -160,12 +163,12 @@ def asks_for_secret(step: Step) -> bool:
 
 
 def write_change(tool: str, *, before: str, now: str) -> str:
-    """Return the question whether a tool may be used in another form than the granted one."""
+    """Return the question whether a tool may be used in a form other than the granted one."""
     return write_request(tool, {"before": before, "now": now})
 
 
 def needs_leave(step: Step) -> bool:
-    """Return whether the step shows a person something to allow or to refuse."""
+    """Return whether a person must allow or refuse the step before the task can go on."""
     return Decision.APPROVE in decisions(step)
 
 
@@ -174,7 +177,7 @@ def decisions(step: Step) -> tuple[Decision, ...]:
 
 
 def decide(step: Step, decision: Decision, text: str) -> Observation:
-    """Return what the task that asked will read.
+    """Return the text that the waiting task will read.
 
     Raises:
         SettingsError: this decision does not fit such a step.
@@ -185,7 +188,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"what task {asking_task(step)} asks cannot be met with `{decision.value}`",
+            f"`{decision.value}` is no answer to what task {asking_task(step)} asks",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",
@@ -197,7 +200,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         )
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()
-    # a call that was made has a part in what comes of it, whoever tells its outcome
+    # the call's own origins count as well, even if a person states its outcome
     is_made = step.kind == ONCE and decision is Decision.ANSWER
     sources = (f"tool:{read_request(step)[0]}",) if is_made else ()
     return Observation(
@@ -207,9 +210,8 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
 
 
 def take_words(step: Step, said: object) -> Observation:
-    """Return what the task will read for an answer that a program gave to an open step. No answer
-    is refused; for a call that needs approval, every text that does not begin with `yes` means no.
-    """
+    """Return the text that the task will read when a program answers an open step. No answer is
+    refused; for a call that needs approval, any text that does not begin with `yes` means no."""
     words = "" if said is None else clean(str(said)).strip()
     decision = Decision.ANSWER
     if decision not in decisions(step):
@@ -229,6 +231,5 @@ def write_decision(observation: Observation, *, seen: str = "") -> str:
 
 
 def read_seen(step: Step) -> str:
-    """Return the state of what the call would change, as the person saw it; '' when there was
-    nothing to see."""
+    """Return the state of the preview that the person saw; '' when there was none."""
     return str(json.loads(step.output or "{}").get("seen", ""))

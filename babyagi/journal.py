@@ -1,9 +1,9 @@
-"""The only way to a model or a tool: look up → reserve → record as intended → call → record and
-settle.
+"""The only access to a model or a tool: look up → reserve → record as intended → call → record the
+outcome and release the reservation.
 
-A step is known by its owner and its key. A call that was made once is read from the journal from
-then on, so a restart pays for nothing twice. A recorded step holds even if its request has changed;
-an event says so.
+A step is identified by its owner and its key. A call that was made once is read from the journal
+from then on, so a restart pays for nothing twice. A recorded step holds even if its request has
+changed; an event says so.
 
 Does not cover: retrying within one call (the model's adapter), and waiting for the end of an outage
 (`worker/serving.py`).
@@ -96,10 +96,10 @@ FAULTS_OF_A_CALL = (
 
 
 class Gate:
-    """The state that the journals of a worker share: whether further calls are refused (a drain),
-    and which models are silent.
+    """State shared by the journals of a worker: whether further calls are refused (a drain), and
+    which models do not answer.
 
-    `silent` maps each model whose last call got no answer to a role that asks it.
+    `silent` maps each model whose last call got no answer to a role that uses it.
     """
 
     def __init__(self) -> None:
@@ -116,8 +116,8 @@ class Gate:
 
     @contextmanager
     def listening(self, model: str, role: Role) -> Iterator[None]:
-        """Note whether the model that is asked meanwhile answers at all; a refusal is an answer. An
-        answer to a request that was sent before the silence proves nothing about it."""
+        """Note whether the model answers at all during the context; a refusal is an answer. An
+        answer to a request from before the silence proves nothing about it."""
         sent_s = _now_s()
         try:
             yield
@@ -162,7 +162,7 @@ class Backends:
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
         new_secret: makes the secret for the marks of prompts when the store has none.
-        on_piece: called with the text of answers as it arrives, where somebody looks on.
+        on_piece: called with the text of answers as it arrives, if a person watches.
         max_output_tokens: bounds every answer; 0: as many as each call asks for.
     """
 
@@ -178,8 +178,8 @@ class Backends:
 
 
 class _Recorded:
-    """The recorded steps of an owner, read once. While its claim lives, nobody else adds a step to
-    it that would have to be read from the store.
+    """The recorded steps of an owner, read once. While its claim lives, no other process adds a
+    step that would have to be read from the store.
 
     `held` waits in memory for the next change under the claim. `n_calls` counts the calls in
     flight. `asked` is the key of the last step whose prompt was answered, and that prompt.
@@ -192,6 +192,7 @@ class _Recorded:
         self._store = store
         self._fence = fence
         self._step_by_key: dict[str, Step] | None = {} if is_empty else None
+        self._late_keys: list[str] = []
 
     async def find(self, key: str) -> Step | None:
         """Return the step if its outcome is recorded, else None."""
@@ -199,12 +200,18 @@ class _Recorded:
             steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
             # a call at the same time may have read it meanwhile, and added to it
             if self._step_by_key is None:
-                self._step_by_key = {step.key: step for step in steps if step.output is not None}
+                self._step_by_key = {}
+                for step in steps:
+                    self.add(step)
         return self._step_by_key.get(key)
 
     async def all(self) -> list[Step]:
         await self.find("")
         return list((self._step_by_key or {}).values())
+
+    async def late_keys(self) -> Sequence[str]:
+        await self.find("")
+        return self._late_keys
 
     @contextmanager
     def calling(self) -> Iterator[None]:
@@ -216,6 +223,8 @@ class _Recorded:
 
     def add(self, step: Step) -> Step:
         if self._step_by_key is not None and step.output is not None:
+            if f"/{LATE}/" in step.key and step.key not in self._step_by_key:
+                self._late_keys.append(step.key)
             self._step_by_key[step.key] = step
         return step
 
@@ -233,8 +242,8 @@ class Journal:
     Args:
         fence: the claim that the steps are recorded under.
         prefix: the start of every key: `<try>/` for a task, nothing for a duty.
-        approval: which tool calls ask a person first. heeds_functions: a program's functions that
-            ask for approval themselves get it in any case.
+        approval: which tool calls ask a person first.
+        heeds_functions: a program's functions that ask for approval themselves get it in any case.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -275,7 +284,7 @@ class Journal:
             self._let_go(held)
 
     def below(self, path: str) -> Journal:
-        """Return the same journal with its paths below this one, for a tool that is made of other
+        """Return a journal whose keys begin with this path, for a tool that is made of other
         calls."""
         inner = Journal(
             self._backends,
@@ -298,8 +307,8 @@ class Journal:
         self._let_go(held)
 
     async def commit(self, change: Callable[[Outcome | Kept | None], Awaitable[T]]) -> T:
-        """Make a change of the store under the claim, with the outcome that waits for it as its
-        `first`."""
+        """Change the store under the claim. The outcome that waits for this change is recorded in
+        the same transaction (the store's argument `first`)."""
         held = self._recorded.held
         done = await change(held)
         self._let_go(held)
@@ -311,27 +320,27 @@ class Journal:
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
         """Let the outcome wait for the next change, and return True. Return False while another
-        call is in flight: it is then recorded by itself."""
+        call is in flight: the caller must then record the outcome alone."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome
         return True
 
     async def recall(self, path: str) -> str | None:
-        """Return the word that was kept at the path, None when there is none."""
+        """Return the text that `keep` stored at the path; None when there is none."""
         step = await self._recorded.find(self._prefix + path)
         return None if step is None else str(json.loads(step.output or ""))
 
     async def keep(self, path: str, word: str) -> str:
-        """Keep a word at the path, and return the word that holds, which is the first one that was
-        kept there."""
+        """Store a text at the path, and return the stored one: the first text stored there
+        stays."""
         output = json.dumps(word)
         kept = self._keep(path, kind=INPUTS, request=output, output=output)
         await self.flush()
         return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """See `Calls`. The bound is halved for each time that this call, or one of an earlier try,
+        """See `Calls`. The bound is halved each time that this call, or a call of an earlier try,
         was cut off at its deadline, because the same call would be late again."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
@@ -339,8 +348,8 @@ class Journal:
 
     def abilities(self, role: Role) -> Abilities | None:
         """See `Calls`."""
-        model = self._backends.models[role]
-        return model.abilities if isinstance(model, Adaptive) else None
+        known: Abilities | None = getattr(self._backends.models[role], "abilities", None)
+        return known
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
         """See `Calls`."""
@@ -357,13 +366,10 @@ class Journal:
         """Return the keys of the notes about late calls: about this call, and about all calls of
         earlier tries."""
         return [
-            step.key
-            for step in await self._recorded.all()
-            if f"/{LATE}/" in step.key
-            and (
-                step.key.startswith(f"{self._prefix}{path}/{LATE}/")
-                or not step.key.startswith(self._try_prefix)
-            )
+            key
+            for key in await self._recorded.late_keys()
+            if key.startswith(f"{self._prefix}{path}/{LATE}/")
+            or not key.startswith(self._try_prefix)
         ]
 
     async def _note_late(self, path: str) -> None:
@@ -430,7 +436,7 @@ class Journal:
     async def _intend_question(
         self, path: str, prompt: Prompt, model: ChatModel
     ) -> tuple[Step, Prompt]:
-        """Return the step of this question, and the prompt as the model is asked."""
+        """Return the step of this question, and the prompt as it is sent."""
         before_key, before = self._recorded.asked
         kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
@@ -447,7 +453,7 @@ class Journal:
     async def _ask_model(
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None, key: str
     ) -> Completion:
-        """Ask the model, and pass on each piece of its answer if somebody listens."""
+        """Call the model, and pass on each piece of its answer if there is a listener."""
         tracer, gate = self._backends.tracer, self._backends.gate
         listeners = {} if self._backends.on_piece is None else {"on_text": self._passing(role, key)}
         with (
@@ -471,7 +477,7 @@ class Journal:
         return completion
 
     def _passing(self, role: Role, key: str) -> OnText:
-        """Return what passes each piece of an answer on."""
+        """Return a function that passes on each piece of an answer."""
 
         def pass_on(text: str) -> None:
             fence = self._fence
@@ -499,12 +505,12 @@ class Journal:
         return find_sources(origin for step in steps for origin in step.origins)
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Return what the tool gave. Nothing that a tool does ends a run: a fault or a time-out is
-        returned as an error observation.
+        """Return the outcome of the call. Nothing that a tool does ends a run: an exception or a
+        time-out is returned as an error observation.
 
         Raises:
             ParkedError: a person must answer, approve, or say whether the call was made; the task
-                waits, and the claim is given up.
+                waits, and the claim is released.
         """
         self._backends.gate.check()
         await self.flush()
@@ -560,7 +566,7 @@ class Journal:
         """Return the tool in its present form, if that is the granted form or a person allows it.
 
         Raises:
-            ToolError: a person refused it. ParkedError: nobody has decided yet.
+            ToolError: a person refused it. ParkedError: no person has decided yet.
         """
         if now.form == tool.form:
             return now
@@ -579,8 +585,8 @@ class Journal:
     async def _compose(
         self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]
     ) -> Observation:
-        """Return what a tool gave that is made of other calls. Each of these is a step of its own,
-        so that none is repeated."""
+        """Return the output of a tool that is made of other calls. Each of these is a separate
+        step, so that none is repeated."""
         try:
             passage = await compose(arguments, self.below(path))
         except (ToolError, *FAULTS_OF_A_CALL) as error:
@@ -592,8 +598,8 @@ class Journal:
         return Observation(passage=_bound(passage, tool))
 
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Make a call that must not be repeated: approved, intended, made, recorded. A person is
-        asked about all that is unclear."""
+        """Make a call that must not be repeated: approved, intended, made, recorded. If it is
+        unclear whether the call was made, a person is asked."""
         request = inbox.write_request(tool.name, arguments)
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
@@ -649,18 +655,16 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return what a person said about this, or park the task until one does."""
+        """Return the person's answer, or park the task until there is one."""
         return Observation.from_json((await self._park(path, kind, request)).output or "")
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with what a person said, or park the task until one does."""
+        """Return the step with the person's answer, or park the task until there is one."""
         step = await self._store.park_task(
             self._fence, key=self._prefix + path, kind=kind, request=request
         )
         if step.output is None:
-            shown = (
-                f"number {step.id}" if step.id else "the questions that are to be answered first"
-            )
+            shown = f"number {step.id}" if step.id else "the questions to answer first"
             raise ParkedError(
                 f"{self._fence.owner} waits for a person",
                 fix=f"babyagi inbox shows {shown}",
@@ -684,7 +688,8 @@ class Journal:
         )
 
     async def _hold_or_put(self, kept: Kept) -> str:
-        """Return the output that holds, which is the first one."""
+        """Record the outcome, and return the output that is stored: an outcome that was recorded
+        before stays."""
         if self._holds(kept):
             return kept.output
         return (await self._record_once(kept)).output or kept.output
@@ -744,8 +749,8 @@ class Journal:
         return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
-        """Record an outcome that is paid for, however long the store is unavailable. Only a worker
-        that stops gives it up."""
+        """Record a paid outcome, however long the store is unavailable. Only a worker that stops
+        abandons it."""
         while True:
             try:
                 return await self._record_once(outcome)
@@ -755,7 +760,8 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
     async def _record_once(self, made: Outcome | Kept) -> Step:
-        """Return the step that holds, which is the first one."""
+        """Record the outcome, and return the step that is stored: an outcome that was recorded
+        before stays."""
         match made:
             case Outcome():
                 step = await self._store.record_step(
@@ -772,7 +778,7 @@ class Journal:
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """Return what a call of the tool gave, without a journal; a fault or a time-out is an error
+    """Return the outcome of a call without a journal; an exception or a time-out is an error
     observation.
 
     Raises:
@@ -787,8 +793,8 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 
 def _failed(tool: Tool, error: Exception) -> Observation:
-    """Return what a model is told about an exception: its type and its first words. Of a call that
-    must not be repeated it also says that it may have been made."""
+    """Describe an exception to the model: its type and its first words. For a call that must not be
+    repeated, add that it may have been made."""
     if isinstance(error, OutOfTimeError):
         said = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
     else:
@@ -801,8 +807,8 @@ def _failed(tool: Tool, error: Exception) -> Observation:
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """Return what the tool gave, or its own error. Any other exception is raised, because nobody
-    knows how far the call came."""
+    """Return the output of the tool, or its `ToolError`. Any other exception is raised, because it
+    is unknown how far the call came."""
     try:
         return Observation(passage=_bound(await run_in_time(tool, arguments), tool))
     except ToolError as error:
@@ -810,7 +816,7 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 
 async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Observation | None:
-    """Return what the model is told when the call, or what it would change, is not what the person
+    """Return what the model is told when the call, or its preview, is not the one that the person
     approved; the call is then not made."""
     if approved is None:
         return None
@@ -864,8 +870,8 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
-    """Return the usage of a call that gave no outcome. It is zero unless the call may be billed.
-    Then it is all that was reserved, or more if the endpoint says so, or the part that is known."""
+    """Return the usage of a call without an outcome. It is zero unless the call may be billed; then
+    it is the whole reservation, or more if the endpoint reports more, or the part that is known."""
     if not error.may_be_billed:
         return Usage()
     said: Usage | None = error.billed

@@ -1,9 +1,9 @@
-"""The JSON that others script against: nouns in, plain dictionaries out. Also which earlier results
-the tries of a task were given, read from the journal.
+"""The published JSON: takes nouns, returns plain dictionaries. It also reads from the journal which
+earlier results the tries of a task received.
 
-Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
-shape that is an object) rises when one goes. Times are ISO 8601 in UTC, money is US dollars,
-durations are seconds.
+Fields are only added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
+object) rises when a field is removed. Times are ISO 8601 in UTC, money is US dollars, durations are
+seconds.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from babyagi.artifacts import Made, artifacts_shape
 from babyagi.inbox import Decision, asking_task, asks_for_secret, decisions, describe, read_request
 from babyagi.notify import event_fields
+from babyagi.reporting.artifacts import Made, artifacts_shape
+from babyagi.reporting.sources import Sources, sources_shape
 from babyagi.schedules import Schedule, Tick
-from babyagi.sources import Sources, sources_shape
 from babyagi.tasks import (
     Event,
     Objective,
@@ -36,17 +36,17 @@ from babyagi.verbs import number_exchanges, serving
 if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
+    from babyagi.reporting.transcript import Exchange
+    from babyagi.reporting.why import Reason
     from babyagi.results import IndexStatus
     from babyagi.taskstore.port import Verification
-    from babyagi.transcript import Exchange
     from babyagi.verbs import Changed, Prunable, Request, Shown, Stand
-    from babyagi.why import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An earlier result that a try was given. `score` is None for one that an earlier version of
-    this program chose, `objective_id` for one of the same objective."""
+    """An earlier result in the prompt of a try. `score` is None for one that an earlier version of
+    this program chose, `objective_id` is None for a result of the same objective."""
 
     try_no: str
     task_id: int
@@ -56,13 +56,13 @@ class Given:
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:
-    """In the order in which they stood in the prompt, try by try."""
+    """Return the earlier results in the order of the prompts, try by try."""
     found = []
     for step in steps:
         if step.kind == "inputs" and step.output is not None:
             try_no = step.key.partition("/")[0]
             read = json.loads(step.output)
-            # a word that was kept, such as the name of a protocol, is a step of the same kind
+            # a stored word, such as the name of a protocol, is a step of the same kind
             for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
                 given = Given(
                     try_no=try_no,
@@ -81,7 +81,7 @@ Json = dict[str, Any]
 
 
 def to_json(value: Any) -> Any:
-    """Return a noun, or a value of one, as JSON has it, with its fields in their order."""
+    """Convert a data type, or one of its values, to JSON values, with its fields in order."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -94,13 +94,13 @@ def to_json(value: Any) -> Any:
 
 
 def pick(noun: object, names: str) -> Json:
-    """Return these fields and properties of a noun, in this order."""
+    """Return the named fields and properties of a data type, in order."""
     return {name: to_json(getattr(noun, name)) for name in names.split()}
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
-    """The usage; the `unconfirmed` parts of it are what no answer has confirmed. Costs are null
-    where no price is known."""
+    """Return the usage; its `unconfirmed` parts are confirmed by no answer. Costs are null if no
+    price is known."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
     return {**to_json(usage), **costs}
 
@@ -118,12 +118,13 @@ def task_shape(task: Task) -> Json:
 
 
 def why_shape(reason: Reason) -> Json:
-    """Why a task or an objective is as it is; `why` is one of a closed list (`babyagi.why.Why`)."""
+    """Return why a task or an objective is in its state; `why` is from a closed list
+    (`babyagi.reporting.why.Why`)."""
     return pick(reason, "why says change")
 
 
 def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
-    """`made` are the files of all results, for those shapes that name them."""
+    """Return a result. `made` are the artifacts of all results, for the shapes that list them."""
     shape = {
         "task_id": result.task_id,
         "task": result.task_name,
@@ -137,7 +138,7 @@ def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
 
 
 def step_shape(step: Step) -> Json:
-    """The step without its output: prompts and completions stay in the store."""
+    """Return the step without its output: prompts and completions stay in the store."""
     return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
 
 
@@ -223,8 +224,8 @@ def outcome_shape(
     sources: Sources,
     exit_code: int,
 ) -> Json:
-    """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, null
-    where a run was paused or stopped; `results` are of the shape of `result_shape`."""
+    """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, or
+    null if the run was paused or stopped; `results` come from `result_shape`."""
     return {
         "v": VERSION,
         "outcome": {
@@ -266,7 +267,7 @@ def index_check_shape(objective: Objective, report: CheckReport) -> Json:
 
 
 def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
-    """What `results search --json` prints; `degraded` is empty when the index was asked."""
+    """What `results search --json` prints; `degraded` is empty when the index was used."""
     return {
         "v": VERSION,
         "objective_id": objective.id,
@@ -284,8 +285,8 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
 
 
 def schedule_shape(schedule: Schedule) -> Json:
-    """One row of `schedule list --json`. `fires_at` is when the next tick fires, its jitter
-    included."""
+    """One row of `schedule list --json`. `fires_at` is when the next tick fires, including
+    jitter."""
     spec = schedule.spec
     return {
         **pick(schedule, "id uid status due_at fires_at created_at"),
@@ -305,19 +306,19 @@ def event_shape(event: Event) -> Json:
 
 
 def model_of(objective: Objective) -> str:
-    """The name of the model that carries tasks out."""
+    """Return the name of the model that carries tasks out."""
     return objective.spec.model_by_role.get(Role.EXECUTION, "")
 
 
 def models_of(objective: Objective) -> set[str]:
-    """The names of all models that are asked for words."""
+    """Return the names of all language models."""
     return {
         name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING
     }
 
 
 def is_rehearsal(objective: Objective) -> bool:
-    """Whether no language model is asked for this objective."""
+    """Return whether this objective uses no language model."""
     return model_of(objective) == "rehearsal"
 
 
@@ -378,8 +379,8 @@ def worker_shape(worker: Worker) -> Json:
 
 
 def request_shape(request: Request) -> Json:
-    """One entry of `inbox --json`. `seen` stands for what the call would change as it is shown in
-    `lines`, each with its sign; empty where nothing is to be seen."""
+    """One entry of `inbox --json`. `seen` identifies the preview in `lines`; empty if there is
+    none."""
     step, task = request.step, request.task
     tool, arguments = read_request(step)
     preview = request.preview
@@ -433,7 +434,8 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
     """What `show --json` prints: a task, or a duty.
 
     Args:
-        secrets: that no text may show. only: this step alone.
+        secrets: texts to hide.
+        only: show only this step.
     """
     exchanges = list(number_exchanges(shown, secrets, only))
     steps = [_exchange_shape(exchange, shown) for exchange in exchanges]

@@ -2,14 +2,14 @@
 
 A turn: execute → commit the result, or the lack. A planning: all recorded tasks → create → commit
 the new tasks. Each commit is one transaction of the task store. So work that is interrupted
-anywhere goes on at the next claim, with every finished call read from the journal.
+anywhere continues at the next claim, with every finished call read from the journal.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -28,7 +28,6 @@ from babyagi.agents.check import (
 from babyagi.agents.creation import (
     Bringers,
     Finished,
-    choose_known,
     create_tasks,
     find_bringers,
     find_source,
@@ -37,6 +36,7 @@ from babyagi.agents.creation import (
 )
 from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Context, Excerpt, execute_task
+from babyagi.agents.listed import NameIndex
 from babyagi.agents.outcomes import Outcome, OutcomeKind
 from babyagi.agents.replies.creation import CreationReply
 from babyagi.agents.report import NO_OUTPUT, Written, read_answer, write_answer, write_output
@@ -65,7 +65,7 @@ from babyagi.offload import call_either
 from babyagi.react.calling import side_by_side
 from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
-from babyagi.reporting import compose_report
+from babyagi.reporting.report import compose_report
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -125,8 +125,7 @@ Enrich = Callable[[str, str], str | Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAgent:
-    """A person's own agent that carries the tasks out: how far its runs may go, and what it
-    remembers from task to task."""
+    """A person's own agent that carries the tasks out: the bounds of its runs, and its memory."""
 
     bounds: AgentBounds
     memory: TaskMemory | None = None
@@ -134,11 +133,13 @@ class OwnAgent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much goes into and out of one call, and how the execution agent talks with its model.
+    """The sizes of prompts and answers, and the settings of the execution agent's conversation with
+    its model.
 
     Attributes:
-        read_output: reads the report into what a program wants of it; raises `MalformedReplyError`.
-            enrich: takes a task's name and its result, and returns the result to keep.
+        read_output: parses the report into the type that a program requested; raises
+            `MalformedReplyError`.
+        enrich: takes a task's name and its result, and returns the result to record.
     """
 
     context_tokens: int
@@ -152,11 +153,12 @@ class Bounds:
 
 
 class Loop:
-    """What a worker does with what it claimed.
+    """Carries out the tasks and duties that a worker has claimed.
 
     Args:
         backends: what the journals call.
-        search: finds earlier results by nearness. indexer: feeds results to the index.
+        search: finds earlier results by nearness.
+        indexer: writes results to the index.
         tools: what the execution agent may use.
         clock: returns now, for the date in prompts.
     """
@@ -179,11 +181,13 @@ class Loop:
         self._bounds = bounds
         self._clock = clock
         self._protocol = bounds.protocol
+        self._memory = bounds.agent.memory if bounds.agent is not None else None
         self._nearness_of_results = NearDuplicates(max_kept=N_KEPT_RESULTS)
+        self._names = NameIndex(max_names=N_NAMES)
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry the claimed task out, and commit its result or its lack; or park it, if a person
+        """Carry out the claimed task, and commit its result or its lack; or park it, if a person
         must be asked."""
         journal = Journal(
             self._backends,
@@ -232,8 +236,8 @@ class Loop:
         )
 
     async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
-        """Return the result as the program's hook wants it kept. The hook is called once for a try,
-        also when the try is repeated after a kill."""
+        """Return the result after the program's hook has changed it. The hook is called once per
+        try, even if the try is repeated after a kill."""
         if self._bounds.enrich is None:
             return text
         kept = await journal.recall("enriched")
@@ -278,8 +282,8 @@ class Loop:
                 await self.feed_index(claim)
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish a duty without a model, after it failed too often: nothing may wait for it for
-        ever."""
+        """Finish a duty without a model after it failed too often, so that nothing waits for it
+        endlessly."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
@@ -299,8 +303,8 @@ class Loop:
                 await self._store.release_duty(claim)
 
     async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
-        """Ask for one word, to see whether the role's model answers, under a claim that is held for
-        other work. Costs 48 tokens at most.
+        """Ask for one word, to find out whether the role's model answers. The claim is held for
+        other work. Costs at most 48 tokens.
 
         Args:
             number: unique among the probes under the claim.
@@ -314,30 +318,24 @@ class Loop:
         )
 
     async def feed_index(self, claim: DutyClaim) -> int:
-        """Feed one batch of results to the index, and return how many it was."""
+        """Index one batch of results, and return its size."""
         journal = Journal(self._backends, fence=claim.fence)
-
-        async def embed(texts: Sequence[str]) -> list[bytes]:
-            return await journal.embed(embed_path("index", texts), texts)
-
-        return await self._indexer.run_once(embed=embed)
+        return await self._indexer.run_once(embed=self._embedder(journal, "index"))
 
     async def has_unread_memory(self) -> bool:
-        """Return whether the agent remembers tasks that nothing was made of yet."""
-        own = self._bounds.agent
-        return own is not None and own.memory is not None and await own.memory.has_pending()
+        """Return whether the agent's memory has unprocessed turns."""
+        return self._memory is not None and await self._memory.has_pending()
 
     async def flush_memory(
         self, claim: DutyClaim, objective: Objective, *, within_s: float
     ) -> None:
-        """Let the agent's memory make something of the last tasks, within what is left of the
-        objective's limits."""
-        own = self._bounds.agent
-        if own is not None and own.memory is not None:
+        """Let the agent's memory process the last tasks, within the remaining limits of the
+        objective."""
+        if self._memory is not None:
             calls = Journal(self._backends, fence=claim.fence).below(
                 f"memory/{objective.report_no}"
             )
-            await own.memory.flush(calls, within_s=within_s)
+            await self._memory.flush(calls, within_s=within_s)
 
     async def ping_index(self) -> None:
         """See `VectorIndex.ping`."""
@@ -349,13 +347,18 @@ class Loop:
     async def _execute(
         self, task: Task, objective: Objective, journal: Journal
     ) -> tuple[Outcome, tuple[int, ...]]:
-        """Return the outcome of the task, and the tasks whose results it was shown."""
+        """Carry the task out. Return its outcome, and the tasks whose results were in its
+        prompt."""
         is_combined = objective.spec.planning is Planning.COMBINED
 
         async def build_inputs() -> Mapping[str, Any]:
             chosen = await self._choose_excerpts(task, objective, journal)
-            names = await self._names(objective.id, without={task.id}) if is_combined else []
-            known = choose_known(names, [task.name, *(entry.text for entry in chosen)])
+            texts = [task.name, *(entry.text for entry in chosen)]
+            known = (
+                (await self._listed(objective.id)).choose(texts, without={task.id})
+                if is_combined
+                else []
+            )
             return {
                 "today": self._clock().date().isoformat(),
                 "excerpts": [_write_chosen(entry) for entry in chosen],
@@ -400,7 +403,7 @@ class Loop:
         )
 
     async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
-        """Return what a try is shown besides its task, as it was chosen when the try began."""
+        """Return the context of a try, as it was chosen when the try began."""
         return Context(
             objective_text=objective.spec.asked,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
@@ -420,21 +423,16 @@ class Loop:
     async def _recollect(self, task: Task) -> list[list[Any]]:
         """Return the agent's memories that may bear on the task, with label, text, origin and
         sources."""
-        own = self._bounds.agent
-        if own is None or own.memory is None:
-            return []
-        return [
-            [label, passage.text, passage.origin, passage.sources]
-            for label, passage in await own.memory.recollect(task.name)
-        ]
+        found = await self._memory.recollect(task.name) if self._memory is not None else ()
+        return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
     async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
-        """Let the agent remember the task with its answer, which is durable already."""
-        own, task = self._bounds.agent, claim.task
-        if own is None or own.memory is None:
+        """Add the task and its answer, which is durable already, to the agent's memory."""
+        task = claim.task
+        if self._memory is None:
             return
         await journal.flush()
-        await own.memory.keep(
+        await self._memory.keep(
             task.name,
             outcome.text,
             key=f"task:{task.id}/{task.try_no}",
@@ -462,7 +460,7 @@ class Loop:
             if not entry.is_whole and entry.reason in ("after", "parent", "marks")
         ]
         if cut:
-            await self._note(objective.id, events.CONTEXT_CUT, task_id=task.id, cut=cut)
+            await self._note_cut(objective.id, task.id, cut)
         return chosen
 
     def _embedder(self, journal: Journal, what: str) -> Embed:
@@ -472,7 +470,7 @@ class Loop:
         return embed
 
     async def _find_gone(self, task: Task) -> list[str]:
-        """Return a line for each task that this one comes after and that found nothing."""
+        """Return a line for each dependency of the task that found nothing."""
         before = [await self._store.task(task.objective_id, task_id) for task_id in task.after]
         return [
             f"Task {other.id}: {other.name}: {other.error or other.status.value}"
@@ -508,8 +506,8 @@ class Loop:
         )
 
     async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
-        """Return the plan of the execution agent itself; None when the creation agent must be
-        asked."""
+        """Return the plan that the execution agent made itself; None when the creation agent must
+        be asked."""
         if outcome.plan is None:
             return None
         proposals = [
@@ -517,7 +515,7 @@ class Loop:
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
         seen = await self._store.plannable(
-            task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=1
+            task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=0
         )
         repeats = await self._find_repeats({task.id: outcome.text}, seen)
         is_met = outcome.plan.is_met and not is_claim(outcome.text, objective_text)
@@ -533,9 +531,8 @@ class Loop:
     ) -> Planned | None:
         """Return the plan for what the task lacks, made of tasks in the list and the agent's own
         proposals; None when the creation agent must be asked."""
-        bringers = find_bringers(
-            task, lack, await self._names(task.objective_id, without={task.id})
-        )
+        listed = await self._listed(task.objective_id)
+        bringers = find_bringers(task, lack, listed.names(without={task.id}))
         proposals = [
             one
             for one in (own.proposals if own else ())
@@ -566,8 +563,13 @@ class Loop:
         """Propose tasks from all recorded tasks, in one call."""
 
         seen = await self._store.plannable(
-            objective.id, n_results=MAX_PLANNED, n_finished=N_COMPARED, n_names=N_NAMES
+            objective.id,
+            n_results=MAX_PLANNED,
+            n_finished=N_COMPARED,
+            n_names=N_NAMES,
+            names_after=self._names.event_id,
         )
+        self._names.update(seen.listed.names, event_id=seen.listed.event_id)
         recorded = {task.id: task for task in seen.recorded}
         results = {result.task_id: result for result in seen.results}
 
@@ -614,9 +616,7 @@ class Loop:
         for result in [results[task.id] for task in tasks if task.id in results]:
             text = cut_result(result, max_tokens * BYTES_PER_TOKEN)
             if text != result.text:
-                await self._note(
-                    objective_id, events.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id]
-                )
+                await self._note_cut(objective_id, result.task_id, [result.task_id])
             cut[result.task_id] = replace(result, text=text)
         return [
             Finished(
@@ -628,7 +628,7 @@ class Loop:
         ]
 
     async def _read_of(self, task: Task) -> tuple[str, ...]:
-        """Return the origins of all that the tries of a task read."""
+        """Return the origins of everything that the tries of a task read."""
         steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         return tuple(origin for step in steps for origin in step.origins)
 
@@ -640,12 +640,11 @@ class Loop:
         seen: Plannable,
     ) -> Planned:
         planned_from = {one.task.id for one in finished}
-        names = [name for name in seen.names if name.id not in planned_from]
         try:
             reply, origins = await create_tasks(
                 finished,
                 objective_text=objective.spec.asked,
-                known=choose_known(names, [one.text for one in finished]),
+                known=self._names.choose([one.text for one in finished], without=planned_from),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
             )
@@ -654,9 +653,9 @@ class Loop:
             return Planned(failure=error.what)
         if reply.note:
             logger.warning(
-                "objective %d: of the creation agent's reply: %s", objective.id, reply.note
+                "objective %d: left out of the creation agent's reply: %s", objective.id, reply.note
             )
-        plan = await self._to_planned(reply, origins, finished, objective, names)
+        plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
         return replace(plan, repeats=await self._find_repeats(texts, seen))
 
@@ -666,7 +665,6 @@ class Loop:
         origins: tuple[str, ...],
         finished: Sequence[Finished],
         objective: Objective,
-        names: Sequence[TaskName],
     ) -> Planned:
         """Return the reply as a plan: without proposals that lie too deep or exist already, and
         with what brings the lacks of the tasks."""
@@ -678,6 +676,7 @@ class Loop:
         ]
         proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
         lacking = {one.task.id: one.task for one in finished if one.result is None}
+        names = self._names.names(without={one.task.id for one in finished}) if lacking else []
         bringers = {
             task.id: find_bringers(task, task.lack, names)
             for task in lacking.values()
@@ -707,8 +706,8 @@ class Loop:
         )
 
     async def _complete(self, said: Unanswered, finished: Sequence[Finished]) -> Unanswered:
-        """Return what creation says about an unanswered task, with the results that stood in its
-        prompt."""
+        """Return what the creation agent says about an unanswered task, with the results that were
+        in the task's prompt."""
         task = next(one.task for one in finished if one.task.id == said.task_id)
         steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
@@ -747,9 +746,7 @@ class Loop:
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
     ) -> tuple[list[Proposal], list[str]]:
-        """Return the proposals within the depth that a person allowed, and the names of the
-        others.
-        """
+        """Return the proposals within the allowed depth, and the names of the others."""
         if not (self._bounds.max_depth and proposals):
             return list(proposals), []
         too_deep = {
@@ -759,7 +756,7 @@ class Loop:
         return kept, [proposal.name for proposal in proposals if proposal.parent_id in too_deep]
 
     async def _depth_of(self, task: Task) -> int:
-        """Return how many tasks it descends from, counted up to the bound."""
+        """Return how many ancestors the task has, counted up to the bound."""
         depth, parent_id = 0, task.parent_id
         while parent_id is not None and depth < self._bounds.max_depth:
             depth += 1
@@ -770,17 +767,19 @@ class Loop:
             parent_id = self._parent_by_id[parent_id]
         return depth
 
-    async def _names(self, objective_id: int, *, without: Collection[int] = ()) -> list[TaskName]:
-        return [
-            name
-            for name in await self._store.task_names(objective_id, limit=N_NAMES)
-            if name.id not in without
-        ]
+    async def _listed(self, objective_id: int) -> NameIndex:
+        """Return the names of the list as it is now."""
+        read = await self._store.task_names(
+            objective_id, limit=N_NAMES, after_id=self._names.event_id
+        )
+        self._names.update(read.names, event_id=read.event_id)
+        return self._names
 
-    async def _note(
-        self, objective_id: int, kind: str, *, task_id: int | None = None, **data: Any
-    ) -> None:
-        await self._store.append_event(objective_id, kind=kind, task_id=task_id, data=data)
+    async def _note_cut(self, objective_id: int, task_id: int, cut: list[int]) -> None:
+        """Append the event that results were cut in the prompt for this task."""
+        await self._store.append_event(
+            objective_id, kind=events.CONTEXT_CUT, task_id=task_id, data={"cut": cut}
+        )
 
     # -- order
     # ----------------------------------------------------------------------------------------------
@@ -820,7 +819,7 @@ class Loop:
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
         is_asked = checked.missing and all(
-            name.status in SETTLED for name in await self._names(objective.id)
+            name.status in SETTLED for name in (await self._listed(objective.id)).names()
         )
         missing = checked.missing if is_asked else ()
         sources = (
@@ -906,18 +905,17 @@ class Loop:
     ) -> list[Proposal]:
         """Return the tasks that creation proposes for what a check missed, made from the newest
         results. `sources` are those of all results."""
-        names, missing = await self._names(objective.id), checked.missing
+        listed, missing = await self._listed(objective.id), checked.missing
         done = await self._store.last_finished(objective.id, limit=N_LATEST)
         loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
         finished = [one for one in loaded if one.result is not None]
-        known = {one.task.id for one in finished}
         try:
             reply, origins = await create_tasks(
                 finished,
                 objective_text=objective.spec.asked,
-                known=choose_known(
-                    [name for name in names if name.id not in known],
+                known=listed.choose(
                     [*missing, *(one.text for one in finished)],
+                    without={one.task.id for one in finished},
                 ),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
@@ -961,15 +959,16 @@ class Loop:
         )
 
     async def has_answer(self, claim: DutyClaim) -> bool:
-        """Whether the model has written the report's text, and only its reading is left."""
+        """Return whether the model has written the report's text, so that only parsing it is
+        left."""
         return bool(await self._find_answer(claim.fence))
 
     async def _find_answer(self, fence: Fence) -> str:
         return read_answer(await self._store.steps(fence.objective_id, owner=fence.owner))
 
     async def _give_up_report(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Write the report without a further call: with the model's text where it has written one,
-        and why nothing was read from it."""
+        """Write the report without a further call: with the model's text if there is one, and why
+        no output was read from it."""
         answer, left_out = await self._find_answer(claim.fence), list[Result]()
         if answer:
             results = await self._store.results(objective.id)
@@ -1027,8 +1026,8 @@ def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> 
 def _is_there(
     proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
 ) -> bool:
-    """Return whether a proposal for a task that lacks something is that task itself, or one that it
-    will wait for."""
+    """Return whether a proposal for a task that lacks something is the task itself, or a task that
+    it will wait for."""
     task = lacking.get(proposal.parent_id or 0)
     return task is not None and (
         renames(proposal.name, task)
@@ -1037,7 +1036,7 @@ def _is_there(
 
 
 def _fault_of_last_try(task: Task) -> str:
-    """Return the last try's fault for the model to read. The loss of a worker is no fault of the
+    """Return the error of the last try, for the model. Losing a worker is not an error of the
     try."""
     if task.lack is not None:
         return task.lack.what
@@ -1056,8 +1055,8 @@ def _read_name(entry: Sequence[Any]) -> TaskName:
 
 
 def _write_chosen(entry: Chosen) -> dict[str, Any]:
-    """Return what the journal keeps of a chosen result. A result of another objective is kept with
-    all that a repetition needs, because that objective may be deleted."""
+    """Return the JSON that the journal stores about a chosen result. A result of another objective
+    is stored completely, because that objective may be deleted."""
     written = {
         "task_id": entry.result.task_id,
         "text": entry.text,
@@ -1071,13 +1070,14 @@ def _write_chosen(entry: Chosen) -> dict[str, Any]:
 
 
 def is_fault_of_the_task(error: BabyagiError) -> bool:
-    """Return whether the error ends a try of this task and has nothing to do with other tasks."""
+    """Return whether the error concerns only this try of this task, and not the model or other
+    tasks."""
     return isinstance(error, FAULTS_OF_THE_TASK)
 
 
 def tries_for(error: BabyagiError, max_failures: int) -> int:
-    """Return after how many failed tries a task with this error is given up: 1 when the same would
-    happen again, at most 2 when an answer had no end, else `max_failures`."""
+    """Return after how many failed tries with this error a task is dead: 1 if a retry would fail
+    the same way, at most 2 if an answer did not end, else `max_failures`."""
     if isinstance(error, ContextTooLongError | RequestRefusedError):
         return 1
     return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

@@ -3,7 +3,7 @@ names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from babyagi.names import (
     LISTED,
@@ -106,7 +106,7 @@ def _mark_word(chunk: str) -> str:
 
 
 def _is_code(word: str) -> bool:
-    """Return whether the word has a digit, or a sign that ordinary words do not contain: `a_b`,
+    """Return whether the word contains a digit, or a sign that ordinary words do not have: `a_b`,
     `#tag`, `file.py`."""
     is_dotted = "." in word.strip(".") and len(word) > 3
     return is_dotted or any(map(str.isdigit, word)) or not _CODE_SIGNS.isdisjoint(word)
@@ -175,17 +175,29 @@ def _parts(word: str) -> list[str]:
     return [folded] if _is_code(word) else [part for part in folded.split("-") if part]
 
 
+class MarkedText:
+    """A text in which marks are looked up as whole words, also across line breaks."""
+
+    def __init__(self, text: str) -> None:
+        tokens = mark_tokens(text)
+        self._known = frozenset(tokens)
+        self._joined = f" {' '.join(tokens)} "
+
+    def holds(self, wanted: Sequence[str]) -> bool:
+        """Return whether the text contains a mark, given as `mark_tokens` of it."""
+        return (
+            self._known.issuperset(wanted)
+            and bool(wanted)
+            and (len(wanted) == 1 or f" {' '.join(wanted)} " in self._joined)
+        )
+
+
+def mark_tokens(text: str) -> list[str]:
+    """Return the words of a text in the form in which marks are compared."""
+    return _tokens(to_plain(text))
+
+
 def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
-    """Return those of the marks that the text contains as whole words, also across line breaks."""
-    tokens = _tokens(to_plain(text))
-    known = set(tokens)
-    joined = f" {' '.join(tokens)} "
-    return frozenset(mark for mark in marks if _is_held(_tokens(to_plain(mark)), known, joined))
-
-
-def _is_held(wanted: list[str], known: set[str], joined: str) -> bool:
-    return (
-        known.issuperset(wanted)
-        and bool(wanted)
-        and (len(wanted) == 1 or f" {' '.join(wanted)} " in joined)
-    )
+    """Return the marks, among these, that the text contains."""
+    read = MarkedText(text)
+    return frozenset(mark for mark in marks if read.holds(mark_tokens(mark)))

@@ -80,6 +80,7 @@ _INVISIBLE = dict.fromkeys(
 )
 _SIGNS = str.maketrans(
     {
+        **_INVISIBLE,
         **dict.fromkeys("‘’ʼ", "'"),
         **dict.fromkeys("“”„", '"'),
         **dict.fromkeys("‐‑–−", "-"),
@@ -88,6 +89,7 @@ _SIGNS = str.maketrans(
     }
 )
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_DIGIT_ABROAD = re.compile(r"[^\D0-9]")
 _NARROW_GROUPING = re.compile("(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
 QUOTES = frozenset("\"'`«「『")
 QUOTED = re.compile(
@@ -108,14 +110,9 @@ def to_plain(text: str) -> str:
     ASCII digits. A superscript digit stays different from an ordinary one."""
     if text.isascii():
         return text
-    raised = _RAISED.sub(
-        lambda match: "^" + match.group(), text.translate(_INVISIBLE).translate(_SIGNS)
-    )
+    raised = _RAISED.sub(lambda match: "^" + match.group(), text.translate(_SIGNS))
     plain = unicodedata.normalize("NFKC", _NARROW_GROUPING.sub(",", raised))
-    return "".join(
-        str(unicodedata.decimal(char)) if char.isdecimal() and not char.isascii() else char
-        for char in plain
-    )
+    return _DIGIT_ABROAD.sub(lambda match: str(unicodedata.decimal(match.group())), plain)
 
 
 def fold(word: str) -> str:
@@ -731,7 +728,8 @@ def _without_politeness(words: list[str]) -> list[str]:
 
 
 def _article(words: list[str], at: int) -> list[str]:
-    """Return what is kept of an article: nothing, unless it is a letter or the last word."""
+    """Return the part of an article that is kept: nothing, unless it is a letter or the last
+    word."""
     word = words[at]
     if at == len(words) - 1:
         return ['"a"' if word == "a" else word]
@@ -979,8 +977,8 @@ def _what_year(words: list[str]) -> list[str]:
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
-    """Return whether the verb asks whatever follows it, and the words that follow; no words when it
-    is not a verb of asking."""
+    """Return whether the verb asks for whatever follows it, and the words that follow; no words
+    when it is not a verb of asking."""
     pair = (words[0], words[1])
     if pair in _ASK_IN_TWO:
         return _ASK_IN_TWO[pair], words[2:]

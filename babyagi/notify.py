@@ -1,8 +1,8 @@
-"""Telling somebody outside that a run waits or has ended: a command or an address that the person
-named gets the event as JSON. What goes to an address is signed with a key of the home.
+"""Notifications that a run waits or has ended: a command or an address that the person set receives
+the event as JSON. Requests to an address are signed with a key of the home.
 
-What goes wrong with it is logged and never reaches the run. Nothing here chooses an address: the
-person did, so one inside the own network is fine; a redirect to another one is not followed.
+Failures are logged and never affect the run. The person chose the address, so one in the own
+network is allowed; a redirect to another one is not followed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEY_FILE = "notify_key"
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """An event as it leaves the program."""
+    """Return an event in its published form."""
     return {
         "v": events.EVENT_VERSION,
         "id": event.id,
@@ -62,15 +62,16 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 
 class Notifier:
-    """Sends `task.parked` as it happens, and `objective.ended` when the report is there.
+    """Sends `task.parked` as it happens, and `objective.ended` when the report is written.
 
-    Up to where it was told stands in the task store itself, as an event, so what was not told
-    before a kill or an outage is told later, by whichever worker: at least once, in the order of
-    the objective, for a day.
+    The last notified event is recorded in the task store, as an event. So notifications missed
+    because of a kill or an outage are sent later, by any worker: at least once, in the order of the
+    objective, for a day.
 
     Args:
-        now: the time of the task store. with_text: what is sent says in words what a person needs;
-            `secrets` stand in none of it. kind: of the events that say up to where it was told.
+        now: returns the time of the task store.
+        with_text: adds the text that a person needs, without `secrets`.
+        kind: of the events that record the last notified event.
     """
 
     def __init__(
@@ -94,15 +95,15 @@ class Notifier:
 
     @asynccontextmanager
     async def watching(self, objective_id: int) -> AsyncIterator[None]:
-        """Notify of what happens meanwhile. Sending holds the end up by twice `TIMEOUT_S` at
-        most."""
+        """Notify about events during the context. Sending delays its end by at most twice
+        `TIMEOUT_S`."""
         began_id = await self._begin(objective_id)
         self._watched.add(objective_id)
         following = asyncio.ensure_future(self._follow(objective_id, began_id))
         try:
             yield
         finally:
-            # what is being told is told to its end, and before the end of the run
+            # a notification in progress is completed before the run ends
             async with self._sending:
                 following.cancel()
             with suppress(asyncio.CancelledError):
@@ -112,8 +113,8 @@ class Notifier:
 
     @asynccontextmanager
     async def telling_the_rest(self) -> AsyncIterator[None]:
-        """Tell, while we are in here, of what was not told of the newest objectives that nobody
-        works on here."""
+        """During the context, send what was not sent about the newest objectives that no worker in
+        this process serves."""
         telling = asyncio.ensure_future(self._tell_the_rest())
         try:
             yield
@@ -123,8 +124,8 @@ class Notifier:
                 await telling
 
     async def tell_whole(self, objective_id: int) -> None:
-        """Tell of an objective from its beginning until its end was told with its report. Whoever
-        works on it works elsewhere."""
+        """Notify about an objective that another process works on, until its end with its report
+        was sent."""
         pause_s = FIRST_PAUSE_S
         while True:
             last_id = await self._store.last_event_id(objective_id)
@@ -151,11 +152,11 @@ class Notifier:
                     if await self._told_up_to(objective.id) is not None:
                         await self._send_rest(objective.id)
             except BabyagiError as error:
-                logger.warning("what is left to be told could not be read: %s", error.what)
+                logger.warning("pending notifications could not be read: %s", error.what)
             await asyncio.sleep(RETELL_S)
 
     async def _begin(self, objective_id: int) -> int:
-        """Up to which event it was told, where nobody was told yet: up to now."""
+        """Return the last notified event; if there is none, the newest event."""
         told = await self._told_up_to(objective_id)
         if told is None:
             told = await self._store.last_event_id(objective_id)
@@ -185,26 +186,27 @@ class Notifier:
                 await asyncio.sleep(POLL_S)
 
     async def _insist(self, event: Event) -> None:
-        """Try until it is told; the pauses become longer."""
+        """Send the notification again until it succeeds; the pauses grow."""
         pause_s = FIRST_PAUSE_S
         while not await self._try_to_send(event):
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_PAUSE_S)
 
     async def _send_rest(self, objective_id: int) -> None:
-        """Tell, in their order, of what was not told; what fails is left for later."""
+        """Send pending notifications in order; failures are left for later."""
         try:
             async with asyncio.timeout(2 * TIMEOUT_S):
                 for event in await self._find_rest(objective_id):
                     if not await self._try_to_send(event):
                         break
         except TimeoutError:
-            logger.warning("what is left to be told of objective %d is told later", objective_id)
+            logger.warning("pending notifications of objective %d are sent later", objective_id)
         except BabyagiError as error:
-            logger.warning("nobody was told how the run ended: %s", error.what)
+            logger.warning("the notification about the end of the run failed: %s", error.what)
 
     async def _find_rest(self, objective_id: int) -> list[Event]:
-        """The questions, and the end where it still is one."""
+        """Return the events that were not sent: questions, and the objective's end unless it has
+        been continued since."""
         told = await self._told_up_to(objective_id) or 0
         kinds = (events.TASK_PARKED, events.OBJECTIVE_ENDED)
         found = await self._store.events_of(objective_id, kinds=kinds, limit=MAX_REST)
@@ -215,11 +217,11 @@ class Notifier:
         return [event for event in rest if event not in ends or event in last]
 
     async def _try_to_send(self, event: Event) -> bool:
-        """Whether it needs no further try: it was told, or is too old."""
+        """Return whether no further try is needed: the notification was sent, or is too old."""
         if (await self._told_up_to(event.objective_id) or 0) >= event.id:
-            return True  # another worker was quicker
+            return True  # another worker sent it first
         if self._now() - event.at > MAX_AGE:
-            logger.warning("nobody could be told of %s for a day; it is left", event.kind)
+            logger.warning("the notification of %s failed for a day and is dropped", event.kind)
             await self._note(event.objective_id, event.id)
             return True
         async with self._sending:
@@ -237,18 +239,18 @@ class Notifier:
                 await self._send(json.dumps(fields))
         except TimeoutError:
             logger.warning(
-                "the notification of %s took longer than %g s and was given up",
+                "the notification of %s took longer than %g s and was cancelled",
                 event.kind,
                 TIMEOUT_S,
             )
             return False
-        except Exception as error:  # whatever a person's command or address does, the run goes on
+        except Exception as error:  # a person's command or address must not affect the run
             logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
             return False
         return True
 
     async def _say(self, event: Event) -> str:
-        """What a person needs to know, and what to type."""
+        """Return what happened and what the person can type, as text."""
         objective = await self._store.objective(event.objective_id)
         name = f"objective {objective.id} ({shorten(objective.spec.text, MAX_NAME_CHARS)})"
         if event.kind == events.OBJECTIVE_ENDED:
@@ -268,11 +270,11 @@ class Notifier:
 
 
 class Hooks:
-    """Tells addresses that were named with single objectives, each of its own one.
+    """Sends notifications to the webhook addresses that belong to single objectives.
 
     Args:
-        find: gives the addresses by the uids of their objectives. open_notifier: makes what tells
-            an address.
+        find: returns the addresses by the uids of their objectives.
+        open_notifier: creates the notifier for an address.
     """
 
     def __init__(
@@ -291,11 +293,12 @@ class Hooks:
         self._nudged = asyncio.Event()
 
     def nudge(self) -> None:
-        """Look now: an address was named."""
+        """Check now: an address was added."""
         self._nudged.set()
 
     async def watch(self) -> None:
-        """Tell, until cancelled. Once a minute it looks for objectives that are open again."""
+        """Send notifications until cancelled. Once a minute, check for objectives that are active
+        again."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._nudged.clear()
@@ -304,7 +307,7 @@ class Hooks:
                         self._following.add(objective_id)
                         group.create_task(self._follow(objective_id, address))
                 except (BabyagiError, OSError) as error:
-                    logger.warning("who is to be told could not be read: %s", error)
+                    logger.warning("webhook addresses could not be read: %s", error)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(RETELL_S):
                         await self._nudged.wait()
@@ -326,13 +329,13 @@ class Hooks:
         try:
             await self._open_notifier(address).tell_whole(objective_id)
         except BabyagiError as error:  # an outage, or the objective is gone
-            logger.warning("nobody is told of objective %d now: %s", objective_id, error.what)
+            logger.warning("notifications of objective %d fail now: %s", objective_id, error.what)
         finally:
             self._following.discard(objective_id)
 
 
 def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
-    """What takes the JSON of an event to an address that somebody else named: only on the public
+    """Return a function that posts the JSON of an event to an untrusted address: only on the public
     internet, or where the person allowed it."""
 
     async def send(text: str) -> None:
@@ -358,21 +361,21 @@ def _say_fault(error: Exception) -> str:
 
 
 class UndeliveredError(Exception):
-    """What went wrong with a notification, in words of ours: those of others may hold the address,
-    or a part of it."""
+    """What went wrong with a notification, in our own words: error texts of libraries may contain
+    the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Signs what goes to an address, so that whoever gets it knows from where it comes and when.
-    `now_s` gives seconds since 1970."""
+    """Signs requests, so that the receiver knows who sent them and when. `now_s` returns seconds
+    since 1970."""
 
     key: str
     now_s: Callable[[], float]
 
     def headers(self, body: bytes) -> dict[str, str]:
-        """`X-Babyagi-Signature` is `v1=` and the HMAC-SHA256, in hex, of the timestamp, a dot and
-        the body."""
+        """Return the headers. `X-Babyagi-Signature` is `v1=` and the HMAC-SHA256, in hex, of the
+        timestamp, a dot and the body."""
         at = str(int(self.now_s()))
         mark = hmac.new(self.key.encode(), f"{at}.".encode() + body, hashlib.sha256).hexdigest()
         return {"x-babyagi-timestamp": at, "x-babyagi-signature": f"v1={mark}"}
@@ -389,11 +392,11 @@ def make_sender(
     proxies: Proxies | None = None,
     signer: Signer | None = None,
 ) -> Send:
-    """What takes the JSON of an event to `target`: an http or https address, or a command, which is
-    run without a shell.
+    """Return a function that sends the JSON of an event to `target`: an http or https address, or a
+    command, which is run without a shell.
 
     Args:
-        environ: all that the command gets as its environment.
+        environ: the whole environment of the command.
     """
     if is_address(target):
         return lambda text: _post(
@@ -403,8 +406,8 @@ def make_sender(
 
 
 async def _run_command(command: list[str], text: str, environ: Mapping[str, str]) -> None:
-    """Run the command with the text on its standard input; it and what it started are killed when
-    they are not done in time."""
+    """Run the command with the text on its standard input. The command and its child processes are
+    killed after the timeout."""
     silent = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
         *command,

@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Runs blocking work off the event loop; `asyncio.to_thread` is one. Whoever takes one says in
-    how many threads it may run."""
+    """Runs blocking work off the event loop; `asyncio.to_thread` is one. Its user documents how
+    many threads it may use."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class ThreadOffload:
-    """Run blocking calls in threads of its own, `n_threads` at once; with one thread, one after the
-    other. Whoever made it closes it, after what uses it."""
+    """Runs blocking calls in its own `n_threads` threads; with one thread, one after the other. Its
+    creator closes it after its users have been closed."""
 
     def __init__(self, *, name: str = "taskstore", n_threads: int = 1) -> None:
         self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)
@@ -38,15 +38,15 @@ class ThreadOffload:
 
 
 async def run_inline(work: Callable[[], T]) -> T:
-    """The offload of a simulation: no thread, no waiting."""
+    """Run the work in the calling thread; for simulations."""
     return work()
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
     """Return what the coroutine returns, for code that is not async itself.
 
-    Where an event loop runs already, as in a notebook, it has a loop of its own in a thread, and
-    the caller's stands still meanwhile. Ctrl-C cancels it.
+    If an event loop is running already, as in a notebook, the coroutine runs in a new loop in a
+    thread, and the caller's loop is blocked meanwhile. Ctrl-C cancels it.
     """
     try:
         asyncio.get_running_loop()
@@ -64,7 +64,8 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def call_either(function: Callable[..., Any], *args: Any) -> Any:
-    """Return what a function gives that may be async or not; one that is not runs in a thread."""
+    """Call the function and return its result. It may be async; one that is not async runs in a
+    thread."""
     if inspect.iscoroutinefunction(function):
         given = function(*args)
     else:
@@ -73,7 +74,7 @@ async def call_either(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class _Runner(Generic[T]):
-    """A coroutine in a loop of its own, and what became of it."""
+    """A coroutine in a loop of its own, and its outcome."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work

@@ -1,6 +1,7 @@
-"""What can be given by name from Python, as type checkers read it.
+"""The options of the Python API, typed for type checkers.
 
-Settings are declared in `settings/fields.py`; `tests/test_options.py` holds this file to it.
+Settings are declared in `settings/fields.py`; `tests/test_options.py` checks that this file agrees
+with it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from babyagi.tools.base import Tool
 
 Ask = Callable[[str], str | Awaitable[str]]
-"""Shows a person a question, and gives their answer."""
+"""Shows a question to a person, and returns the answer."""
 
 
 class SettingOptions(TypedDict, total=False):
-    """The settings that runs and agents have in common; `babyagi config` explains each."""
+    """The settings that runs and agents share; `babyagi config` explains each."""
 
     llm_model: str
     openai_api_key: str | Secret
@@ -62,8 +63,8 @@ class SettingOptions(TypedDict, total=False):
 
 
 class AgentOptions(SettingOptions, total=False):
-    """What an agent takes by name besides its own parameters: its memory, the fields of
-    `AgentBounds`, and settings."""
+    """The options of an agent besides its own parameters: its memory, the fields of `AgentBounds`,
+    and settings."""
 
     memory: ConversationMemory | str | None
     max_steps: int
@@ -77,7 +78,7 @@ class AgentOptions(SettingOptions, total=False):
 
 
 class RunOptions(SettingOptions, total=False):
-    """What a run takes by name: what it has of its own, then settings."""
+    """The options of a run: its own, then settings."""
 
     # of its own
     first_task: str
@@ -152,13 +153,13 @@ OTHER_NAMES: Mapping[str, str] = {
     "max_cost": "max_cost_usd",
     "max_time": "max_time_s",
 }
-"""Short names of settings, as people say them."""
+"""Short names of settings."""
 
 LIMIT_NAMES = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 
 
 def names_of(options: type[Any]) -> frozenset[str]:
-    """The names that can be given."""
+    """Return the names of the options."""
     return frozenset(options.__annotations__)
 
 
@@ -169,8 +170,8 @@ def require_known(
     *,
     others: frozenset[str] = frozenset(("output_type",)),
 ) -> None:
-    """Raises `TypeError` for the first name that is not known, with the one that was meant, which
-    may be one of `others`."""
+    """Raises `TypeError` for the first unknown name, with the most similar known name, which may be
+    one of `others`."""
     for name in given:
         if name not in known:
             near = get_close_matches(name, sorted(known | others), n=1)
@@ -182,7 +183,7 @@ def rename(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the options by the names of their settings.
 
     Raises:
-        TypeError: one was given under two names.
+        TypeError: an option was given under two names.
     """
     found: dict[str, Any] = {}
     for name, value in given.items():

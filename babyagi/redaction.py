@@ -70,8 +70,8 @@ def redact_url(url: str) -> str:
 
 
 def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Return the text without these secrets in any spelling, without what looks like a key, and
-    with redacted URLs."""
+    """Return the text without these secrets in any spelling, without strings that look like keys,
+    and with redacted URLs."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARS:
             text = _hide_secret(text, secret)
@@ -126,7 +126,7 @@ def _hide_secret(text: str, secret: str) -> str:
 
 
 def _spellings(character: str) -> str:
-    """Return a pattern that matches the character as it is, percent-encoded any number of times, or
+    """Return a pattern that matches the character plainly, percent-encoded any number of times, or
     escaped as in JSON."""
     percent = "".join(rf"%(?:25)*{byte:02x}" for byte in character.encode("utf-8", "replace"))
     return rf"(?:\\?{re.escape(character)}|(?i:{percent}|\\u{ord(character):04x}))"

@@ -1,5 +1,5 @@
-"""What a person does with the results of one objective: search in them, compare the index with
-them, rebuild the index."""
+"""What a person does with the results of one objective: search them, compare the index with them,
+rebuild the index."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from babyagi.tasks import Duty, DutyClaim, Objective, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.worker.lease import RENEWALS_PER_LEASE
 
-N_CHECKED = 1_000  # results that `check` looks up by their own vectors
+N_CHECKED = 1_000  # results that `check` probes with their own vectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """How complete the index of an objective is: how many results there are, and how many of them
-    it does not have yet."""
+    """How complete the index of an objective is: the number of results, and how many of them are
+    not indexed."""
 
     objective: Objective
     n_results: int
@@ -32,7 +32,7 @@ class IndexStatus:
 
 
 async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
-    """Return what the task store knows about the index; the index itself is not asked."""
+    """Return what the task store knows about the index, without calling the index."""
     owed = await store.result_ids(objective.id, is_indexed=False)
     return IndexStatus(
         objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed)
@@ -43,7 +43,7 @@ class Results:
     """The results of one objective and their index.
 
     Args:
-        identity: the worker as which an index is rebuilt; its lease lasts `lease_s` and is renewed
+        identity: the worker that rebuilds the index; its lease lasts `lease_s` and is renewed
             meanwhile.
     """
 
@@ -72,7 +72,8 @@ class Results:
 
     async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
         """Return the `k` results nearest to the text; with `in_all`, also from the store's other
-        objectives. Only the text is embedded, outside of the objective's limits."""
+        objectives. Only the text is embedded; its cost does not count against the objective's
+        limits."""
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
             self._require_own_space()
@@ -90,21 +91,20 @@ class Results:
         return await self._indexer.check(n_probes=N_CHECKED)
 
     async def rebuild(self, tell: Callable[[int, int], None], *, model: str = "") -> int:
-        """Drop the objective's collection, feed every result again, and return how many there were.
+        """Drop the objective's collection, index every result again, and return the number of
+        results.
 
         Args:
-            tell: called after each batch with the number of fed results and the number of all.
-            model: the name of the embedder, when it is another than the objective's. From now on it
-                embeds the objective's results, in a collection of their own. The vectors of the old
-                one are kept for a later return.
+            tell: called after each batch with the number of indexed results and the number of all.
+            model: the name of the new embedder, if it changes. From now on it embeds the
+                objective's results, in a separate collection. The vectors of the old one are kept.
 
         Raises:
-            IndexUnavailableError: another worker feeds the index now, and was told to feed
+            IndexUnavailableError: another worker owns the index now, and was told to index
                 everything again; or the index cannot answer.
-            Whatever the embedder raises. If the embedder was to change, nothing has been changed
-                then.
-            SettingsError: the embedder is to change while a worker serves the objective; its
-                vectors would be of the old space.
+            Whatever the embedder raises. The embedder is then unchanged.
+            SettingsError: the embedder would change while a worker serves the objective and
+                computes vectors of the old space.
         """
         if model and self._backends.embedder.space != self._objective.spec.embedding_space:
             await self._change_space(model)
@@ -118,8 +118,8 @@ class Results:
                 await self._renewing_lease(self._feed(claim, n_results, tell))
             elif n_results:
                 raise IndexUnavailableError(
-                    f"another worker feeds the index of objective {self._objective.id} now",
-                    why="it was told to feed every result again",
+                    f"another worker is indexing objective {self._objective.id} now",
+                    why="it was told to index every result again",
                     fix=(
                         "babyagi index status shows how far it is; to drop the collection "
                         "too, stop that worker first"
@@ -148,8 +148,8 @@ class Results:
         ]
         if serving:
             raise SettingsError(
-                f"the results of objective {objective_id} cannot be embedded anew now",
-                why=f"{', '.join(serving)} would go on with vectors of the old space",
+                f"the results of objective {objective_id} cannot be embedded again now",
+                why=f"{', '.join(serving)} would continue with vectors of the old space",
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )
@@ -186,7 +186,7 @@ class Results:
             return await journal.embed(embed_path("index", texts), texts)
 
         await self._indexer.drop()
-        # a worker that fed before may have marked results as indexed that are dropped now
+        # a worker that indexed before may have marked results as indexed that are dropped now
         await self._store.owe_index(self._objective.id)
         while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
             tell(n_results - n_owed, n_results)

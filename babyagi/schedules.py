@@ -1,9 +1,10 @@
-"""Schedules: what is begun again and again, when each tick is due, and what becomes of it.
+"""Schedules: objectives that are started again and again, when each tick is due, and the outcome of
+a tick.
 
-Pure functions and nouns; the store keeps them and says what time it is. A tick is known by the
-instant at which it is due, before any jitter. Local times follow Debian's cron: a fixed time that
-does not exist on a day is due at the end of the gap, one that comes twice is due the first time
-only; an expression whose minutes or hours begin with `*` follows the time that really passes.
+Only pure functions and nouns; the store keeps the schedules and provides the time. A tick is
+identified by the instant at which it is due, before any jitter. Local times follow Debian's cron: a
+fixed time that does not exist on a day is due at the end of the gap, and one that occurs twice is
+due the first time only; an expression whose minutes or hours begin with `*` follows elapsed time.
 """
 
 from __future__ import annotations
@@ -29,39 +30,39 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Overlap(StrEnum):
-    """What becomes of a tick while the objective of an earlier one is at work."""
+    """What to do with a tick while the objective of an earlier one is running."""
 
     SKIP = "skip"
-    QUEUE = "queue"  # it waits; at most one does
+    QUEUE = "queue"  # the tick waits; at most one can wait
     ALLOW = "allow"
 
 
 class CatchUp(StrEnum):
-    """What becomes of ticks that are later than the grace, because nobody was at work."""
+    """What to do with ticks that are later than the grace period, because no worker was running."""
 
-    ONE = "one"  # they are one tick, the last of them
+    ONE = "one"  # only the last of them fires
     ALL = "all"
     NONE = "none"
 
 
 class TickOutcome(StrEnum):
-    """What became of a tick. `queued` is the only one that changes."""
+    """The outcome of a tick. Only `queued` can change."""
 
     FIRED = "fired"
-    QUEUED = "queued"  # it waits for an earlier one
-    COALESCED = "coalesced"  # a later one stands for it
+    QUEUED = "queued"  # it waits until an earlier objective is over
+    COALESCED = "coalesced"  # a later tick replaces it
     SKIPPED = "skipped"
     MISSED = "missed"
 
 
 class TickReason(StrEnum):
-    """Why a tick did not fire as it was due."""
+    """Why a tick did not fire when it was due."""
 
     NONE = ""
-    CATCH_UP = "catch-up"  # nobody was at work, and a later one stands for it
-    GRACE = "grace"  # nobody was at work until it was too late
-    OVERLAP = "overlap"  # an earlier one is at work, or waits already
-    LIMIT = "limit"  # of money a day
+    CATCH_UP = "catch-up"  # no worker was running, and a later tick replaces it
+    GRACE = "grace"  # no worker was running until the grace period was over
+    OVERLAP = "overlap"  # an earlier objective is running, or a tick waits already
+    LIMIT = "limit"  # the daily cost limit
     PAUSED = "paused"
     REMOVED = "removed"
 
@@ -80,8 +81,8 @@ def _require_utc(name: str, at: datetime | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """When ticks are due: by an expression of five fields (`cron`) in the zone `tz`, every
-    `every_s` seconds after `begins_at`, or once `at` an instant; one of the three."""
+    """When ticks are due. Exactly one is set: an expression of five fields (`cron`) in the zone
+    `tz`, every `every_s` seconds after `begins_at`, or once `at` an instant."""
 
     cron: str = ""
     every_s: float = 0.0
@@ -109,8 +110,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
-    """What is frozen with a schedule: the objective that each tick begins, the rule, and the
-    policies. Of `daily_limit_usd` 0 means no limit."""
+    """What is frozen with a schedule: the objective that each tick starts, the rule, and the
+    policies. A `daily_limit_usd` of 0 means no limit."""
 
     objective: ObjectiveSpec
     rule: Rule
@@ -128,13 +129,13 @@ class ScheduleSpec:
             raise ValueError(f"jitter_s must be at most {MAX_JITTER_S:g}, got {self.jitter_s!r}")
         most = self.objective.limits.max_cost_usd
         if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
-            raise ValueError("under a limit a day, a tick has a limit of its own that fits in it")
+            raise ValueError("with a daily limit, a tick needs a cost limit of at most that")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """A schedule as the store has it. `due_at` is when its next tick is due, `fires_at` the same
-    with its jitter; None where none comes."""
+    """A stored schedule. `due_at` is when its next tick is due, `fires_at` the same with jitter;
+    both are None when there are no more ticks."""
 
     id: int
     uid: str
@@ -147,8 +148,8 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """What became of one tick, decided `decided_at`. `objective_id` is None where it began none, or
-    its objective was deleted."""
+    """The outcome of one tick, decided at `decided_at`. `objective_id` is None if the tick started
+    no objective, or the objective was deleted."""
 
     schedule_id: int
     due_at: datetime
@@ -170,8 +171,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """What `TaskStore.fire_schedules` decided, and how many seconds it is until the next tick; None
-    where none comes by itself."""
+    """What `TaskStore.fire_schedules` decided, and the seconds until the next tick; None if no
+    schedule has a next tick."""
 
     ticks: tuple[Tick, ...] = ()
     wait_s: float | None = None
@@ -182,8 +183,8 @@ class Fired:
 
 
 def next_due(rule: Rule, *, after: datetime) -> datetime | None:
-    """Return the first instant later than `after` at which a tick is due, in UTC; None where none
-    is within fifty years."""
+    """Return the first instant later than `after` at which a tick is due, in UTC; None if there is
+    none within fifty years."""
     if rule.at is not None:
         return rule.at if rule.at > after else None
     if rule.every_s:
@@ -194,8 +195,8 @@ def next_due(rule: Rule, *, after: datetime) -> datetime | None:
 
 
 def require_cron(expression: str) -> str:
-    """Return the expression with single blanks. Raises `ValueError`, in words, where it cannot be
-    read."""
+    """Return the expression with single blanks. Raises `ValueError` with the reason if it is
+    invalid."""
     from cronsim import CronSim, CronSimError
 
     if len(expression) > MAX_CRON_CHARS:
@@ -213,7 +214,7 @@ def require_cron(expression: str) -> str:
 
 
 def find_zone(name: str) -> ZoneInfo:
-    """Return the time zone of this name. Raises `ValueError` where there is none."""
+    """Return the time zone of this name. Raises `ValueError` when there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -221,12 +222,12 @@ def find_zone(name: str) -> ZoneInfo:
 
 
 def parse_local(text: str, zone: ZoneInfo) -> datetime:
-    """Return the instant that a local time such as `2026-12-01T09:00` is, in UTC; the first of two.
-    Raises `ValueError` where it cannot be read, or does not exist in the zone."""
+    """Return the UTC instant of a local time such as `2026-12-01T09:00`; the first one if it occurs
+    twice. Raises `ValueError` when it is invalid, or does not exist in the zone."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise ValueError(f"{text!r} is no time such as 2026-12-01T09:00") from error
+        raise ValueError(f"{text!r} is not a time such as 2026-12-01T09:00") from error
     if found.tzinfo is not None:
         return found.astimezone(UTC)
     local = found.replace(tzinfo=zone, fold=0)
@@ -251,7 +252,7 @@ def _next_of_cron(expression: str, zone: ZoneInfo, after: datetime) -> datetime 
 
 
 def jittered(spec: ScheduleSpec, uid: str, due_at: datetime) -> datetime:
-    """When the tick fires: up to `jitter_s` after it is due, the same for whoever asks."""
+    """Return when the tick fires: up to `jitter_s` after it is due, the same for every worker."""
     if not spec.jitter_s:
         return due_at
     digest = hashlib.sha256(f"{uid} {due_at.isoformat()}".encode()).digest()
@@ -261,7 +262,7 @@ def jittered(spec: ScheduleSpec, uid: str, due_at: datetime) -> datetime:
 
 
 def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
-    """The beginning and the end of the local day of an instant, in UTC."""
+    """Return the beginning and the end of the local day of an instant, in UTC."""
     zone = ZoneInfo(rule.tz)
     begins = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
     ends = begins + timedelta(days=1)  # of the clock on the wall, also where a day has 23 hours
@@ -269,12 +270,14 @@ def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
 
 
 def objective_uid(schedule_uid: str, due_at: datetime) -> str:
-    """The uid of the objective that a tick begins: there can be one only."""
+    """Return the uid of the objective that a tick starts. It is derived, so there can be only
+    one."""
     return f"{schedule_uid}-{(due_at - _EPOCH) // _MICROSECOND:x}"
 
 
 def schedule_uid(uid: str) -> str:
-    """The uid of the schedule whose tick began the objective of this uid, '' where none did."""
+    """Return the uid of the schedule whose tick started the objective with this uid; '' if none
+    did."""
     before, dash, _ = uid.partition("-")
     return before if dash else ""
 
@@ -285,12 +288,14 @@ def schedule_uid(uid: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is so when a tick is decided.
+    """The state when a tick is decided.
 
     Attributes:
-        fires_at, now: when it was to fire, and when it is decided. is_next_due: the next one is to
-            fire by now as well. is_busy: an earlier one is at work. has_queued: one waits already.
-        left_usd: what is left of the limit a day, None where there is none.
+        fires_at, now: when it was to fire, and when it is decided.
+        is_next_due: the next tick should have fired by now as well.
+        is_busy: the objective of an earlier tick is running.
+        has_queued: an earlier tick is queued already.
+        left_usd: the rest of the daily limit; None without one.
     """
 
     status: ScheduleStatus = ScheduleStatus.ACTIVE
@@ -304,15 +309,15 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What becomes of a tick, and why."""
+    """The outcome of a tick, and the reason."""
 
     outcome: TickOutcome
     reason: TickReason = TickReason.NONE
 
 
 def decide(spec: ScheduleSpec, at: Situation) -> Verdict:
-    """Return what becomes of a tick that is due: by the state of its schedule, then the grace, the
-    catch-up, the overlap and the limit a day."""
+    """Return the outcome of a tick that is due, decided by the state of its schedule, then by grace
+    period, catch-up, overlap and daily limit."""
     if at.status is ScheduleStatus.PAUSED:
         return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.PAUSED)
     if at.status is ScheduleStatus.REMOVED:
@@ -332,8 +337,8 @@ def decide(spec: ScheduleSpec, at: Situation) -> Verdict:
 
 
 def decide_by_limit(spec: ScheduleSpec, *, left_usd: float | None) -> Verdict:
-    """Return whether a tick that nothing else holds up fires: where what is left of the day covers
-    all that its objective may spend, so that no day costs more than its limit."""
+    """Return whether the daily limit lets a tick fire: the rest of the day's limit must cover all
+    that its objective may spend, so that no day costs more than its limit."""
     if left_usd is not None and round(left_usd, 6) < spec.objective.limits.max_cost_usd:
         return Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.LIMIT)
     return Verdict(outcome=TickOutcome.FIRED)

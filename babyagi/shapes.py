@@ -39,7 +39,7 @@ class ShapeError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A type as a model is told about it.
+    """The description of a type for a model.
 
     Attributes:
         schema: the JSON Schema.
@@ -64,12 +64,14 @@ def shape_of(hint: Any) -> Shape:
 
 def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
     if any(hint is outer for outer in within):
-        raise ValueError(f"the type {_name(hint)} contains itself, which a model cannot be told")
+        raise ValueError(
+            f"the type {_name(hint)} contains itself, which cannot be described to a model"
+        )
     for maker in _MAKERS:
         shape = maker(hint, lambda inner: _make(inner, (*within, hint)))
         if shape is not None:
             return shape
-    raise ValueError(f"the type {_name(hint)} is none that a model can be told")
+    raise ValueError(f"the type {_name(hint)} cannot be described to a model")
 
 
 def show(value: Any) -> str:
@@ -220,8 +222,7 @@ def _enum(hint: Any, make: Make) -> Shape | None:
 
 
 def _choice(pairs: Sequence[tuple[Any, Any]]) -> Shape:
-    """Return the shape of one of several JSON values, each paired with the Python value that it
-    means."""
+    """Return the shape of a choice between JSON values, each paired with its Python value."""
     values = [value for value, _ in pairs]
     kinds = {_PLAIN[type(value)][0] for value in values if type(value) in _PLAIN}
     is_one_kind = len(kinds) == 1 and all(type(value) in _PLAIN for value in values)
@@ -256,7 +257,7 @@ def _union(hint: Any, make: Make) -> Shape | None:
                     return shape.read(value, where, strict)
                 except ShapeError as error:
                     faults.append(error)
-        # A fault deep inside an object says more than "it is none of these types".
+        # An error deep inside an object says more than "it is none of these types".
         deep = [fault for fault in faults if not str(fault).startswith(f"{where} must be ")]
         raise deep[-1] if deep else _expected(where, words, value)
 
@@ -291,7 +292,7 @@ def _array(hint: Any, make: Make) -> Shape | None:
         try:
             return build(found)
         except TypeError:
-            raise ShapeError(f"{where} must hold values of which each can stand once") from None
+            raise ShapeError(f"{where} must have distinct values") from None
 
     schema: dict[str, Any] = {"type": "array"}
     if inner:
@@ -376,7 +377,7 @@ class _Field:
 
     @property
     def takes_null(self) -> bool:
-        """Whether null is passed on as a value. For other fields null means that no value is
+        """Whether null is passed on as a value. In other fields null means that no value is
         given."""
         return self.is_required or takes_null(self.shape.schema)
 
@@ -456,7 +457,7 @@ def _of_fields(fields: Mapping[str, _Field], build: Callable[..., Any], name: st
         try:
             return build(**found)
         except (ValueError, TypeError) as error:
-            raise ShapeError(f"{where} is no {name}: {shorten(str(error), 300)}") from None
+            raise ShapeError(f"{where} is not a valid {name}: {shorten(str(error), 300)}") from None
 
     return Shape(
         schema={
@@ -489,7 +490,7 @@ def _pydantic(hint: Any, make: Make) -> Shape | None:
         try:
             return model.model_validate_json(json.dumps(value))
         except ValueError as error:
-            fault = ShapeError(f"{where} is no {model.__name__}: {_faults(error)}")
+            fault = ShapeError(f"{where} is not a valid {model.__name__}: {_faults(error)}")
         given = _without_nulls(value)
         if given == value:
             raise fault
@@ -517,7 +518,7 @@ def _inline(
     defs = schema.get("$defs", {}) if defs is None else defs
     name = schema.get("$ref", "").rpartition("/")[2]
     if name in within:
-        raise ValueError(f"the type {name} contains itself, which a model cannot be told")
+        raise ValueError(f"the type {name} contains itself, which cannot be described to a model")
     if name:
         rest = {key: value for key, value in schema.items() if key != "$ref"}
         return {**_inline(defs[name], (*within, name), defs), **rest}
@@ -556,7 +557,7 @@ _MAKERS = (
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the value without fields that are null, which is how a model leaves out a field."""
+    """Return the value without null fields; models use null for an omitted field."""
     match value:
         case dict():
             return {key: _without_nulls(one) for key, one in value.items() if one is not None}
@@ -573,9 +574,9 @@ _STRICT_FORMATS = ("date-time", "date", "time", "uuid")
 
 
 def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the schema in the form for endpoints that guarantee a reply that fits it: closed
+    """Return the schema in the form for endpoints that guarantee conforming replies: closed
     objects, all fields required, optional ones nullable. Return None if the schema cannot be
-    written so."""
+    written in that form."""
     try:
         return _strict(schema)
     except ValueError:
@@ -655,7 +656,7 @@ def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def _longest_chars(schema: Mapping[str, Any]) -> int:
-    """Return the length of the longest JSON value, with the blanks that small models add."""
+    """Return the length of the longest JSON value, including blanks that small models add."""
     if "enum" in schema or "const" in schema:
         return max(len(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
@@ -709,4 +710,4 @@ def to_plain(value: Any) -> Any:
         return list(value)
     if isinstance(value, Decimal | UUID | Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is no value of JSON")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -1,7 +1,7 @@
 """The nouns: objective, task, result, step, event, and the small values that they consist of.
 
 All are frozen, slotted and keyword-only, and an invalid one cannot be built. Times are aware UTC
-datetimes, money is in US dollars. Nothing here touches a disk, a clock or a network.
+datetimes, money is in US dollars. Nothing here uses a disk, a clock or a network.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any
 
 
 class TaskStatus(StrEnum):
-    """queued → running → recorded → done, or after a lack queued again. A task can also become
-    waiting, dead or cancelled."""
+    """The status of a task: queued → running → recorded → done. After a try that lacked something,
+    a recorded task is queued again. A task can also become waiting, dead or cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
-    # its result or lack is committed; the plan from it is still to be made
+    # its result or lack is stored; the planning from it is still to be done
     RECORDED = "recorded"
     DONE = "done"
     WAITING = "waiting"  # a person was asked
@@ -58,7 +58,7 @@ class StopReason(StrEnum):
     LIMIT_TOKENS = "limit:tokens", "the limit of tokens is reached"
     LIMIT_COST = "limit:cost", "the limit of money is reached"
     LIMIT_TIME = "limit:time", "the limit of time is reached"
-    WAITING = "waiting", "only a person can go on"
+    WAITING = "waiting", "it waits for a person"
     STALLED = "stalled", "nothing new came of the last tasks"
     FAILED = "failed", "it could not go on"
     CANCELLED = "cancelled", "a person ended it"
@@ -72,7 +72,7 @@ class Place(StrEnum):
 
 
 class Role(StrEnum):
-    """The role in which a model is asked; the objective freezes one model name per role."""
+    """The role of a model in a call; the objective freezes one model name per role."""
 
     EXECUTION = "execution"
     CREATION = "creation"
@@ -82,7 +82,7 @@ class Role(StrEnum):
 
 
 class Effect(StrEnum):
-    """What repeating a tool call does to the world."""
+    """The effect of repeating a tool call."""
 
     READ = "read"
     IDEMPOTENT = "idempotent"
@@ -97,7 +97,7 @@ class Approval(StrEnum):
 
 
 class Memory(StrEnum):
-    """Whose results a task may be given; frozen with the objective."""
+    """Which earlier results a task may be shown; frozen with the objective."""
 
     OBJECTIVE = "objective"
     SHARED = "shared"  # those of the store's other objectives as well
@@ -111,7 +111,7 @@ class Planning(StrEnum):
 
 
 class Duty(StrEnum):
-    """Work for the whole objective, claimed apart from tasks, one worker at a time."""
+    """Work for the whole objective, claimed separately from tasks by one worker at a time."""
 
     ORDER = "order"  # ask for a new order of the list
     PLAN = "plan"  # propose tasks from what was recorded
@@ -128,14 +128,14 @@ _OUTSIDE = re.compile(r"file:|scratch:|web:|search:|tool:|more:\d{1,9}$|result:\
 
 
 def _require_utc(name: str, at: datetime | None) -> None:
-    if at is not None and at.utcoffset() != UTC.utcoffset(None):
+    if at is not None and at.tzinfo is not UTC and at.utcoffset() != UTC.utcoffset(None):
         raise ValueError(f"{name} must be an aware UTC datetime, got {at!r}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A page of the web as it was fetched: its address, the address that was asked for if that was
-    redirected, its title, and the SHA-256 of its bytes."""
+    """A fetched web page: its address, the requested address if that was redirected, its title, and
+    the SHA-256 of its bytes."""
 
     url: str
     title: str
@@ -149,9 +149,8 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
-    """A file that a tool made beside its answer: its path, its media type (`text/csv`,
-    `image/svg+xml`, …), its text, which is in base64 for `image/png`, and the SHA-256 of its
-    bytes."""
+    """A file that a tool made in addition to its answer: its path, its media type (`text/csv`,
+    `image/svg+xml`, …), its text (in base64 for `image/png`), and the SHA-256 of its bytes."""
 
     name: str
     media_type: str
@@ -175,9 +174,9 @@ class Passage:
     person or from this program is data: fenced and labelled in prompts, escaped on a terminal.
 
     Attributes:
-        sources: the outside origins that the text was made from.
-        pages: what is known of those sources that are web pages.
-        artifacts: files that were made with the text; no model is shown them.
+        sources: the outside origins that the text was derived from.
+        pages: the recorded data of sources that are web pages.
+        artifacts: files that were made with the text; they are not shown to models.
     """
 
     text: str
@@ -210,8 +209,8 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return the passage of a text that was made from texts of these origins. Its origin is the
-    model, unless only a person or only the program contributed."""
+    """Return the passage of a text derived from texts of these origins. Its origin is the model,
+    unless only a person or only the program contributed."""
     sources = find_sources(origins)
     author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
     return Passage(text=text, origin=author, sources=sources)
@@ -219,7 +218,7 @@ def make_passage(text: str, origins: Sequence[str]) -> Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Where an objective must stop. 0 means no limit."""
+    """When an objective must stop. 0 means no limit."""
 
     max_tasks: int = 50
     max_calls: int = 0
@@ -242,11 +241,11 @@ def is_reached(limit: float, reached: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What calls cost. Money is in whole micro-dollars, rounded up for each call.
+    """The cost of calls. Money is in whole micro-dollars, rounded up for each call.
 
     `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
     that a kill or an outage left open, and answers that do not report their cost. They are counted
-    with all that was reserved for them.
+    with their whole reservation.
     """
 
     calls: int = 0
@@ -283,7 +282,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The most that one call may cost, held from the intended step until it is settled."""
+    """The maximum cost of one call, reserved from the intended step until its outcome is
+    recorded."""
 
     calls: int = 0
     tokens: int = 0
@@ -307,7 +307,7 @@ class ToolGrant:
 
 
 def write_form(description: str, parameters: Mapping[str, Any] | None) -> str:
-    """Return what a model is told about a tool as JSON in lines; equal for equal tools."""
+    """Return a tool's description and parameters as lines of JSON; equal for equal tools."""
     form = {"description": description, "parameters": parameters}
     return json.dumps(form, sort_keys=True, indent=1, ensure_ascii=False)
 
@@ -322,8 +322,8 @@ class ObjectiveSpec:
     """What is frozen with the objective. Keys, addresses, folders and concurrency belong to the
     worker.
 
-    `text`, `initial_task` and `instance_name` together identify the objective: starting the same
-    three again continues it. `further` are the questions that a person asked later, in order. They
+    `text`, `initial_task` and `instance_name` together identify the objective: starting with the
+    same three continues it. `further` are questions that a person asked later, in order. They
     change by an event, as the limits do.
     """
 
@@ -340,7 +340,7 @@ class ObjectiveSpec:
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
-    # JSON Schema of the report's answer, where a program wants one
+    # JSON Schema of the report's answer, if a program requested one
     output_schema: Mapping[str, Any] | None = None
     agent: str = ""  # from a file, executes the tasks; `tools` includes its tools
     prompt_version: str
@@ -348,14 +348,15 @@ class ObjectiveSpec:
 
     @property
     def models(self) -> str:
-        """The names of the language models, and of the embedder."""
+        """The names of the language models and of the embedder, in words."""
         names = {name for role, name in self.model_by_role.items() if role is not Role.EMBEDDING}
         embedder = self.model_by_role.get(Role.EMBEDDING)
         return ", ".join(sorted(names)) + (f"; embeddings by {embedder}" if embedder else "")
 
     @property
     def asked(self) -> str:
-        """All that the objective asks: its text, then each further question on its own line."""
+        """Everything that the objective asks: its text, then each further question on its own
+        line."""
         return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
 
     def __post_init__(self) -> None:
@@ -365,7 +366,8 @@ class ObjectiveSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
-    """A part of the objective, as the check names it, and the words of a result that answer it."""
+    """A part of the objective, as the check names it, and the quote from a result that answers
+    it."""
 
     part: str
     task_id: int
@@ -374,8 +376,8 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """What the last check of an objective found, and a summary of the checks that found the list
-    empty and something missing.
+    """The outcome of the last check of an objective, and a summary of the checks that found the
+    list empty and something missing.
 
     Attributes:
         n_idle: how many such checks in a row saw no new answer since the previous check.
@@ -394,15 +396,15 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """One objective as the store has it.
+    """A stored objective.
 
     Attributes:
-        uid: the random root of every id that is used outside the store.
-        is_claimed_met: an agent says that the objective is met, and no check has run since.
+        uid: a random id, from which every id that is used outside the store is derived.
+        is_claimed_met: an agent has said that the objective is met, and no check has run since.
         overspent: the limit (`cost`, `tokens`) that can no longer be kept, because a call cost more
             than was reserved for it, or its cost was not reported.
-        n_begun: counts every task that was ever begun.
-        report_no: counts the reports that were due.
+        n_begun: the number of tasks that were ever started.
+        report_no: how many times a report became due.
         stop_detail: more about why it ended, or why it was set aside (`is_set_aside`).
     """
 
@@ -433,8 +435,8 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Whether no call costs money: the rehearsal, a person, or a model in this process
-        answers."""
+        """Return whether no call costs money: the model is the rehearsal, a person, or in this
+        process."""
         return self.spec.model_by_role.get(Role.EXECUTION) in (
             "rehearsal",
             "human",
@@ -443,8 +445,8 @@ class Objective:
 
     @property
     def is_set_aside(self) -> bool:
-        """Whether it is paused because a run of it got no answer. No worker takes it up by
-        itself."""
+        """Return whether the objective is paused because a run got no answer. Workers do not claim
+        it until a person resumes it."""
         return self.status is ObjectiveStatus.PAUSED and bool(self.stop_detail)
 
     @property
@@ -462,8 +464,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a try of a task lacked, in the model's words, and the results that were in its
-    prompt."""
+    """What a try of a task lacked, in the model's words, and the results in its prompt."""
 
     what: str
     shown: tuple[int, ...] = ()
@@ -544,7 +545,7 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskName:
-    """A task as a list shows it."""
+    """A task's id, name and status, for lists."""
 
     id: int
     name: str
@@ -555,12 +556,12 @@ class TaskName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a finished task found; one for each task.
+    """The result of a finished task; one for each task.
 
     Attributes:
-        lack: what it does not answer of its task; empty when it answers all of it.
-        is_planned: it is final. Before that, the creation agent may still decide that it is no
-            answer, and then it is withdrawn.
+        lack: the part of its task that it does not answer; empty if it answers all.
+        is_planned: it is final. Before, the creation agent may decide that it is no answer; then it
+            is withdrawn.
     """
 
     task_id: int
@@ -585,18 +586,22 @@ class Pending:
         results: the oldest results that are not indexed.
         vectors: the stored vectors of these, by task id.
         with_words: ids of tasks whose results contain the searched words, best match first.
+        with_marks: the same for the searched marks.
+        common_words: searched words that so many results contain that they were ignored.
     """
 
     n_results: int
     results: tuple[Result, ...]
     vectors: Mapping[int, bytes]
     with_words: tuple[int, ...] = ()
+    with_marks: tuple[int, ...] = ()
+    common_words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """What a change of state must show to be accepted: the owner of the steps, the claim number,
-    and the worker that holds the claim.
+    """The proof that a change of state must present: the owner of the steps, the claim number, and
+    the worker that holds the claim.
 
     `owner` is `task:ID`, `order:REVISION`, `plan:N`, `check:N`, `report` or `index`.
     """
@@ -617,7 +622,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives. `is_new`: nobody has held it in this
+    """A duty that this worker holds while its lease lives. `is_new`: no worker has held it in this
     round before, so none of its steps is recorded."""
 
     duty: Duty
@@ -640,8 +645,8 @@ class Step:
         kind: `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
             repeated), `question` or `approval`.
         output: JSON text; None before the step is done.
-        request: what was asked, as JSON text: the prompt (`llm/kept.py`) or the tool call. It is ""
-            for a step of an earlier version that no person has to decide.
+        request: the prompt (`llm/kept.py`) or the tool call, as JSON text; "" for a step of an
+            earlier version that no person has to decide.
         id: the number by which a person answers it.
         unconfirmed: the part of `usage` that belongs to claims that ended with the call in flight,
             as (claim number, usage).
@@ -667,7 +672,7 @@ class Step:
 
     @property
     def n_unconfirmed(self) -> int:
-        """The number of charged calls whose outcome is unknown."""
+        """The number of charged calls with an unknown outcome."""
         return sum(usage.calls for _, usage in self.unconfirmed)
 
 
@@ -685,8 +690,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """A worker's part in an objective: since when it serves it, why it cannot claim there ("" when
-    it can), and what it holds."""
+    """A worker's part in an objective: since when it serves it, why it cannot claim there ("" if it
+    can), and its claims."""
 
     objective_id: int
     blocked_reason: str
@@ -697,11 +702,10 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A working process, and when its lease ends. The store fills in `since`, `lease_left_s` and
-    `joined`.
+    """A running worker process, and when its lease ends. The store fills in `since`, `lease_left_s`
+    and `joined`.
 
-    `home` is the random id of its home folder. Within one home, only one process has a name at a
-    time.
+    `home` is the random id of its home. Within one home, names of running workers are unique.
     """
 
     id: str

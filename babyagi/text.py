@@ -1,5 +1,5 @@
-"""Text as characters and sentences: lines, cuts, characters that nobody sees, and what must not
-reach a model or a screen unchanged.
+"""Text as characters and sentences: lines, cuts, invisible characters, and what must not reach a
+model or a screen unchanged.
 
 The meaning of the words in a name is in `names.py`.
 """
@@ -27,8 +27,8 @@ class _LatePattern:
 
 
 def late_pattern(source: str, flags: int = 0) -> re.Pattern[str]:
-    """Return a pattern that is compiled when it is first used. Those that judge replies take 90 ms
-    of processor time together, and no reply comes before the first call."""
+    """Return a pattern that is compiled at its first use. The patterns that judge replies take 90
+    ms of processor time together, and are not needed before the first reply."""
     return cast("re.Pattern[str]", _LatePattern(source, flags))
 
 
@@ -47,10 +47,10 @@ _SHAPELESS = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 17))
 )
-# Characters that a model must not get; `clean` removes the ASCII controls.
+# Characters that a model must not receive; `clean` removes the ASCII controls.
 _NOT_FOR_A_MODEL = C1_CONTROLS + _SHAPELESS
-# Characters that a screen must show in some way: those above, every control, private use, and what
-# fonts draw as nothing. The number signs among the format characters are visible anyway.
+# Characters that a screen must make visible: those above, every control, private use, and those
+# that fonts draw as nothing. The number signs among the format characters are visible anyway.
 _UNSEEN = (
     CONTROLS + r"\t\n" + SURROGATES + _NOT_FOR_A_MODEL + r"\u070f\u2800\ue000-\uf8ff\ufffc"
     r"\U00013430-\U00013440\U00016fe4\U0001d159\U000f0000-\U0010ffff"
@@ -70,7 +70,7 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return the text as one line: white space becomes single blanks, control characters are
+    """Return the text as one line: white space becomes single blanks; control characters are
     removed."""
     if not text.isprintable():
         text = "".join(
@@ -80,8 +80,8 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, max_chars: int) -> str:
-    """Return the text, or, if it has more than `max_chars` characters, its beginning with `…` at
-    the end. The cut is between two words where possible."""
+    """Return the text; if it has more than `max_chars` characters, return its beginning with `…` at
+    the end. The cut is between two words if possible."""
     if len(text) <= max_chars:
         return text
     if max_chars < 1:
@@ -117,15 +117,15 @@ _ABBREVIATIONS = frozenset(
     "max min avg tel art abs sec ch chap ref jan feb mar"
     " apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
 )
-# After these abbreviations a sentence may end, so it goes on only before a small letter or a digit.
+# A sentence may end after these abbreviations, so it continues only before a small letter or a
+# digit.
 _MAY_END = frozenset(
     "etc al inc ltd co corp u.s u.k a.m p.m usw no max min ed art sun sat mar col ch sec st".split()
 )
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of each line, unchanged but without the blanks around them. A line break
-    always ends a sentence.
+    """Return the sentences of each line, stripped. A line break always ends a sentence.
 
     A bullet or a row of a table is one unit, with all its sentences and cells.
     """
@@ -149,7 +149,7 @@ def _is_row(line: str) -> bool:
 
 
 def sentences_of(line: str) -> Iterator[str]:
-    """Yield the sentences of one line, without the blanks around them."""
+    """Yield the sentences of one line, stripped."""
     start = 0
     for match in _ENDING.finditer(line):
         if _is_end(line, start, match):
@@ -224,8 +224,8 @@ _USES_JOINERS = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109
 
 
 def harmless(text: str) -> str:
-    """Return the text as one line that cannot steer a terminal or hide anything. After `MAX_MARKS`
-    combining marks in a row, the others are replaced by their number."""
+    """Return the text as one line that cannot control a terminal or hide anything. After
+    `MAX_MARKS` combining marks in a row, the others are replaced by their number."""
     shown = UNSEEN.sub(_replace, text)
     return shown if shown.isascii() else _count_marks(shown)
 
@@ -243,7 +243,7 @@ def _replace(match: re.Match[str]) -> str:
 
 
 def _does_its_work(text: str, at: int) -> bool:
-    """Return whether a joiner or a variation selector is where writing needs it: in an emoji, or
+    """Return whether a joiner or a variation selector is at a legitimate place: in an emoji, or
     between letters of a script that uses joiners."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     match text[at]:
@@ -280,8 +280,8 @@ def _count_marks(text: str) -> str:
 
 
 def exact(text: str, *, encoding: str = "utf-8") -> str:
-    """Return the text with every invisible character spelled out, so that nothing is lost. A
-    newline stays a newline.
+    """Return the text with every invisible character spelled out, without loss. A newline stays a
+    newline.
 
     Also spelled out are blanks at the end of a line, long runs of blanks and newlines, more than
     `MAX_MARKS` marks, look-alikes of another script inside a Latin word, and what `encoding` cannot
@@ -326,8 +326,8 @@ def _spell_marks(text: str) -> str:
 
 
 def _find_loose_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character, and whether it is a mark too many, or a mark that would be drawn on the
-    margin or on a bracket."""
+    """Yield each character, and whether it is an excess combining mark, or a mark that would be
+    drawn on the margin or on a bracket."""
     before, n = "\n", 0
     for character in text:
         n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_mark(character) else 0
@@ -425,8 +425,8 @@ _LIKE_ASCII = {
 
 
 class _Plain(dict[int, int]):
-    """A table for `str.translate` that maps each character to the one that it looks like. It does
-    not change the length of a text."""
+    """A table for `str.translate` that maps each character to its look-alike in ASCII. The length
+    of the text does not change."""
 
     def __missing__(self, code: int) -> int:
         folded = unicodedata.normalize("NFKC", chr(code))

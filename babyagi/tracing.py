@@ -1,9 +1,9 @@
-"""Spans of OpenTelemetry: one for an objective, one for each time that a task or duty is worked on,
-one for each call of a model or tool. Nothing is imported and nothing is done where they are off.
+"""OpenTelemetry spans: one for an objective, one for each claim of a task or duty, one for each
+call of a model or tool. Without an endpoint nothing is imported or done.
 
 The names are those of the semantic conventions for generative AI, version 1.42, which may still
-change; they stand here and nowhere else. No prompt, answer, argument or result is in a span, and of
-an error only its kind.
+change; only this module uses them. Spans contain no prompt, answer, argument or result, and of an
+error only its class.
 """
 
 from __future__ import annotations
@@ -46,18 +46,19 @@ Attributes = Mapping[str, str | int | float]
 
 
 class Span(Protocol):
-    """What is being timed."""
+    """A running span."""
 
     def note(self, attributes: Attributes) -> None:
-        """Say what is known only now."""
+        """Add attributes that are known only now."""
         ...
 
 
 class Tracer(Protocol):
-    """Times work. A span that is left by an exception says the exception's kind."""
+    """Creates spans. A span that ends with an exception records the exception's class."""
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
-        """The work on a task or a duty of the objective with this uid, under one claim."""
+        """Return a span for the work on a task or a duty of the objective with this uid, under one
+        claim."""
         ...
 
     def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]: ...
@@ -67,8 +68,8 @@ class Tracer(Protocol):
     def objective(
         self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
     ) -> None:
-        """An objective that has ended; what was worked on for it is beneath it, by whichever
-        worker."""
+        """Record the span of an objective that has ended. The spans of all work on it, by any
+        worker, are its children."""
         ...
 
     def close(self) -> None:
@@ -79,7 +80,7 @@ class Tracer(Protocol):
 def answered(
     model: str, *, prompt_tokens: int, completion_tokens: int, cost_usd: float
 ) -> Attributes:
-    """What is noted of a model's answer."""
+    """Return the attributes of a model's answer."""
     return {
         RESPONSE_MODEL: model,
         INPUT_TOKENS: prompt_tokens,
@@ -101,7 +102,7 @@ _NOTHING: AbstractContextManager[Span] = nullcontext(_NoSpan())
 
 
 class NoTracer:
-    """Times nothing."""
+    """Does nothing."""
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
         return _NOTHING
@@ -129,8 +130,8 @@ NO_TRACER = NoTracer()
 
 
 def open_tracer(endpoint: str) -> Tracer:
-    """Return what sends spans to this address by OTLP over HTTP, `…/v1/traces` beneath it; without
-    an address, what does nothing.
+    """Return a tracer that sends spans to this address by OTLP over HTTP (`…/v1/traces`); without
+    an address, return one that does nothing.
 
     Raises:
         SettingsError: its packages are not installed.
@@ -143,7 +144,7 @@ def open_tracer(endpoint: str) -> Tracer:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as error:
         raise SettingsError(
-            "spans are to be sent, and the packages for that are not installed",
+            "the packages for sending spans are not installed",
             why=str(error),
             fix="pip install 'babyagi-daemon[otel]', or leave BABYAGI_OTEL_ENDPOINT empty",
             guide="looking",
@@ -155,8 +156,8 @@ def open_tracer(endpoint: str) -> Tracer:
 
 
 class OtelTracer:
-    """Spans of the SDK. Those of one objective are one trace, whichever worker they come from: its
-    number, and that of the objective's own span, are made from the objective's uid.
+    """Creates spans with the SDK. The spans of one objective are one trace, across workers: the
+    trace id, and the id of the objective's span, are derived from the objective's uid.
 
     Args:
         processor: a span processor of the SDK.
@@ -168,7 +169,7 @@ class OtelTracer:
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
         class Ids(RandomIdGenerator):
-            """The next numbers, where they are given; else random ones."""
+            """Generates the given ids next, otherwise random ones."""
 
             given: tuple[int, int] | None = None
 
@@ -268,12 +269,12 @@ class OtelTracer:
             context=context,
             kind=trace.SpanKind.CLIENT if is_client else trace.SpanKind.INTERNAL,
             attributes=attributes,
-            record_exception=False,  # what an exception says may be the text of a model or a file
+            record_exception=False,  # the text of an exception may come from a model or a file
             set_status_on_exception=False,
         ) as span:
             try:
                 yield _OtelSpan(span)
-            except ParkedError:  # a person is asked: nothing failed
+            except ParkedError:  # a person was asked: nothing failed
                 raise
             except BaseException as error:
                 span.set_attribute(ERROR, type(error).__name__)
@@ -290,6 +291,6 @@ class _OtelSpan:
 
 
 def _ids_of(uid: str) -> tuple[int, int]:
-    """The numbers of an objective's trace and of its span."""
+    """Return the trace id of an objective, and the id of its span."""
     digest = hashlib.sha256(f"{SERVICE} {uid}".encode()).digest()
     return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1

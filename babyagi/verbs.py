@@ -1,8 +1,8 @@
-"""What a person does with objectives and their tasks: each verb that asks or steers the task store,
-once, for the command line and for the API.
+"""The verbs: each action of a person on objectives and tasks, once, for the command line and for
+the API.
 
-A verb takes a store and gives nouns back; `json_shapes.py` makes JSON of them. Nothing here prints,
-asks a person or chooses which objective is meant.
+A verb takes a store and returns nouns; `json_shapes.py` converts them to JSON. Nothing here prints,
+asks a person, or chooses the objective.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events
-from babyagi.artifacts import Made, find_artifacts
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.home import forget, new_worker_id
+from babyagi.files.home import forget, new_worker_id
 from babyagi.inbox import (
     APPROVAL,
     CHANGED,
@@ -32,7 +31,17 @@ from babyagi.inbox import (
     read_request,
     write_decision,
 )
-from babyagi.sources import NO_SOURCES, Sources, trace_sources
+from babyagi.reporting.artifacts import Made, find_artifacts
+from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
+from babyagi.reporting.transcript import Exchange, read_exchanges
+from babyagi.reporting.why import (
+    Facts,
+    Reason,
+    explain_objective,
+    explain_task,
+    explain_tasks,
+    find_facts,
+)
 from babyagi.tasks import (
     Duty,
     Event,
@@ -47,8 +56,6 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import find_used_up
-from babyagi.transcript import Exchange, read_exchanges
-from babyagi.why import Facts, Reason, explain_objective, explain_task, explain_tasks, find_facts
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
@@ -68,7 +75,7 @@ OPEN_FIRST = (
     TaskStatus.DEAD,
 )
 SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
-MAX_EVENTS = 10_000  # of a task, looked through for calls without an outcome
+MAX_EVENTS = 10_000  # steps of a task that are searched for calls without an outcome
 
 # -- objectives
 # --------------------------------------------------------------------------------------------------
@@ -81,8 +88,8 @@ async def find_objectives(
     is_ended: bool = False,
     is_active: bool = False,
 ) -> list[Objective]:
-    """Those whose text has all the words, oldest first; with `is_ended` or `is_active` only those
-    that have ended, or have not."""
+    """Return the objectives whose text contains all the words, oldest first; with `is_ended` or
+    `is_active`, only those that have ended, or have not."""
     return [
         one
         for one in await store.objectives()
@@ -91,7 +98,7 @@ async def find_objectives(
 
 
 async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime:
-    """When something last happened to the objective."""
+    """Return the time of the objective's last event."""
     last = await store.last_event_id(objective.id)
     told = await store.events(objective.id, after_id=last - 1, limit=1)
     return told[0].at if told else objective.created_at
@@ -109,8 +116,8 @@ def _is_meant(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stand:
-    """How an objective stands: how many tasks have each status, who is alive, why results do not
-    get into the index ('' where they do), and why it moves or does not."""
+    """The state of an objective: how many tasks have each status, the live workers, why results are
+    not indexed ('' if they are), and why it makes progress or not."""
 
     objective: Objective
     counts: Mapping[TaskStatus, int]
@@ -132,7 +139,7 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
 
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
-    """Those with a living lease that serve the objective and are not hindered there."""
+    """Return the workers with a live lease that serve the objective and are not blocked there."""
     return [
         worker
         for worker in workers
@@ -149,13 +156,14 @@ async def pause(store: TaskStore, objective: Objective) -> Row:
 
 
 async def resume(store: TaskStore, objective: Objective) -> Row:
-    """Let whoever serves the store go on with it; nothing works on it here."""
+    """Make the objective active, so that workers of the store continue it; this does no work
+    itself."""
     found = await store.resume_objective(objective.id)
     return found, await store.counts(found.id)
 
 
 async def cancel(store: TaskStore, objective: Objective) -> Row:
-    """End it; where nobody is at work who would write its report, it is written without a model."""
+    """End the objective. If no worker is left to write its report, write it without a model."""
     found = await store.end_objective(
         objective.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
     )
@@ -166,7 +174,7 @@ async def cancel(store: TaskStore, objective: Objective) -> Row:
 
 async def _write_report(store: TaskStore, objective_id: int) -> None:
     from babyagi.backends import utc_now
-    from babyagi.reporting import write_without_model
+    from babyagi.reporting.report import write_without_model
 
     writer = Worker(
         id=new_worker_id("cancel"),
@@ -179,7 +187,7 @@ async def _write_report(store: TaskStore, objective_id: int) -> None:
 
 
 async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, Any]) -> Row:
-    """Set the limits that are given, by the names of their fields."""
+    """Set the limits in `limits`, by the names of their fields."""
     found = await store.extend_objective(
         objective.id, limits=dataclasses.replace(objective.spec.limits, **limits)
     )
@@ -187,8 +195,8 @@ async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, An
 
 
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
-    """Delete the objective, its vectors, and what this home remembers of it; return why the index
-    may keep something, '' where it does not."""
+    """Delete the objective, its vectors, and what this home stores about it. Return why vectors may
+    remain in the index; '' if none do."""
     from babyagi.backends import drop_collection
 
     has_results = bool(await store.result_ids(objective.id))
@@ -199,7 +207,7 @@ async def delete_whole(store: TaskStore, settings: Settings, objective: Objectiv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prunable:
-    """An objective that is to be deleted, with how many results it has, and why."""
+    """An objective to delete, the number of its results, and the reason."""
 
     objective: Objective
     n_results: int
@@ -207,13 +215,13 @@ class Prunable:
 
 
 async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]:
-    """What ended before a moment, and what never got an answer."""
+    """Return the objectives that ended before a moment, or that never got an answer."""
     judged = [await _judge(store, one, before=before) for one in await store.objectives()]
     return [going for going in judged if going is not None]
 
 
 async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Prunable | None:
-    """Why the objective may go, None where it stays."""
+    """Return why the objective may be deleted; None if it stays."""
     if objective.status is ObjectiveStatus.ACTIVE or not (
         objective.is_set_aside or objective.has_report
     ):
@@ -239,8 +247,8 @@ def count_tasks(facts: Facts, wanted: Sequence[TaskStatus]) -> int:
 async def choose_pages(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> AsyncIterator[list[Task]]:
-    """The tasks to show, in pages. Where not all may be shown and no status was asked for: what is
-    done now, what waits, what comes next, then what was finished last."""
+    """Return the tasks to show, in pages. If they do not all fit and no status is selected: running
+    ones, waiting ones, the next ones, then the latest finished ones."""
     objective_id = facts.objective.id
     if limit and not wanted and count_tasks(facts, wanted) > limit:
         left = limit
@@ -268,8 +276,8 @@ async def walk_tasks(
     after: Task | None = None,
     limit: int = 0,
 ) -> AsyncIterator[list[Task]]:
-    """The tasks of some statuses in the list's order, from behind a task, page by page; `limit` is
-    how many of a status are read at once, 0 for many."""
+    """Yield the tasks with these statuses in list order, after a given task, page by page; `limit`
+    is the number of tasks read per status, 0 for many."""
     n_read = limit or PAGE
     known: dict[TaskStatus, list[Task]] = {status: [] for status in statuses}
     last: dict[TaskStatus, Task | None] = dict.fromkeys(statuses, after)
@@ -282,7 +290,7 @@ async def walk_tasks(
             known[status], last[status] = page, page[-1] if page else None
             if len(page) < n_read:
                 unread.discard(status)
-        # whatever comes before the last one of each page that is not the last page is known
+        # tasks before the last one of an incomplete page are complete
         end = min((_place(known[status][-1]) for status in unread), default=None)
         page = []
         for status, tasks_ in known.items():
@@ -311,24 +319,24 @@ async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reas
 
 
 # -- the list of tasks: changing it while others work on it. Each change is one transaction in the
-# task store, so it needs no word to the workers: their next claim and their next call see it.
+# task store; a worker sees it at its next claim or call.
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A task after a change, and the change in words that follow its name."""
+    """A task after a change, and words about the change that follow its name."""
 
     task: Task
     words: str
-    is_reopened: bool | None = None  # None where the change could not open its objective again
+    is_reopened: bool | None = None  # None if the change cannot make its objective active again
     replaced_task_id: int | None = None
 
 
 async def add_task(
     store: TaskStore, objective: Objective, name: str, *, to: Place, after: Sequence[int] = ()
 ) -> Changed:
-    """Add a task; an objective that has ended is open again then, unless it was cancelled."""
+    """Add a task. An objective that has ended becomes active again, unless it was cancelled."""
     from babyagi.app import require_room
 
     for task_id in after:
@@ -350,7 +358,7 @@ async def move_task(
 
 
 async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: str) -> Changed:
-    """Cancel a queued task and put another in its place."""
+    """Replace a queued task by a new one."""
     return Changed(
         task=await store.replace_task(objective.id, task_id, name=name),
         words=f"takes the place of task {task_id}, which is cancelled",
@@ -363,35 +371,36 @@ async def skip_task(store: TaskStore, objective: Objective, task_id: int) -> Cha
 
 
 async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
-    """Try a task again that was given up."""
+    """Try a dead task again."""
     from babyagi.app import require_room
 
     if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":
-        require_room(objective)  # a task that was begun before counts no more
+        require_room(objective)  # a task that was started before is not counted again
     task = await store.retry_task(objective.id, task_id)
     return _reopening(task, f"is queued for try {task.try_no}", objective)
 
 
 def _reopening(task: Task, words: str, before: Objective) -> Changed:
-    """The change, and that the objective is open again where it had ended."""
+    """Return the change, with words that its objective is active again if it had ended."""
     is_reopened = before.status is ObjectiveStatus.ENDED
     if is_reopened:
-        words += f"; objective {before.id} is open again: babyagi resume --objective {before.id}"
+        words += f"; objective {before.id} is active again: babyagi resume --objective {before.id}"
     return Changed(task=task, words=words, is_reopened=is_reopened)
 
 
-# -- a task, or a duty of the objective, with all that was asked, said and called for it
+# -- a task, or a duty of the objective, with all its calls
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What is shown: a task, or where that is None a duty.
+    """A task to show; or a duty, if `task` is None.
 
     Attributes:
-        times: the steps of each owner, in their order. n_times: how many owners there are.
-            n_steps_before: of those that are left out.
-        abandoned: events of calls that gave no outcome.
+        times: the steps of each owner, in order.
+        n_times: the number of owners.
+        n_steps_before: the number of steps of owners that are left out.
+        abandoned: events of calls without an outcome.
     """
 
     objective: Objective
@@ -412,7 +421,7 @@ class Shown:
 
 
 async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
-    """A task with all that was done for it."""
+    """Return a task with all its steps."""
     task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])
@@ -433,8 +442,8 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
 async def fetch_duty(
     store: TaskStore, objective: Objective, duty: Duty, *, n_times: int = 0, only: int | None = None
 ) -> Shown:
-    """A duty with what was done for it the last `n_times`, 0 for always; `only`: the time that has
-    this step, numbered through."""
+    """Return a duty with the steps of the last `n_times` times that it was done (0: all times);
+    with `only`, of the time that includes that step."""
     n_by_owner = await store.duty_owners(objective.id, duty=duty)
     owners = list(n_by_owner)
     chosen = owners[-n_times:] if n_times else owners
@@ -456,10 +465,10 @@ async def fetch_duty(
 def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
-    """The steps of all owners, numbered through; `only` one of them.
+    """Return the steps of all owners, numbered consecutively; with `only`, one of them.
 
     Raises:
-        NotFoundError: there is no step of this number.
+        NotFoundError: there is no step with this number.
     """
     n = shown.n_steps_before
     for steps in shown.times.values():
@@ -477,7 +486,7 @@ def number_exchanges(
         )
 
 
-# -- what a person is asked, and what they say
+# -- requests to a person, and the answers
 # --------------------------------------------------------------------------------------------------
 
 
@@ -486,10 +495,10 @@ class Request:
     """An open step, and what a person needs to judge it.
 
     Attributes:
-        model: the name of the model that asks, empty when nobody knows it.
-        name: what a person types for it: `4` for task 4, and more where that is not enough.
-        origins: of all that it had read.
-        preview: what the call would change; None where that cannot be seen from here, and `trouble`
+        model: the name of the model that asks; empty if unknown.
+        name: what a person types to name it: `4` for task 4, longer if that is ambiguous.
+        origins: of everything that the model had read.
+        preview: what the call would change; None if that cannot be determined here, and `trouble`
             says why.
     """
 
@@ -505,8 +514,8 @@ class Request:
 async def gather_request(
     store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
 ) -> Request:
-    """The step with what a person needs to judge it; `among` are the open steps that it is named
-    among."""
+    """Return the step with what a person needs to judge it; `among` are the open steps, from which
+    its name must distinguish it."""
     task = await store.task(step.objective_id, asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     models = [
@@ -519,7 +528,7 @@ async def gather_request(
     try:
         preview = await _preview(store, step, settings)
     except BabyagiError as error:
-        trouble = f"What it would change cannot be seen from here: {error.what}"
+        trouble = f"Its changes cannot be previewed here: {error.what}"
     return Request(
         step=step,
         task=task,
@@ -532,7 +541,7 @@ async def gather_request(
 
 
 async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
-    """The origins, and those of the results among them, back to where they came from."""
+    """Return the origins; origins that are results are followed back to their sources."""
     found, asked = dict.fromkeys(origins), set[int]()
     while (
         new := {
@@ -549,12 +558,12 @@ async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) 
 
 
 async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
-    """What the call would change of the folder as it is known here. Raises `ToolError`,
+    """Return what the call would change in the local folder. Raises `ToolError`,
     `SettingsError`."""
     from asyncio import to_thread
 
-    from babyagi.files import Folder
-    from babyagi.home import remembered_folder
+    from babyagi.files.folder import Folder
+    from babyagi.files.home import remembered_folder
     from babyagi.tools.base import Preview
     from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
     from babyagi.tools.files import compare
@@ -564,7 +573,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
         lines = compare(arguments["before"], arguments["now"])
         if lines is None:
             return None
-        note = "What is new has a +, what is gone a -."
+        note = "New lines have a +, removed ones a -."
         return Preview(state="", note=note, parameter="now", lines=lines)
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
         return None
@@ -584,10 +593,11 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 async def settle(
     store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
 ) -> Step:
-    """Record what a person said about an open step; `seen` is the request as it was shown to them.
+    """Record a person's decision about an open step; `seen` identifies the preview that they saw.
 
     Raises:
-        SettingsError: this cannot be said about it. NotFoundError: it does not wait any more.
+        SettingsError: the decision does not fit the step.
+        NotFoundError: the step no longer waits.
     """
     preview = seen.preview if seen is not None else None
     output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")

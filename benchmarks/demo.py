@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.tools.files import FileSearch
 from support.demo_folders import (
     FOLDERS,

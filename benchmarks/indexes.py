@@ -117,7 +117,7 @@ def fill_database(path: Path, objective: Objective, task_ids: range) -> None:
 
 def _checksum(objective_id: int, task_id: int, text: str) -> str:
     from babyagi.tasks import Result
-    from babyagi.taskstore.sql.rows import from_time, result_to_values
+    from babyagi.taskstore.sql.database import from_time, result_to_values
 
     created_at = datetime.fromtimestamp(task_id / 1_000_000, UTC)
     result = Result(

@@ -15,7 +15,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from babyagi.index.port import VectorIndex
 from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.chroma import ChromaIndex
 from babyagi.journal import Backends, Gate
+from babyagi.llm.prompt import Prompt
 from babyagi.loop import Bounds, Loop
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
@@ -54,11 +55,18 @@ IMPORTED = {
 STORES = ("builtin", "chroma")
 N_QUEUED = 20
 RESULT_BYTES = 500
+N_WINDOW = 500  # tasks
 
 
-async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tuple[float, float]:
+async def measure_own_time(
+    store: str,
+    *,
+    concurrency: int,
+    n_tasks: int,
+    on_task: Callable[[], None] = lambda: None,
+) -> tuple[float, float]:
     """Return the seconds that a task takes when the model takes none: on the wall's clock, and of
-    the processor."""
+    the processor. `on_task` is called whenever a task is carried out."""
     script = Script(result_bytes=RESULT_BYTES)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -76,7 +84,13 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
         await tasks.add_tasks(
             objective.id, [Proposal(name=script.next_name()) for _ in range(N_QUEUED)]
         )
-        model = ScriptedModel(lambda prompt, role: script.reply(role, prompt.messages[-1].text))
+
+        def reply(prompt: Prompt, role: Role) -> str:
+            if role is Role.EXECUTION:
+                on_task()
+            return script.reply(role, prompt.messages[-1].text)
+
+        model = ScriptedModel(reply)
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
 
         def open_loop(objective: Objective, gate: Gate) -> Loop:
@@ -240,6 +254,31 @@ async def show_own_time(n_runs: int, n_tasks: int) -> None:
     )
 
 
+def show_growth(n_tasks: int) -> None:
+    """Print what a task takes of the processor in each window of a run, and how much more that is
+    than in the second one; the first one starts everything."""
+    cpu_s: list[float] = []
+    asyncio.run(
+        measure_own_time(
+            "builtin",
+            concurrency=1,
+            n_tasks=n_tasks,
+            on_task=lambda: cpu_s.append(time.process_time()),
+        )
+    )
+    found = [
+        (n, 1000 * (cpu_s[n] - cpu_s[n - N_WINDOW]) / N_WINDOW)
+        for n in range(N_WINDOW, len(cpu_s), N_WINDOW)
+    ]
+    base_ms = found[1][1] if len(found) > 1 else found[0][1]
+    rows = [(f"{n - N_WINDOW} to {n}", f"{ms:.1f} ms", f"{ms / base_ms:.2f}") for n, ms in found]
+    print_table(
+        f"Processor time of a task as results grow to {n_tasks}, built-in index, one at a time",
+        ("results", "processor", f"of {N_WINDOW} to {2 * N_WINDOW}"),
+        rows,
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
     parser.add_argument(
@@ -250,7 +289,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--runs", type=int, default=3, help="runs of each")
     parser.add_argument("--import-runs", type=int, default=10)
+    parser.add_argument(
+        "--grow",
+        type=int,
+        metavar="TASKS",
+        help=f"only print how the time of a task grows in a run of so many, {N_WINDOW} at a time",
+    )
     options = parser.parse_args(argv)
+    if options.grow:
+        show_growth(max(options.grow, N_WINDOW + 1))
+        return
     show_imports(options.import_runs)
     asyncio.run(show_runs(options.runs, options.run_tasks))
     asyncio.run(show_own_time(options.runs, options.tasks))

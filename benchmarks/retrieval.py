@@ -86,9 +86,14 @@ class Ways:
         return rank
 
     async def by_full_text(self, text: str) -> list[int]:
-        return await self._store.find_words(
-            self._objective.id, words=searchable(text, limit=MAX_WORDS), limit=N_CANDIDATES
+        found = await self._store.pending_results(
+            self._objective.id,
+            space="",
+            limit=1,
+            words=searchable(text, limit=MAX_WORDS),
+            n_found=N_CANDIDATES,
         )
+        return [*found.with_words]
 
     def fused(self, *ways: Rank) -> Rank:
         async def rank(text: str) -> list[int]:

@@ -116,7 +116,7 @@ async def draw_live(home: Path, *, width: int) -> Any:
     """The live view of the home's first objective, with all that has happened to it, for rich."""
     from babyagi.cli.live import Desk, LiveApp, LiveView
     from babyagi.cli.picture import Board
-    from babyagi.cli.run import Follower
+    from babyagi.cli.views import Follower
     from babyagi.offload import ThreadOffload
     from babyagi.settings.load import load_settings
     from babyagi.taskstore.sqlite import open_sqlite

@@ -1,10 +1,10 @@
 """The executor's own time per step: a model and a tool that answer at once, every call journaled
 and committed to SQLite on disk.
 
-A step is a model call and a tool call: three transactions that write. Beside it, on the same
-replies, the same executor on the memory
-store, and LangChain's AgentExecutor (which keeps no journal) where `--langchain PYTHON` names an
-interpreter that has it.
+A step is a model call and a tool call: two transactions that write, as in a task, because what a
+tool gave is recorded with the next call. Beside it, on the same replies, the same executor on the
+store in memory, and LangChain's AgentExecutor (which keeps no journal) where `--langchain PYTHON`
+names an interpreter that has it.
 """
 
 from __future__ import annotations
@@ -51,14 +51,16 @@ async def measure(kind: str, n_steps: int) -> float:
             stack.callback(offload.close)
             store = await open_sqlite(folder / "tasks.db", clock=_utc_now, offload=offload)
             stack.push_async_callback(store.close)
+        journal = await _open_journal(store, n_steps)
         executor = Executor(
             tools=[_build_lookup()],
-            calls=await _open_journal(store, n_steps),
+            calls=journal,
             protocol="text",
             bounds=AgentBounds(max_steps=0),
         )
         began = time.perf_counter()
-        run = await executor.run(QUESTION)
+        async with journal:
+            run = await executor.run(QUESTION)
         took_s = time.perf_counter() - began
     assert (run.stopped, run.output, len(run.steps)) == (Stopped.FINISH, "done", n_steps + 1)
     return took_s / len(run.steps)

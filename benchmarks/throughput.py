@@ -1,10 +1,12 @@
 """How fast workers take and finish tasks, without any model: SQLite and PostgreSQL, one process to
 eight, short lists and long ones.
 
-A turn is claim_task, record_result and, for what is recorded, claim_duty and record_plan with one
-new task for each, so that the list keeps its length; each commit is durable. With many processes
-one of them plans from what several recorded, as in life. `cpu` is the processor time of the workers
-and of the server together, per turn; `longest` the longest that any verb of any worker took.
+A turn is what a worker asks for a task: claim_next and record_result, and for what is recorded the
+claim of the planning and record_plan with one new task for each, so that the list keeps its length.
+A worker plans from three results together while there are tasks to start (`--planned` 3); with many
+processes one of them plans from what several recorded. Results and plans are durable. `cpu` is the
+processor time of the workers and of the server together, per turn; `longest` the longest that any
+verb of any worker took.
 """
 
 from __future__ import annotations
@@ -28,10 +30,11 @@ from typing import Any, TypeVar
 
 from babyagi.loop import MAX_PLANNED
 from babyagi.offload import Offload, ThreadOffload, run_inline
-from babyagi.tasks import Duty, Limits, ObjectiveSpec, Proposal, Role, Worker
-from babyagi.taskstore.port import Planned
+from babyagi.tasks import Claim, DutyClaim, Limits, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.taskstore.port import Deferral, Planned
 from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
+from babyagi.worker.serving import MIN_PLANNED
 from support.postgres_server import PostgresServer
 from support.table import print_table
 
@@ -41,6 +44,7 @@ GOAL_WAIT_S = 0.2
 GOAL_GROWTH = 1.5
 GOAL_WAKE_MS = 100
 LEASE_S = 3600.0
+MANY = 10**6  # an order is never asked for
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 FILL = """
 INSERT INTO {schema}task (objective_id, id, name, name_key, rank, origins, created_at_us)
@@ -104,7 +108,12 @@ async def _begin(place: str, *, n_queued: int, server: PostgresServer | None) ->
     return objective.id
 
 
-async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float, wait: Any) -> Run:
+async def _work(
+    place: str, objective_id: int, *, worker_id: str, pace: tuple[float, int], wait: Any
+) -> Run:
+    """Take turns; `pace` is for how many seconds, and how many results are planned together."""
+    seconds, n_planned = pace
+    deferral = Deferral(min_startable=MANY, min_unordered=MANY, min_recorded=n_planned)
     store = await _open(place)
     await store.register_worker(
         Worker(id=worker_id, name=worker_id, host="h", pid=os.getpid(), lease_until=_now()),
@@ -123,21 +132,21 @@ async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float
     wait()
     began_s, cpu_began_s = time.monotonic(), time.process_time()
     while time.monotonic() < began_s + seconds:
-        claim = await timed(store.claim_task(objective_id, worker_id))
-        if claim is None:
-            raise RuntimeError("the list ran empty")
-        await timed(store.record_result(claim, text="It is a number.", origins=["model:m"]))
-        duty = await timed(store.claim_duty(objective_id, worker_id, Duty.PLAN))
-        if duty is not None:
-            task_ids = await timed(store.recorded_ids(objective_id, limit=MAX_PLANNED))
-            proposals = [
-                Proposal(name=f"Ask {worker_id} about number {task_id}", parent_id=task_id)
-                for task_id in task_ids
-            ]
-            await timed(
-                store.record_plan(duty, task_ids=task_ids, plan=Planned(proposals=tuple(proposals)))
-            )
-        n_turns += 1
+        _, claim = await timed(store.claim_next(objective_id, worker_id, deferral=deferral))
+        match claim:
+            case Claim():
+                await timed(store.record_result(claim, text="It is a number.", origins=["model:m"]))
+                n_turns += 1
+            case DutyClaim():
+                task_ids = await timed(store.recorded_ids(objective_id, limit=MAX_PLANNED))
+                proposals = tuple(
+                    Proposal(name=f"Ask {worker_id} about number {task_id}", parent_id=task_id)
+                    for task_id in task_ids
+                )
+                plan = Planned(proposals=proposals)
+                await timed(store.record_plan(claim, task_ids=task_ids, plan=plan))
+            case None:
+                raise RuntimeError("the list ran empty")
     cpu_s = time.process_time() - cpu_began_s
     await store.close()
     return Run(n_turns=n_turns, cpu_s=cpu_s, longest_s=longest_s)
@@ -147,7 +156,7 @@ def _process(
     place: str,
     objective_id: int,
     worker_id: str,
-    seconds: float,
+    pace: tuple[float, int],
     barrier: multiprocessing.synchronize.Barrier,
     runs: Queue[Run],
 ) -> None:
@@ -157,7 +166,7 @@ def _process(
                 place,
                 objective_id,
                 worker_id=worker_id,
-                seconds=seconds,
+                pace=pace,
                 wait=lambda: barrier.wait(60),
             )
         )
@@ -165,7 +174,12 @@ def _process(
 
 
 def _measure(
-    place: str, *, n_queued: int, n_processes: int, seconds: float, server: PostgresServer | None
+    place: str,
+    *,
+    n_queued: int,
+    n_processes: int,
+    pace: tuple[float, int],
+    server: PostgresServer | None,
 ) -> Sequence[str]:
     objective_id = asyncio.run(_begin(place, n_queued=n_queued, server=server))
     context = multiprocessing.get_context("spawn")
@@ -173,13 +187,13 @@ def _measure(
     server_before_s = _server_cpu_s(server)
     processes = [
         context.Process(
-            target=_process, args=(place, objective_id, f"w{n_queued}-{n}", seconds, barrier, runs)
+            target=_process, args=(place, objective_id, f"w{n_queued}-{n}", pace, barrier, runs)
         )
         for n in range(n_processes)
     ]
     for process in processes:
         process.start()
-    done = [runs.get(timeout=120 + seconds) for _ in processes]
+    done = [runs.get(timeout=120 + pace[0]) for _ in processes]
     for process in processes:
         process.join()
     n_turns = sum(run.n_turns for run in done)
@@ -190,7 +204,7 @@ def _measure(
         "PostgreSQL" if server else "SQLite",
         f"{n_processes}",
         f"{n_queued:,}",
-        f"{n_turns / seconds:,.0f}",
+        f"{n_turns / pace[0]:,.0f}",
         f"{cpu_s / n_turns * 1e3:.2f}",
         f"{longest_s * 1e3:.0f}{note}",
     ]
@@ -291,6 +305,7 @@ def main() -> None:
     parser.add_argument(
         "--at-once", type=int, default=10_000, help="tasks at once in one process; 0 for none"
     )
+    parser.add_argument("--planned", type=int, default=MIN_PLANNED, help="results planned together")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each row")
     options = parser.parse_args()
     rows, at_once, waking = [], [], []
@@ -312,7 +327,7 @@ def main() -> None:
                                 place,
                                 n_queued=n_queued,
                                 n_processes=n,
-                                seconds=options.seconds,
+                                pace=(options.seconds, options.planned),
                                 server=server,
                             )
                         )

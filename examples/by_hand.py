@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from babyagi.backends import utc_now
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer

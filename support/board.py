@@ -37,7 +37,7 @@ from support.prompts import asks_for_missing, results_in
 
 STORES = ("sqlite", "postgresql")
 LEASE_S = 3.0
-WAITING = "works on whatever is on the board"  # says a worker that serves all, when it has begun
+WAITING = "works on all active objectives"  # says a worker that serves all, when it has begun
 FAN_OUT = 5
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.tools.files import build_file_tools
 from support.world import World
 

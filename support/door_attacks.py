@@ -443,6 +443,6 @@ def _asking_for_more(served: Served) -> Iterator[Attack]:
     }
     for name, more in wanted.items():
         yield _of(f"more: {name}", served.request("POST", LIST, {**good, **more}), 422)
-    for name, usd in {"no limit of money": 0, "a high one": 1e6}.items():
+    for name, usd in {"no cost limit": 0, "a high one": 1e6}.items():
         raw = served.request("POST", LIST, {**good, "max_cost_usd": usd}, level=Level.STEER)
         yield _of(f"more: {name}", raw, 403)

@@ -17,11 +17,17 @@ SETTINGS = (
     "fsync=off full_page_writes=off shared_buffers=32MB max_connections=60 "
     "max_wal_size=256MB log_min_messages=fatal"
 ).split()
+# waits until nobody is left who holds the other end of its standard input
+AT_THE_END = """
+cat
+"$0/pg_ctl" stop --silent --wait --mode=immediate --pgdata="$1/data"
+rm -rf "$1"
+"""
 
 
 class PostgresServer:
     """Starts with `start`, can be stopped and started again on the same port, and leaves nothing
-    behind after `close`.
+    behind after `close`, nor when this process ends without it, be it by SIGKILL.
 
     Args:
         settings: more lines `name=value` of its configuration; later ones win.
@@ -41,6 +47,14 @@ class PostgresServer:
         self.port = _free_port()
         if self._user:
             shutil.chown(self.folder, self._user)
+        self._guard = subprocess.Popen(
+            ["sh", "-c", AT_THE_END, self._bin, self.folder],
+            user=self._user,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # what ends a group of processes spares it
+        )
         (self.folder / "password").write_text(PASSWORD)
         (self.folder / "password").chmod(0o644)
         self._call(
@@ -77,9 +91,7 @@ class PostgresServer:
         self._call("pg_ctl", "stop", "-w", "-s", "-m", mode)
 
     def close(self) -> None:
-        if (self.folder / "data" / "postmaster.pid").exists():
-            self.stop("immediate")
-        shutil.rmtree(self.folder)
+        self._guard.communicate(timeout=300)
 
     def url(
         self, database: str = "postgres", *, user: str = "postgres", password: str = PASSWORD

@@ -139,7 +139,7 @@ class World:
         )
 
     async def run(
-        self, objective: Objective | None = None, *, within_s: float = 30.0, **fields: Any
+        self, objective: Objective | None = None, *, within_s: float = 300.0, **fields: Any
     ) -> Objective:
         """Start an objective (or take the one given) and work until it has ended."""
         objective = objective or await self.start(**fields)

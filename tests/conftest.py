@@ -1,6 +1,7 @@
 """Every test starts with a clean environment, may open sockets to this machine only, and starts a
 process only where it is marked `system`."""
 
+import gc
 import os
 import secrets
 import socket
@@ -37,6 +38,17 @@ def loopback_only(monkeypatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Twelve thousand tests stay to the end: no collection of garbage need look at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items):

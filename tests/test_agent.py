@@ -429,7 +429,7 @@ async def test_a_money_limit_that_cannot_be_held_is_refused_before_the_first_cal
 ):
     monkeypatch.chdir(tmp_path)
     async with LocalServer(look_for_ever) as server:
-        with pytest.raises(SettingsError, match=r"\$2 cannot be held") as caught:
+        with pytest.raises(SettingsError, match=r"\$2 cannot be guaranteed") as caught:
             await ask_there(server, max_cost_usd=2).run_async("What does tea cost?")
 
         assert server.requests == []

@@ -66,7 +66,7 @@ async def test_a_run_says_where_a_client_goes(server):
             await babyagi.run_async("What?", model=client)
 
 
-async def test_what_is_written_is_told_as_it_comes(server):
+async def test_an_answer_is_shown_as_it_is_written(server):
     told: list[str] = []
 
     async with open_client(server) as client:
@@ -91,4 +91,4 @@ async def test_a_client_that_is_closed_is_named_with_what_to_do(server):
     with pytest.raises(ModelRejectedError, match="is closed") as caught:
         await Agent(client, llm_model="some-model").run_async("What?")
 
-    assert "hand in" in caught.value.fix and server.requests == []
+    assert "pass an open client" in caught.value.fix and server.requests == []

@@ -165,7 +165,7 @@ def test_names_of_tools_that_ship_and_functions_stand_in_one_list():
 
     offered = [tool.name for tool in model.calls[0][1].tools]
     assert offered == ["calculator", "price", "fail_task"]
-    with pytest.raises(ValueError, match="'calculator' is a tool that ships"):
+    with pytest.raises(ValueError, match="'calculator' is a built-in tool"):
         run(tools=[babyagi.tool(name="calculator")(price.function)])
 
 
@@ -175,7 +175,7 @@ def stopped_after_its_start(**options):
             break
 
 
-def test_whoever_goes_on_must_give_the_functions_again_as_they_were():
+def test_continuing_needs_the_same_functions_again():
     started = threading.Event()
 
     def wait(item: str) -> float:
@@ -191,7 +191,7 @@ def test_whoever_goes_on_must_give_the_functions_again_as_they_were():
 
     same = {"first_task": "Look", "model": shop(tool="wait")}
     with pytest.raises(
-        SettingsError, match="needs the tool wait, and this worker has it not"
+        SettingsError, match="needs the tool wait, and this worker does not have it"
     ) as no:
         run(**same)
     assert "tools=[wait]" in no.value.fix
@@ -282,7 +282,7 @@ def test_the_reading_of_a_report_is_under_the_limits(max_calls, output, why):
     assert output is not None or "new=True" in outcome.why_no_output
 
 
-def test_what_a_report_holds_as_json_is_read_without_a_model():
+def test_a_report_with_json_is_read_without_a_model():
     model = shop()
     first = model._answer
 
@@ -465,7 +465,7 @@ async def test_everything_works_where_an_event_loop_runs_already():
         ({"tools": price}, TypeError, r"must be a list: tools=\[price\]"),
         ({"tools": [price, price]}, ValueError, "two tools are called 'price'"),
         ({"tools": [len]}, ValueError, "tool len"),
-        ({"output_type": object}, ValueError, "is none that a model can be told"),
+        ({"output_type": object}, ValueError, "cannot be described to a model"),
         ({"max_tasks": "many"}, SettingsError, "--max-tasks"),
     ],
 )

@@ -1,10 +1,12 @@
 import pytest
 
-from babyagi.app import open_app, open_pipeline
+from babyagi.app import open_app
 from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import ObjectiveStatus, Role, StopReason
+from babyagi.taskstore.lifecycle import EARLIER_DEFAULTS
+from babyagi.toolbox import open_pipeline
 from support.workers import join
 
 
@@ -69,6 +71,17 @@ async def test_another_first_task_makes_it_another_objective(settings):
     assert other.id != first.id
 
 
+async def test_an_objective_of_a_version_with_another_default_first_task_goes_on(settings):
+    [(now, earlier)] = EARLIER_DEFAULTS.items()
+    assert settings().initial_task == now
+
+    first, _ = await start_and_run(settings(initial_task=earlier))
+    again, is_new = await start_and_run(settings())
+
+    assert not is_new
+    assert again.id == first.id
+
+
 async def test_what_belongs_to_the_objective_is_frozen_and_what_belongs_to_the_worker_is_not_stored(
     settings, documents, tmp_path
 ):
@@ -116,7 +129,7 @@ async def test_an_unknown_price_refuses_a_money_limit_that_a_person_set(settings
     async with open_app(
         settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1", max_cost_usd="2")
     ) as app:
-        with pytest.raises(SettingsError, match=r"\$2 cannot be held"):
+        with pytest.raises(SettingsError, match=r"\$2 cannot be guaranteed"):
             await app.start_objective()
 
 
@@ -131,7 +144,7 @@ async def test_an_unknown_price_switches_the_default_money_limit_off_and_says_so
         assert "home-made" in app.notices[0]
 
 
-async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
+async def test_the_price_settings_do_not_apply_to_vectors(settings):
     own = settings(
         llm_model="home-made",
         OPENAI_API_KEY="sk-x",
@@ -147,7 +160,9 @@ async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
         BABYAGI_EMBEDDING_MODEL="embedder",
     )
     async with open_app(own) as app:
-        assert app._open_embedder("text-embedding-3-small").reserve(["x" * 3000]).cost_usd == 0
+        assert (
+            app.models.open_embedder("text-embedding-3-small").reserve(["x" * 3000]).cost_usd == 0
+        )
     async with open_app(remote) as app:
         await app.start_objective()
         assert "no price is known for embedder" in app.notices[0]
@@ -157,7 +172,7 @@ async def test_the_embedding_model_of_an_objective_has_its_own_price_whatever_th
     settings,
 ):
     async with open_app(settings(OPENAI_API_KEY="sk-x")) as app:
-        assert app._open_embedder("text-embedding-3-large").reserve(["x" * 3000]).cost_usd > 0
+        assert app.models.open_embedder("text-embedding-3-large").reserve(["x" * 3000]).cost_usd > 0
 
 
 async def test_a_worker_with_another_model_is_told_which_is_asked_and_which_is_its_own(settings):
@@ -203,7 +218,7 @@ async def test_the_same_embedding_model_at_another_address_is_refused(settings):
 async def test_the_human_model_needs_somebody_to_ask(settings):
     async with open_app(settings(llm_model="human")) as app:
         objective, _ = await app.start_objective()
-        with pytest.raises(CredentialsError, match="somebody at a terminal"):
+        with pytest.raises(CredentialsError, match="a person at a terminal"):
             await app.run(objective)
 
 
@@ -236,7 +251,7 @@ async def test_two_workers_of_one_home_have_two_names(settings):
         assert (one._identity.name, two._identity.name) == ("me", "me-2")
 
 
-async def test_what_a_killed_worker_of_our_name_held_is_queued_again_at_once(settings):
+async def test_the_tasks_of_a_killed_worker_with_our_name_are_queued_again_at_once(settings):
     async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
         objective, _ = await app.start_objective()
         await join(app.store, app._identity, objective.id, lease_s=3600)

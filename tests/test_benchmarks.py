@@ -2,26 +2,16 @@
 the same is."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from support.modules import run_module
 
 pytestmark = pytest.mark.system
 
 
 def start(name, *options):
-    return subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=110,
-        check=False,
-    )
+    return run_module(f"benchmarks.{name}", *options)
 
 
 def run(name, *options):
@@ -123,7 +113,7 @@ def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
 
 
 def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
-    few = ("--tasks", "2", "--shared-tasks", "12")
+    few = ("--tasks", "2", "--slot-tasks", "3", "--shared-tasks", "12")
     out = run(
         "parallel",
         *few,
@@ -135,6 +125,7 @@ def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     )
 
     assert "2 independent tasks" in out
+    assert "3 independent tasks, calls of 0.05 s, 64 at once" in out
     assert len([line for line in out.splitlines() if line.startswith("8 ")]) == 1
 
 

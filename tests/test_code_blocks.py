@@ -105,7 +105,7 @@ def server_url():
     assert ready.wait(120)
     yield found["url"]
     found["loop"].call_soon_threadsafe(ended.set)
-    thread.join(10)
+    thread.join(300)
 
 
 @dataclass

@@ -277,6 +277,16 @@ def test_every_name_that_the_picture_of_the_house_finds_in_a_file_is_there():
     ] == []
 
 
+def test_every_name_in_a_recipe_is_in_the_code():
+    sources = [*(ROOT / "babyagi").rglob("*.py"), *(ROOT / "tests").rglob("*.py"), ROOT / "check"]
+    words = {word for path in sources for word in re.findall(r"\w+", read(path))}
+
+    named = re.findall(r"`([A-Za-z_]\w*)`", read(ROOT / "CONTRIBUTING.md"))
+
+    assert len(named) > 50
+    assert [name for name in named if name not in words] == []
+
+
 def test_the_glossary_has_the_words_of_the_house():
     defined = {
         row.strip().casefold()

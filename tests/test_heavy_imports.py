@@ -72,7 +72,7 @@ class Stops:
 sys.meta_path.insert(0, Stops())
 chroma = threading.Thread(target=import_chroma)
 chroma.start()
-chroma_at_its_part.wait(60)
+chroma_at_its_part.wait(300)
 try:
     import numpy
 except RuntimeError as error:

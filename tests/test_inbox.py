@@ -270,7 +270,7 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
     await world.run()
     (step,) = await world.store.inbox()
 
-    with pytest.raises(SettingsError, match="cannot be met") as caught:
+    with pytest.raises(SettingsError, match="is no answer to what") as caught:
         decide(step, Decision.ANSWER, "yes")
     assert "babyagi approve 1" in caught.value.fix
 
@@ -286,7 +286,7 @@ async def work(home, point, approval):
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, out.decode().strip() + err.decode()[-2000:]
 
 

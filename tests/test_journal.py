@@ -113,7 +113,7 @@ async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so
     assert events.STEP_REQUEST_CHANGED in await desk.kinds()
 
 
-async def test_what_a_model_and_a_tool_were_asked_is_kept_with_the_step():
+async def test_the_request_to_a_model_or_a_tool_is_stored_with_the_step():
     desk = await open_desk()
     journal, more = desk.open_journal(), Message(speaker=Speaker.USER, text="and why?")
     first = ask("what?")
@@ -354,7 +354,7 @@ async def test_nothing_made_from_an_outcome_leaves_before_the_outcome_is_recorde
 
 
 @pytest.mark.parametrize("error", [ModelUnavailableError("down"), asyncio.CancelledError()])
-async def test_whatever_ends_a_turn_its_last_outcome_is_recorded(error):
+async def test_the_last_outcome_of_a_turn_is_recorded_however_the_turn_ends(error):
     desk = await open_desk()
 
     with pytest.raises(type(error)):
@@ -560,7 +560,7 @@ async def test_a_worker_that_stops_gives_up_what_the_store_cannot_record():
         await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
 
 
-async def test_what_a_person_must_mend_before_a_tool_can_work_is_told_to_the_person():
+async def test_an_error_that_a_person_must_mend_before_a_tool_can_work_reaches_the_person():
     async def run(arguments):
         raise SettingsError("this machine cannot do that")
 

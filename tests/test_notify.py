@@ -146,7 +146,7 @@ async def test_an_address_gets_the_end_by_post(hook):
     assert kept[-1][1]["kind"] == "objective.ended"
 
 
-async def test_what_goes_to_an_address_says_what_a_person_needs(hook):
+async def test_a_notification_to_an_address_says_what_a_person_needs(hook):
     address, kept = hook
     await run_and_notify(f"{address}/hook")
 
@@ -155,7 +155,7 @@ async def test_what_goes_to_an_address_says_what_a_person_needs(hook):
     assert "babyagi report --objective 1" in text
 
 
-async def test_what_goes_to_an_address_is_signed_with_its_time():
+async def test_a_notification_to_an_address_is_signed_with_its_time():
     body = b'{"id": 1}'
 
     headers = SIGNER.headers(body)
@@ -192,7 +192,9 @@ async def test_a_question_that_could_not_be_told_is_tried_again_with_its_text(mo
     assert "Which day?" in told[0]["text"] and "babyagi inbox" in told[0]["text"]
 
 
-async def test_what_was_not_told_before_a_kill_is_told_by_the_next_worker(monkeypatch):
+async def test_a_notification_that_was_not_sent_before_a_kill_is_sent_by_the_next_worker(
+    monkeypatch,
+):
     told, is_away = [], True
 
     async def send(text):
@@ -214,7 +216,7 @@ async def test_what_was_not_told_before_a_kill_is_told_by_the_next_worker(monkey
     assert told == ["task.parked", "objective.ended"]
 
 
-async def test_what_nobody_could_be_told_for_a_day_is_left(caplog):
+async def test_a_notification_that_failed_for_a_day_is_dropped(caplog):
     told = []
 
     async def away(text):
@@ -236,7 +238,7 @@ async def test_what_nobody_could_be_told_for_a_day_is_left(caplog):
             await asyncio.sleep(0)
 
     assert told == []
-    assert "nobody could be told of objective.ended for a day" in caplog.text
+    assert "the notification of objective.ended failed for a day" in caplog.text
 
 
 async def test_a_redirect_is_not_followed(hook, caplog):
@@ -275,7 +277,7 @@ async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_
 @pytest.mark.parametrize(
     "text", ["http://", "https://user:secret@example.org/x", "'unbalanced", "   "]
 )
-def test_what_is_neither_a_command_nor_an_address_is_refused(text):
+def test_a_value_that_is_neither_a_command_nor_an_address_is_refused(text):
     with pytest.raises(ValueError, match="a command, or an address"):
         parse_notify(text)
 

@@ -8,7 +8,7 @@ import pytest
 import babyagi
 from babyagi.app import open_app
 from babyagi.errors import SettingsError
-from babyagi.home import forget, memory_of
+from babyagi.files.home import forget, memory_of
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.memory.log import parse_lines, path_of
 from babyagi.settings.load import load_here
@@ -126,7 +126,7 @@ async def test_who_goes_on_without_the_file_is_told_what_to_give():
         )
 
     assert objective.spec.agent == "shopper"
-    assert "carried out by the agent shopper, and this worker has it not" in raised.value.what
+    assert "carried out by the agent shopper, and this worker does not have it" in raised.value.what
     assert raised.value.fix == "give it again: --agent FILE#shopper"
 
 

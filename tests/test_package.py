@@ -1,6 +1,7 @@
 """The wheel, installed without extras in a clean environment: it has all its files, and does the
 real job without a network."""
 
+import email
 import json
 import os
 import re
@@ -9,9 +10,12 @@ import subprocess
 import sys
 import venv
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.quotes import cited
 
@@ -20,6 +24,7 @@ pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parent.parent
 # where this machine gets packages from
 PIP_ENVIRON = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+IS_LONG = "LONG_TESTS" in os.environ
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +37,49 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def python(wheel, tmp_path_factory):
-    """The interpreter of an environment that holds the wheel and what it asks for, nothing else."""
+    """The interpreter of an environment that holds the wheel and what it asks for, nothing else.
+
+    What it asks for is linked from here, in the versions of the lock. With `LONG_TESTS` pip fetches
+    it, in the newest versions.
+    """
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, with_pip=True, symlinks=True)
+    venv.create(folder, with_pip=False, symlinks=True)
     interpreter = folder / "bin" / "python"
-    pip("install", "--prefer-binary", str(wheel), python=str(interpreter))
+    into = ("--python", str(interpreter), "install", "--prefer-binary", "--no-compile")
+    if IS_LONG:
+        pip(*into, str(wheel), python=sys.executable)
+    else:
+        (packages,) = folder.glob("lib/python3*/site-packages")
+        for name in needed_by(wheel):
+            link(name, packages)
+        pip(*into, "--no-deps", str(wheel), python=sys.executable)
     return interpreter
+
+
+def needed_by(wheel):
+    """The names of all packages that a wheel leads to when none of its extras is asked for."""
+    with zipfile.ZipFile(wheel) as archive:
+        (inside,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        asked = email.message_from_bytes(archive.read(inside)).get_all("Requires-Dist")
+    found = set[tuple[str, str]]()
+    left = [(one, "") for one in asked or []]
+    while left:
+        text, extra = left.pop()
+        one = Requirement(text)
+        if one.marker is None or one.marker.evaluate({"extra": extra}):
+            wanted = {(canonicalize_name(one.name), of) for of in {"", *one.extras}} - found
+            found |= wanted
+            left += [(more, of) for name, of in wanted for more in metadata.requires(name) or []]
+    return {name for name, _ in found}
+
+
+def link(name, packages):
+    """Let the folder of packages have every file of an installed one."""
+    for file in metadata.files(name) or []:
+        if ".." not in file.parts:
+            place = packages / file
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.symlink_to(str(file.locate()))
 
 
 def pip(*line, python):
@@ -46,9 +88,10 @@ def pip(*line, python):
         "PATH": os.environ["PATH"],
         "HOME": os.environ.get("HOME", "/"),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_QUIET": "1",
     }
     done = subprocess.run(
-        [python, "-m", "pip", *line, "--quiet"],
+        [python, "-m", "pip", *line],
         env=environ,
         capture_output=True,
         text=True,

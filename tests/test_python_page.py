@@ -48,7 +48,7 @@ def serving(answer):
     thread.start()
 
     def wait(work):
-        return asyncio.run_coroutine_threadsafe(work, loop).result(timeout=30)
+        return asyncio.run_coroutine_threadsafe(work, loop).result(timeout=300)
 
     server = LocalServer(answer)
     wait(server.__aenter__())

@@ -92,7 +92,7 @@ def test_a_known_key_is_hidden_in_every_spelling(written):
         ),
     ],
 )
-def test_what_looks_like_a_key_is_hidden(key):
+def test_a_word_that_looks_like_a_key_is_hidden(key):
     assert redact(f"Incorrect API key provided: {key}, see there") in (
         "Incorrect API key provided: ***, see there",
     )

@@ -114,7 +114,7 @@ def test_json_is_read_into_the_value_of_the_type(hint, written, read):
         (Outer, None),
     ],
 )
-def test_what_is_no_value_of_the_type_is_refused_with_its_place(hint, written):
+def test_a_value_of_another_type_is_refused_with_its_place(hint, written):
     with pytest.raises(ShapeError, match="it"):
         shape_of(hint).read(written, "it", False)
 

@@ -94,7 +94,7 @@ def test_tokens_of_chat_templates_and_what_looks_like_a_fence_are_broken_and_leg
 
 
 @pytest.mark.parametrize("text", HIDDEN)
-def test_what_nobody_sees_is_shown_by_its_number(text):
+def test_invisible_characters_are_shown_by_their_code_point(text):
     shown = disarm(text)
 
     assert "[U+" in shown and disarm(shown) == shown

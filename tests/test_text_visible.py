@@ -57,7 +57,7 @@ def test_no_character_alone_is_left_that_steers_hides_or_is_wider_than_counted()
         *("👩‍👩‍👧 👍🏽 ❤️ 1️⃣ ©️ ↔️ 🏳️‍🌈 👩🏽‍💻", "y = ∑ x² ≤ 3·10⁻⁴", "a\u20dd", "🇬🇧"),
     ],
 )
-def test_what_people_write_in_any_script_is_left_as_it_is(text):
+def test_ordinary_text_in_any_script_is_unchanged(text):
     assert harmless(text) == text
 
 

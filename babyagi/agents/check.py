@@ -100,7 +100,7 @@ async def check_objective(
 
     Args:
         path: of the step in the journal.
-        stance: how to look: "", `DOUBTING` or `SETTLING`.
+        stance: "", `DOUBTING` or `SETTLING`: how critically the model judges.
         contested: the parts on which two checks disagree.
     """
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
@@ -138,8 +138,8 @@ def _read(completion: Completion) -> CheckReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What several checks of the same results come to. `contested` are the parts on which two of
-    them disagree, for a third one to decide."""
+    """The combined outcome of several checks of the same results. `contested` are the parts on
+    which two checks disagree; a third check decides them."""
 
     is_met: bool
     checked: Checked
@@ -147,7 +147,7 @@ class Settled:
 
 
 def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] = ()) -> Settled:
-    """Return what the checks come to together. A part that one check misses still counts as
+    """Return the combined outcome of the checks. A part that one check misses still counts as
     answered if two of the others say so: by showing an answer to it, or by finding the objective
     met.
 
@@ -186,7 +186,7 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
     """Return whether the part is among the parts: with the same words, or with more words before or
-    after them. When in doubt it is not."""
+    after them. In doubt, return False."""
     return any(
         name_sense(part) == name_sense(other) or _holds(part, other) or _holds(other, part)
         for other in parts
@@ -209,8 +209,8 @@ def look_up(
     doers: Collection[str] = DOERS,
 ) -> tuple[bool, Checked]:
     """Return whether the reply shows that the objective is met, and what it shows. A part counts
-    only if its quote is found in a result and is evidence. What the objective wants done is missing
-    where texts were only read.
+    only if its quote is found in a result and is evidence. If the objective asks for an action and
+    texts were only read, that part counts as missing.
 
     A quote is looked for in the result that the reply names, then in the others, because a wrong
     number does not make the quote wrong.
@@ -277,8 +277,8 @@ def _only_names(quote: str, objective_text: str) -> bool:
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:
     """Return the ids of the tasks whose results were computed from a model's own numbers alone. In
-    them a number is an answer, also a single digit; where it is the whole text, also a number of
-    the objective."""
+    such a result a number counts as an answer, even a single digit; if it is the whole text, even a
+    number that the objective contains."""
     return frozenset(
         result.task_id
         for result in results
@@ -314,7 +314,7 @@ def _find(
 
 
 def _as_words(piece: str) -> str:
-    """Return a pattern that finds the piece only at word boundaries; in scripts without spaces,
+    """Return a pattern that finds the words only at word boundaries; in scripts without spaces,
     anywhere."""
     before = "" if UNSPACED.match(piece[0]) else rf"(?<![^\W{NO_SPACES}])"
     behind = "" if UNSPACED.match(piece[-1]) else rf"(?![^\W{NO_SPACES}])"
@@ -326,8 +326,8 @@ def _words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return the text as quotes are compared: without case, quotation marks, dots at the ends, the
-    width of space, and what `disarm` adds."""
+    """Return the text in the form in which quotes are compared: without case, quotation marks, dots
+    at the ends, differences of white space, and the signs that `disarm` adds."""
     plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
     return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:。、")
 

@@ -4,16 +4,14 @@ hint about its order."""
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import chain
+from functools import cached_property
 from typing import Any
 
-from babyagi.agents.prompting import Field, build_messages
+from babyagi.agents.listed import MAX_NAME_CHARS, list_known
+from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies.creation import CreationReply, parse_creation
 from babyagi.agents.replies.reading import (
     JsonValue,
@@ -28,7 +26,7 @@ from babyagi.agents.replies.reading import (
 from babyagi.index.subjects import Subjects, content, head
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Prompt, estimate_tokens
+from babyagi.llm.prompt import Prompt
 from babyagi.marks import find_marks
 from babyagi.names import name_sense
 from babyagi.react.asking import ask
@@ -45,14 +43,9 @@ from babyagi.tasks import (
 )
 from babyagi.text import disarm, rearm, shorten
 
-MAX_NAME_CHARS = 200
 MAX_ID_CHARS = 8  # of a number, or a letter
 MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of it before the reply begins
 MAX_REPLY_TASKS = 30  # in a schema, whatever the limit: a small model fills every place
-MAX_LISTED_TOKENS = 800  # for names that share rare words with what is planned from
-LISTED_TOKENS = 400  # up to here the newest other tasks are listed as well
-CODED_LISTED_TOKENS = 60  # the same where names have digits
-COMMON_SHARE = 0.1  # a word in a larger share of the names says little
 
 LACK_WORDS = frozenset(  # words of a lack that do not name what is lacking
     "missing known unknown provided available needed required result answer information "
@@ -60,11 +53,7 @@ LACK_WORDS = frozenset(  # words of a lack that do not name what is lacking
     " determined see previous earlier yet still exact number".split()
 )
 
-N_CACHED = 10_000
 N_NEAR = 200  # tasks that share words with a lack and are examined one by one
-
-_OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
-_WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +67,7 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """What the task found, with what it lacks."""
+        """What the task found, and what it lacks."""
         if self.result is not None:
             return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
         return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
@@ -204,7 +193,8 @@ class Bringers:
     is_all: bool = False
 
     def cover(self, name: str) -> bool:
-        """Return whether a proposal of this name asks for what is already waited for."""
+        """Return whether a proposal with this name asks for something that the task already waits
+        for."""
         return any(is_about_the_same(name, asked) for asked in self.asked)
 
 
@@ -212,9 +202,9 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
     """Return the tasks of the list that bring what the task lacks: those whose subjects the lack
     names.
 
-    A task that was given up should be done again. So should an answered one whose result was
-    already in the task's prompt, if the task has lacked something before. The first time, the model
-    may have overlooked the result.
+    A task that was given up should be done again. An answered task should be done again if its
+    result was already in the prompt and the task lacks something for the second time: the first
+    time, the model may have overlooked the result.
     """
     listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
     about, n_missed = (
@@ -240,7 +230,7 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
     """Return the newest task for each code of the lack, except the task's own code; and the number
     of codes without a task. A name is about its first code. A task about the price of X does not
-    bring the weight of X."""
+    provide the weight of X."""
     wanted = find_codes(lack) - {first_code(task.name)}
     properties = set(content(lack)) - LACK_WORDS - find_codes(lack) - find_codes(task.name)
     about = {}
@@ -296,8 +286,8 @@ def _properties(name: str) -> set[str]:
 
 
 def first_code(text: str) -> str:
-    """Return the code that comes first in the text; "" if there is none. Only a code identifies one
-    thing; a place or a year has many properties."""
+    """Return the code that comes first in the text; "" if there is none. Only a code identifies a
+    single thing; many tasks may be about one place or year."""
     plain = text.casefold()
     return min(
         find_codes(text),
@@ -313,79 +303,6 @@ def find_codes(text: str) -> set[str]:
         for mark in find_marks(text)
         if any(map(str.isdigit, mark)) and any(map(str.isalpha, mark))
     }
-
-
-# -- the list as an agent sees it
-# ----------------------------------------------------------------------------------------------
-
-
-def list_known(known: Sequence[TaskName]) -> Field:
-    """Return the tasks as lines of a prompt: id, status, name."""
-    lines = [_line(name) for name in known]
-    sources = find_sources(origin for name in known for origin in name.origins)
-    return (
-        [("listed tasks", Passage(text="\n".join(lines), origin="model", sources=sources))]
-        if lines
-        else []
-    )
-
-
-def _line(name: TaskName) -> str:
-    state = "lacking" if name.is_lacking and name.status is TaskStatus.QUEUED else name.status.value
-    return f"{name.id} [{state}] {shorten(name.name, MAX_NAME_CHARS)}"
-
-
-def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskName]:
-    """Return the tasks that an agent must see to plan from the texts: those that share rare words
-    with them, then open ones, then the newest.
-
-    If most names have digits, few of the other finished tasks are listed, because a repeated task
-    would share the digits.
-
-    Args:
-        names: the whole list, oldest first.
-        texts: results, lacks and missing parts.
-    """
-    read = {word for text in texts for word in _words(text)}
-    shared = [_words_of_name(name.name) & read for name in names]
-    frequency = Counter(chain.from_iterable(shared))
-    weights = {
-        word: 1 / n for word, n in frequency.items() if n <= max(3, COMMON_SHARE * len(names))
-    }
-    rare = frozenset(weights)
-    scored, others = [], []
-    for name, words in zip(reversed(names), reversed(shared), strict=True):
-        if rare.isdisjoint(words):
-            others.append(name)
-        else:
-            scored.append((math.fsum(map(weights.__getitem__, words & rare)), name))
-    scored.sort(key=lambda one: (-one[0], one[1].status not in _OPEN))
-    opened = [name for name in others if name.status in _OPEN]
-    settled = (name for name in others if name.status not in _OPEN)
-    are_coded = 2 * sum(_has_digit(name.name) for name in names) > len(names)
-    n_spare = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
-    chosen: list[TaskName] = []
-    n_used, n_first = 0, len(scored) + len(opened)
-    for name in chain((name for _, name in scored), opened, settled):
-        n_used += estimate_tokens(_line(name)) + 1
-        if n_used > (MAX_LISTED_TOKENS if len(chosen) < n_first else n_spare):
-            break
-        chosen.append(name)
-    return sorted(chosen, key=lambda name: name.id)
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text.casefold())
-
-
-@lru_cache(maxsize=N_CACHED)
-def _words_of_name(name: str) -> frozenset[str]:
-    return frozenset(_words(name))
-
-
-@lru_cache(maxsize=N_CACHED)
-def _has_digit(name: str) -> bool:
-    return any(map(str.isdigit, name))
 
 
 # -- the prioritization agent

@@ -1,8 +1,8 @@
-"""What may show that a part of an objective is answered.
+"""Decides what can show that a part of an objective is answered.
 
-A text that was read can say that all is done, or tell somebody what to do. Such a text is no
-evidence, in whatever words. This module knows those words, and what the clauses of an objective ask
-for; a text from outside must give just that.
+A text that was read may claim that everything is done, or give instructions. However it is worded,
+such a text is not evidence. This module knows such wordings, and what the clauses of an objective
+ask for; a text from outside must provide exactly that.
 """
 
 from __future__ import annotations
@@ -368,8 +368,8 @@ def is_evidence(
     """Return whether a quote from this result can show that a part of the objective is answered.
 
     Args:
-        doers: the tools that do something in the world, as origins (`tool:NAME`). A result that one
-            of them contributed to can show that what the objective wants done is done.
+        doers: the tools that act on the world, as origins (`tool:NAME`). A result to which one of
+            them contributed can show that a requested action was carried out.
     """
     said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
@@ -387,20 +387,20 @@ def is_evidence(
 
 
 def has_acted(result: Result, doers: Collection[str]) -> bool:
-    """Return whether a tool that does something, or computes, contributed to a result."""
+    """Return whether a tool that acts on the world, or computes, contributed to a result."""
     return not ONLY_COMPUTES.union(doers).isdisjoint(result.origins)
 
 
 def is_from_outside(result: Result) -> bool:
     """Return whether a file, a page or a tool contributed to a result. Tools that only compute do
-    not count; a file that they read is an origin itself. The rehearsal model, which obeys nothing,
-    only quotes, so its results do not count either."""
+    not count; a file that they read is listed as an origin of its own. The rehearsal model, which
+    obeys nothing, only quotes, so its results do not count either."""
     outside = (origin for origin in find_sources(result.origins) if origin not in ONLY_COMPUTES)
     return any(outside) and "model:rehearsal" not in result.origins
 
 
 def is_about_work(text: str, objective_text: str) -> bool:
-    """Return whether a text claims that the objective is met, or tells somebody what to do or to
+    """Return whether a text claims that the objective is met, or tells the reader what to do or to
     reply. Words that the objective itself uses are its subject and do not count."""
     text, asked = _CITED.sub(" ", text[:MAX_JUDGED_CHARS]), _stems(objective_text)
     if is_armed(rearm(text)) or any(
@@ -415,7 +415,7 @@ def is_about_work(text: str, objective_text: str) -> bool:
 
 def is_claim(text: str, objective_text: str) -> bool:
     """Return whether a text consists only of words about the work. A text over `MAX_JUDGED_CHARS`
-    says more."""
+    is assumed to say more."""
     if len(text) > MAX_JUDGED_CHARS:
         return False
     return all(
@@ -432,7 +432,7 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Return whether a text about something done says more than the objective does."""
+    """Return whether a text that reports something as done says more than the objective does."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )
@@ -466,7 +466,7 @@ def _asked_for(objective_text: str) -> frozenset[_Asked]:
 
 
 def _may_want_a_deed(objective_text: str) -> bool:
-    """Return whether a clause of an objective asks for a deed, or for nothing that is known to be
+    """Return whether a clause of an objective asks for an action, or is not known to ask for
     information."""
     return any(
         _ASKS_DEED.match(clause) or not (_INFORMS.match(clause) or _ASKS_WHETHER.match(clause))
@@ -476,7 +476,7 @@ def _may_want_a_deed(objective_text: str) -> bool:
 
 
 def find_deeds(objective_text: str) -> list[str]:
-    """Return the clauses of an objective that surely ask for something to be done."""
+    """Return the clauses of an objective that certainly ask for an action."""
     return [
         clause
         for clause in map(str.strip, _AND.split(objective_text))
@@ -485,12 +485,12 @@ def find_deeds(objective_text: str) -> list[str]:
 
 
 def _may_answer(said: str, objective_text: str) -> bool:
-    """Return whether a text from outside gives what one of the clauses of the objective asks for,
-    and does not only report that it was found or done.
+    """Return whether a text from outside provides what one of the clauses of the objective asks
+    for, and does not only report that it was found or done.
 
-    That something was done is shown by no text that was read. A number answers a question for a
-    number, a date or a time of day one for a time, and anything else needs words that neither the
-    objective has nor a report about any subject would have.
+    No text can show that an action was carried out. A question for a number needs a number; a
+    question for a time needs a date or a time of day. Anything else needs words that are neither in
+    the objective nor typical of any report.
     """
     if _is_in_another_language(said, objective_text) and not (
         _is_short(said)
@@ -522,7 +522,8 @@ def _may_answer(said: str, objective_text: str) -> bool:
 
 
 def _tell(said: str, objective_text: str) -> str:
-    """Return the clauses that do not report, and the complements of those that do."""
+    """Return the text without its words of reporting: clauses that report nothing, and what the
+    other clauses report."""
     clauses = [clause.strip().partition(" ") for clause in _AND.split(objective_text)]
     question = _stems(" ".join(rest for _, _, rest in clauses))
     verbs = _stems(" ".join(verb for verb, _, _ in clauses)) - question
@@ -539,8 +540,8 @@ def _tell(said: str, objective_text: str) -> str:
 def _find_report(
     clause: str, question: frozenset[str], verbs: frozenset[str]
 ) -> re.Match[str] | None:
-    """Return the first word that reports, or says that what the objective tells somebody to do was
-    done. Words that the question itself contains are its subject."""
+    """Return the first word that reports something, or that says that a requested action was
+    carried out. Words of the question itself do not count."""
     found = (found for found in _REPORTED.finditer(clause) if not _stems(found[0]) & question)
     done = (found for found in re.finditer(r"\b\w+ed\b", clause) if _stems(found[0]) & verbs)
     return min((*islice(found, 1), *islice(done, 1)), key=re.Match.start, default=None)
@@ -554,7 +555,7 @@ def _has_number(text: str, objective_text: str) -> bool:
 
 
 def _says_more(told: str, said: str, objective_text: str) -> bool:
-    """Return whether what a text tells has a value, a name, or words that are new."""
+    """Return whether the text has a value, name or word that the objective does not have."""
     if _values(told, objective_text) or _names(told, objective_text):
         return True
     tokens = (token for _, token in _new_tokens(_ATTESTED.sub(" ", told), objective_text))
@@ -566,8 +567,8 @@ def _says_more(told: str, said: str, objective_text: str) -> bool:
 
 
 def _replies(said: str, objective_text: str) -> bool:
-    """Return whether a text says most of the words of a question again and reports nothing, as a
-    plain answer does: the keys are kept under the mat."""
+    """Return whether a text repeats most words of a question and reports nothing, as a plain answer
+    does: "the keys are kept under the mat" answers "where are the keys kept?"."""
     question, words = _stems(_QUESTION_WORD.sub(" ", objective_text)), _stems(said)
     n_shared = sum(any(word.startswith(stem) for word in words) for stem in question)
     return (
@@ -578,11 +579,11 @@ def _replies(said: str, objective_text: str) -> bool:
 
 
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
-    """Return whether a quote from a result that was made from outside is about what is asked.
+    """Return whether a quote from a result with outside sources is related to the objective.
 
-    It is if it shares words with the objective or is a bare value. If the objective names nothing,
-    the quote may say enough in its own words. In another language only names can be shared, so a
-    value other than a whole number, which may be a date, is enough.
+    It is if it shares words with the objective, or is a bare value. If the objective contains no
+    names, the quote need not share words if it has enough of its own. In another language only
+    names can be shared, so a value is enough, except a whole number, which may be a date.
     """
     if _Asked.WHETHER in _asked_for(objective_text) and _YES_OR_NO.match(said):
         return True
@@ -611,8 +612,8 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
 
 
 def _is_bare_value(said: str, objective_text: str) -> bool:
-    """Return whether a text is a value, or a list of them, and not a heading or a sentence without
-    one."""
+    """Return whether a text is a value or a list of values. A heading, or a sentence without a
+    value, is not."""
     if _HEADING.match(said):
         return False
     if not _is_short(said):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from babyagi.agents.creation import list_known
+from babyagi.agents.listed import list_known
 from babyagi.agents.outcomes import Outcome, OutcomeKind, judge_reply
 from babyagi.agents.prompting import Field, build_messages, load_prompt
 from babyagi.agents.replies.creation import split_combined
@@ -61,11 +61,11 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What an execution is told besides its task.
+    """The content of an execution prompt besides its task.
 
     Attributes:
         excerpts: the earlier results that bear on the task, best first.
-        gone: tasks that it comes after and that found nothing, one line each.
+        gone: dependencies of the task that found nothing, one line each.
         last_try: what was wrong with the last try.
         last_sources: what earlier tries read from outside.
         known: the other tasks, if the agent also plans.
@@ -94,8 +94,8 @@ async def execute_task(
     bounds: AgentBounds,
     protocol: str = "auto",
 ) -> Outcome:
-    """Return the outcome of the task: it is answered, in part or whole, it lacks something, or it
-    is doubtful.
+    """Carry out the task and return its outcome: answered, answered in part, lacking something, or
+    doubtful.
 
     Raises:
         MalformedReplyError: the task was not carried out: there were only unusable replies or
@@ -143,7 +143,7 @@ def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> F
 
 
 def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Outcome:
-    """Return the outcome that the run came to.
+    """Return the outcome of the run.
 
     Raises:
         MalformedReplyError: the task was not carried out.
@@ -181,8 +181,8 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
 
 
 def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
-    """Count the sentences beside a lack: those that may be part of an answer, and those that may
-    only say that something is lacking.
+    """Count the sentences outside the `LACKING:` line: those that may be part of an answer, and
+    those that may only state a lack.
 
     A long text counts as an answer. If every name, code and number of the text is in the task or
     the lack, no sentence counts as an answer.

@@ -1,5 +1,5 @@
-"""Judges what a reply is: first whether it is no answer whatever its words say (empty, a tool call
-written as text, cut JSON, a loop, an echo of the prompt), then by its words.
+"""Classifies a reply: first by its form (empty, a tool call written as text, cut JSON, a loop, an
+echo of the prompt), then by its words.
 
 Each test takes time linear in the length of the reply and the prompt.
 """
@@ -11,7 +11,7 @@ import re
 import zlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -22,6 +22,7 @@ from babyagi.text import clean, rearm, shorten
 N_SHINGLE = 5
 MAX_LOOPED_WORDS = 120  # the longest repeated run that is looked for
 MIN_ECHOED_WORDS = 12
+ECHOED_SHARE = 0.9
 
 EMPTY = "The reply is empty: it holds no words that answer the task."
 REFUSED = "The reply refuses the task and names nothing that is missing."
@@ -108,7 +109,7 @@ def _is_tool_call(text: str) -> bool:
 
 
 def read_json(text: str) -> Any:
-    """Return the JSON value that the text is, or None."""
+    """Return the text parsed as JSON; None if it is not JSON."""
     if not _JSON_START.match(text):
         return None
     try:
@@ -150,8 +151,8 @@ _SAYING_KEYS = frozenset(
 
 
 def said_in_json(value: Mapping[Any, Any]) -> str:
-    """Return the sentences of an object that contains no answer, only words about one; "" for any
-    other object."""
+    """Return the sentences of a JSON object that contains words about an answer but no answer; ""
+    for any other object."""
     if str(value.get("tool", value.get("action"))) in ENDING_TOOLS:
         return str(value.get("tool_input", value.get("action_input", "")))
     held = {str(key).casefold(): one for key, one in value.items() if one not in (None, "", [], {})}
@@ -217,7 +218,7 @@ def _is_loop(text: str) -> bool:
 
 
 def _repeats_its_end(words: Sequence[str]) -> bool:
-    """Return whether most of the words are its last few words, repeated three times or more."""
+    """Return whether most of the text is its last few words, repeated three times or more."""
     for n in range(MIN_ECHOED_WORDS, min(len(words) // 3, MAX_LOOPED_WORDS) + 1):
         last, n_times = words[-n:], 1
         while words[-n * (n_times + 1) : -n * n_times] == last:
@@ -238,6 +239,8 @@ class _Block:
 
 def _split_fences(text: str) -> tuple[list[_Block], str]:
     """Return the closed fenced blocks of the text, and the text outside of them."""
+    if "<<" not in text:
+        return [], text
     lines = text.split("\n")
     # lines that close the fence with this mark, last first
     closed_at: dict[str, list[int]] = {}
@@ -272,7 +275,8 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
 def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
     """Return whether the text is only what the model was told: its task, the objective, its
     instructions."""
-    if _OWN_FENCE.search(rearm(text)) or text.strip("`\"' .\n") in _TOOL_NAMES:
+    is_own = "<" in text and _OWN_FENCE.search(rearm(text)) is not None
+    if is_own or text.strip("`\"' .\n") in _TOOL_NAMES:
         return True
     own_blocks, own_words = _split_fences(text)
     if own_blocks and not _SYMBOL.search(own_words):
@@ -286,25 +290,28 @@ def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
     told = [block.text for blocks, _ in parts for block in blocks if not block.is_quotable]
     if len(words) < MIN_ECHOED_WORDS:
         return any(_core(words) == _core(_words(part)) for part in told)
-    return _share_covered(words, [task_name, *told, *(outside for _, outside in parts)]) >= 0.9
+    return _is_covered(words, [task_name, *told, *(outside for _, outside in parts)])
 
 
-def _share_covered(words: Sequence[str], told: Sequence[str]) -> float:
-    """Return the share of the words that stand, several in a row, in what the model was told."""
-    sizes = {min(N_SHINGLE + 1, len(source)) for source in map(_words, told) if len(source) >= 3}
+def _is_covered(words: Sequence[str], told: Sequence[str]) -> bool:
+    """Return whether nearly all of the words stand, several in a row, in what the model was
+    told."""
+    sources = [source for source in map(_words, told) if len(source) >= 3]
     known = {
         tuple(source[at : at + n])
-        for source in map(_words, told)
-        for n in sizes
-        if n == min(N_SHINGLE + 1, len(source))
+        for source in sources
+        for n in [min(N_SHINGLE + 1, len(source))]
         for at in range(len(source) - n + 1)
     }
-    covered_to, n_covered = 0, 0
+    sizes = sorted({len(run) for run in known}, reverse=True)
+    covered_to, n_left = 0, int((1 - ECHOED_SHARE) * len(words) + 1e-9)
     for at in range(len(words)):
-        n = max((n for n in sizes if tuple(words[at : at + n]) in known), default=0)
-        n_covered += max(0, at + n - max(at, covered_to))
+        n = next((n for n in sizes if tuple(words[at : at + n]) in known), 0)
         covered_to = max(covered_to, at + n)
-    return n_covered / len(words)
+        n_left -= covered_to <= at
+        if n_left < 0:
+            return False
+    return True
 
 
 def _words(text: str) -> list[str]:
@@ -312,8 +319,8 @@ def _words(text: str) -> list[str]:
 
 
 def _core(words: Sequence[str]) -> list[str]:
-    """Return the words without a leading "The current task is to" or "12:", and without
-    articles."""
+    """Return the words of the text without an opening such as "The current task is to" or "12:",
+    and without articles."""
     start = 0
     while start < len(words) and (words[start] in _AROUND_TASK or words[start].isdigit()):
         start += 1
@@ -345,7 +352,7 @@ MAX_SENTENCE_CHARS = 400  # bounds the cost of a pattern
 
 
 class OutcomeKind(StrEnum):
-    """What a reply is. `doubtful`: no rule is sure, and a model must judge."""
+    """The class of a reply. `doubtful`: no rule is certain, so a model must decide."""
 
     ANSWERED = "answered"
     PARTIAL = "partial"
@@ -356,7 +363,7 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a reply is.
+    """A classified reply.
 
     Attributes:
         text: the reply without noise and without its `LACKING:` line.
@@ -423,24 +430,19 @@ def _without_tokens(text: str) -> str:
 
 
 def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ()) -> Outcome:
-    """Return what the reply is, in time linear in its length.
+    """Classify the reply, in time linear in its length.
 
     Args:
         prompt_texts: the prompt. A reply may consist only of results, files and observations quoted
             from fences in it, but not only of other parts of it.
     """
-    text = strip_noise(reply)
-    body, lack = _split_marker(text, task_name)
-    found = _judge_body(body, task_name, prompt_texts)
+    body, lack = _split_marker(strip_noise(reply), task_name)
+    found = _judge_body(body, task_name, prompt_texts, has_lack=bool(lack))
     if not lack:
-        bare = _unwrap(body)
-        value = read_json(bare)
-        bare = (said_in_json(value) or bare) if isinstance(value, Mapping) else bare
-        is_doubtful = found.kind is OutcomeKind.ANSWERED and _looks_bad(bare, task_name.casefold())
-        return replace(found, kind=OutcomeKind.DOUBTFUL) if is_doubtful else found
-    if found.kind in (OutcomeKind.ANSWERED, OutcomeKind.PARTIAL):
-        return Outcome(kind=OutcomeKind.PARTIAL, text=body, lack=lack)
-    return Outcome(kind=OutcomeKind.LACKING, text=body, lack=lack)
+        return found
+    is_answered = found.kind in (OutcomeKind.ANSWERED, OutcomeKind.PARTIAL)
+    kind = OutcomeKind.PARTIAL if is_answered else OutcomeKind.LACKING
+    return Outcome(kind=kind, text=body, lack=lack)
 
 
 # -- the `LACKING:` line
@@ -528,18 +530,26 @@ _WRAPPED = re.compile(
 )
 
 
-def _judge_body(body: str, task_name: str, prompt_texts: Sequence[str]) -> Outcome:
+def _judge_body(
+    body: str, task_name: str, prompt_texts: Sequence[str], *, has_lack: bool
+) -> Outcome:
+    """Judge a reply whose `LACKING:` line was removed. If it had such a line, its answer is never
+    doubtful."""
     task = task_name.casefold()
     bare = _unwrap(body)
     why = find_fault(bare, task_name=task_name, prompt_texts=prompt_texts)
     if why:
         return Outcome(kind=OutcomeKind.NOT_DONE, text=body, why=why)
     value = read_json(bare)
-    if isinstance(value, Mapping) and (said := said_in_json(value)):
-        bare = said
-    elif value is not None:
-        return Outcome(kind=OutcomeKind.ANSWERED, text=body)
-    kind, lack, why = _judge_words(bare, task)
+    said = said_in_json(value) if isinstance(value, Mapping) else ""
+    text = said or bare
+    # the reply does not say what it only quotes
+    sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []
+    kind, lack = OutcomeKind.ANSWERED, ""
+    if said or value is None:
+        kind, lack, why = _judge_words(text, sentences, task)
+    if kind is OutcomeKind.ANSWERED and not has_lack and _looks_bad(text, sentences, task):
+        kind = OutcomeKind.DOUBTFUL
     return Outcome(kind=kind, text=body, lack=lack, why=why)
 
 
@@ -592,7 +602,7 @@ _TABLE_HEAD = re.compile(r"\s*\|[^\n]*\|\s*\n\s*\|[\s|:-]*\s*")
 
 
 class _Says(StrEnum):
-    """What one sentence of a reply says."""
+    """What one sentence of a reply says: an answer, a lack, a refusal or talk."""
 
     STRONG = "the reply lacks something"
     ABSENT = "something is absent"
@@ -603,10 +613,8 @@ class _Says(StrEnum):
     CONTENT = "content"
 
 
-def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
+def _judge_words(text: str, sentences: Sequence[str], task: str) -> tuple[OutcomeKind, str, str]:
     """Return (kind, lack, why) of a text, judged by its sentences."""
-    # the reply does not say what it only quotes
-    sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
     answered = OutcomeKind.ANSWERED, "", ""
@@ -640,17 +648,14 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
     )
 
 
-def _looks_bad(text: str, task: str) -> bool:
-    """Return whether a short text has signs of a reply that is no answer, or says nothing beyond
-    its task."""
+def _looks_bad(text: str, sentences: Sequence[str], task: str) -> bool:
+    """Return whether a short text looks like a reply without an answer, or says nothing beyond its
+    task."""
     if len(text) > MAX_DOUBTED_CHARS:
         return False
-    sentences = [
-        _fold(sentence)[:MAX_SENTENCE_CHARS]
-        for sentence in _sentences(_without_quotes(text)) or [text]
-    ]
-    signs = [sentence for sentence in sentences if phrases.DOUBT.search(sentence)]
-    if 2 * len(signs) >= len(sentences) or any(map(phrases.OF_THE_SPEAKER.search, signs)):
+    folded = [_fold(sentence)[:MAX_SENTENCE_CHARS] for sentence in sentences or [text]]
+    signs = [sentence for sentence in folded if phrases.DOUBT.search(sentence)]
+    if 2 * len(signs) >= len(folded) or any(map(phrases.OF_THE_SPEAKER.search, signs)):
         return True
     words = _LONG_WORD.findall(text.casefold())
     is_unfinished = text.rstrip().endswith(":") or _TABLE_HEAD.fullmatch(text) is not None
@@ -757,7 +762,7 @@ def _classify_one(sentence: str) -> _Says:
 
 
 def _classify_want(sentence: str) -> _Says | None:
-    """Return what a sentence says that asks for something; None for any other sentence."""
+    """Return what a sentence says if it asks for something; None for any other sentence."""
     is_offer = phrases.OFFER.search(sentence) and not sentence.startswith("if you")
     if phrases.STRONG.search(sentence) and not is_offer and not _is_finding(sentence):
         is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(

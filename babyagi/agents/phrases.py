@@ -8,8 +8,21 @@ import re
 from babyagi.text import late_pattern
 
 
-def any_of(*patterns: str) -> re.Pattern[str]:
-    return late_pattern("|".join(f"(?:{pattern})" for pattern in patterns))
+def any_of(*anywhere: str, start: str = "", words: str = "", abroad: str = "") -> re.Pattern[str]:
+    """Return a pattern that finds any of the alternatives.
+
+    How alternatives begin is tested once for all that begin alike: a sentence is read two to five
+    times as fast as with `\\b` before each of them.
+
+    Args:
+        anywhere: patterns that match wherever they stand.
+        start: alternatives that stand at the start of the text.
+        words: alternatives that begin with a word.
+        abroad: alternatives that begin with a character beyond ASCII.
+    """
+    begun = ((r"^", start), (r"\b", words), (r"(?=[^\x00-\x7f])", abroad))
+    groups = [f"{begin}(?:{alternatives})" for begin, alternatives in begun if alternatives]
+    return late_pattern("|".join([*groups, *anywhere]))
 
 
 _NOT = r"(?:not|n't|never|no longer)"
@@ -66,586 +79,461 @@ _BRING = (
 # The reply speaks for itself: it asks for something, or says that the task cannot be done without
 # it.
 STRONG = any_of(
-    r"\bi am (?:stuck|blocked)\b|\b(?:once|when|as soon as) i know\b|\b(?:i|we) only "
-    r"have\b|\b(?:i|we) have not (?:seen|received|had"
-    r"|read)\b",
-    (
-        rf"{_SURELY_HERE}.*\b(?:but|and|yet)\b.*\b(?:not|no|nothing|nowhere|none)\b"
-        rf"|{_CANNOT}.*\bfrom {_SURELY_HERE}"
+    ", please$",
+    rf"{_SURELY_HERE}(?:.*\b(?:but|and|yet)\b.*\b(?:not|no|nothing|nowhere|none)\b|.*\bnot "
+    r"(?:find|see|locate|found)\b|.*\b(?:holds?|has|have|contains?|gives?|shows?|names?|lists?"
+    r"|includes?|offers?|provides?|says?|tells?) (?:no|neither|nothing|none)\b|.*\b(?:lacks?"
+    "|omits?|leaves? out|(?:is|are) (?:missing|silent|incomplete|without)|fails? to|gave no"
+    rf"|brought no|no (?:such|value|trace))\b|.*\b(?:do|does|did)(?:n't| not)\b.*\b{_HOLD}\b"
+    r"|.*\b(?:none|nothing|nowhere|silent|no mention)\b)",
+    rf"{_CANNOT}(?:.*\bfrom {_SURELY_HERE}|.*\bamong the (?:findings|notes|results|facts"
+    r"|answers)\b|.*(?:\bwithout\b|\buntil\b|\bunless\b|\bbecause\b|\bsince\b|\bas\b|\bdue to\b"
+    r"|\bbefore\b|\bfor (?:want|lack) of\b|\bgiven that\b|\bas long as\b|\bonce\b)|.*\b(?:yet|so"
+    r" far|at this (?:time|point|stage)|at present|right now|as things stand)\b)",
+    start=(
+        "(?:provide|supply|specify|attach|share|send|paste|upload) |(?:i |we |it is |this |that"
+        f" |still |result |answer )?{_CANNOT}.*(?:[:(—]| - | – )|(?:i |we )?(?:still |first "
+        r"|also )?(?:need|needs|require|requires|needing)\b|not without\b|(?:undetermined"
+        "|undeterminable|unanswerable|unresolved|skipped|deferred|postponed|stopped|aborted"
+        "|blocked|error|not (?:yet )?(?:computable|possible|answerable|determinable"
+        r"|solvable))\b.*[:;,(—-]|had i\b"
     ),
-    r"\bwould (?:first )?help to (?:know|have|see|get)\b|\b(?:should|ought to|can|may) "
-    r"(?:first be|be) \w+ (?:first|before)\b"
-    r"|\b(?:should|must|has to) first be\b",
-    r"\b(?:i|we|it|this|that)\b.{0,60}\b(?:as soon "
-    r"as|once|after|when)\b.*\b(?:is|are|has been|have been|becomes?) (?:available"
-    r"|known|established|found|determined|there|given|provided|clear)\b",
-    (
-        rf"{_CANNOT}.*\bamong the (?:findings|notes|results|facts|answers)\b|\bamong the "
-        r"(?:findings|notes|results|facts|answers)\b.*\bnot\b"
-    ),
-    rf"{_SURELY_HERE}.*\bnot (?:find|see|locate|found)\b|\bnot "
-    rf"(?:find|see|locate|found)\b.*{_SURELY_HERE}|\b(?:must|has to"
-    rf"|have to) come first\b",
-    rf"{_SURELY_HERE}.*\b(?:holds?|has|have|contains?|gives?|shows?|names?|lists?"
-    r"|includes?|offers?|provides?|says?|tells?) (?:no"
-    rf"|neither|nothing|none)\b",
-    r"\b(?:as soon as|once|when|after|unless|until|if)\b.*\b(?:is|are|has been|have "
-    r"been|was|were|becomes?|get|given|comes?"
-    r"|arrives?) .{0,24}\b(?:known|available|established|there|found|determined|here|in"
-    r"|provided|given|clear|answered|done"
-    r"|computed)\b.*\b(?:can|will|could|possible|answer|compute|name|continue)\b",
-    r"\b(?:ask|run|do|finish|complete|carry out|start with|look "
-    r"up|find|establish|determine) .{1,80}\b(?:first|before this"
-    r"|before that|beforehand)\b",
-    r"\b(?:prevents?|stops?|keeps?|hinders?) me from\b|\bleaves? me "
-    r"(?:without|unable)\b|\bmakes? it impossible\b|\b(?:it|that"
-    r"|which) is (?:not )?something i (?:lack|need|do not have)\b|\bi am "
-    r"(?:stuck|blocked|unable|left)\b.*\b(?:without|until|because"
-    r"|for|no)\b",
-    rf"\b(?:please|kindly|pls)\b.{{0,40}}\b{_BRING}\b",
-    (
-        r"\b(?:could|can|would|will|may|might) "
-        rf"(?:you|i|somebody|someone)\b.{{0,40}}\b(?:{_BRING}|have|know|get|see)\b"
-    ),
-    r"\b(?:tell|send|give|show|hand|pass) me\b",
-    r"^(?:provide|supply|specify|attach|share|send|paste|upload) ",
-    r"\b(?:i|we)(?: am|'m| are|'re)? (?:still |also |first |would |will |do |'d |just "
-    r"|must |have to |only |currently )*"
-    r"(?:need|require|lack|miss|missing|lacking|waiting|awaiting|know first|short of)\b",
-    r"\bi'd (?:first )?(?:need|require)\b",
-    (
-        r"\b(?:i|we) (?:must|have to|need to|should) (?:first )?(?:know|have|be told|be "
-        r"given|see|get|receive)\b"
-    ),
-    r"\b(?:i|we) (?:do not|don't|did not|didn't|haven't|have not|have no|never)(?: yet| "
-    r"currently| actually)? (?:have|know|got|see"
-    r"|been (?:given|told)|receive|possess|find)\b",
-    r"\b(?:i|we) have (?:no|neither|not been)\b",
-    rf"{_CANNOT}.*(?:\bwithout\b|\buntil\b|\bunless\b|\bbecause\b|\bsince\b|\bas\b|\bdue "
-    r"to\b|\bbefore\b|\bfor (?:want|lack) of\b"
-    rf"|\bgiven that\b|\bas long as\b|\bonce\b)",
-    rf"^(?:i |we |it is |this |that |still |result |answer )?{_CANNOT}.*(?:[:(—]| - | – "
-    r")|\b(?:comput\w+|calculat\w+|determin\w+"
-    rf"|answered|derived|proceed|carried out|worked out)(?:[:(—]| - | – )",
-    (
-        rf"{_CANNOT}.*\b(?:yet|so far|at this (?:time|point|stage)|at present|right now|as "
-        r"things stand)\b"
-    ),
-    r"\b(?:can|could|possible|able|may) only\b.*\b(?:once|when|after|if|with)\b|\bonly "
-    r"(?:possible|computable)\b.*\b(?:once|when"
-    r"|after|if|with)\b",
-    (
-        rf"\bif (?:you|someone|somebody)(?: can| could| would| will)? {_BRING}\b|\bif "
-        r"(?:i|we) (?:only )?(?:knew|had|were given)\b"
-    ),
-    r"\b(?:i|we|you|someone|somebody|one|this)(?:'d| would| will|'ll)?(?: first| still| "
-    r"then)* (?:have|has|need|needs"
-    r"|had) to (?:first )?(?:know|find|learn|see|be "
-    r"told|establish|determine|look|obtain|get|work out|wait|compute)\b",
-    (
-        r"\byou (?:have not|haven't|did not|didn't|forgot|never|still need|need to "
-        r"(?:provide|give|share|tell))\b"
-    ),
-    r"\b(?:i|we) (?:was|were|am|are|have been|got|hold)(?: only| so far)? (?:given "
-    r"|shown |told |sent )?(?:neither|nothing|no"
-    r"|not given|not told|not shown)\b",
-    r"\b(?:nobody|no one|no (?:earlier |previous |other "
-    r")?(?:task|step|result|answer))\b.*\b(?:has|have|gives?|gave|contains?"
-    r"|states?|names?|mentions?|shows?|tells?|says?|reports?|established|yet)\b",
-    rf"{_SURELY_HERE}.*\b(?:lacks?|omits?|leaves? out|(?:is|are) "
-    r"(?:missing|silent|incomplete|without)|fails? to|gave no|brought no"
-    rf"|no (?:such|value|trace))\b",
-    r"\b(?:needs?|requires?|depends? on|calls for|presupposes|takes|hinges on|rests "
-    r"on|uses?)\b.*\b(?:but|which|neither|however|none"
-    r"|and)\b.*\b(?:no|not|n't|neither|missing|unknown|nowhere|none|yet)\b",
-    r"^(?:i |we )?(?:still |first |also "
-    r")?(?:need|needs|require|requires|needing)\b|\b(?:available|accessible|known|visible) "
-    r"to me\b"
-    r"|\bbefore this (?:task|question|step)\b|, please$|^not without\b",
-    r"^(?:undetermined|undeterminable|unanswerable|unresolved|skipped|deferred|postponed"
-    r"|stopped|aborted|blocked|error"
-    r"|not (?:yet "
-    r")?(?:computable|possible|answerable|determinable|solvable))\b.*[:;,(—-]|^had "
-    r"i\b|\b(?:someone|somebody|one) must\b"
-    r"|\bwould you mind\b",
-    r"\b(?:could|can|may) i (?:have|get|see)\b|\bnot (?:\w+ )?to (?:me|us)\b|\b(?:there "
-    r"is|there's|is) a gap\b|\bthis has to wait\b"
-    r"|\b(?:is|are) not (?:here|with me|attached)\b",
-    (
-        rf"\b(?:so|hence|thus|therefore|thence|and)\b.{{0,12}}\b(?:i|we|this|that|no|nothing) "
-        rf"{_CANNOT}"
-    ),
-    r"\bno such \w+ "
-    r"(?:appears|is|was|stands)\b|\b(?:appears?|stands?|found|see|given|shown|is|are) "
-    r"(?:nowhere|neither)\b"
-    r"|\bprerequisite\b|\bprecondition\b",
-    r"\b(?:without|lacking|absent|until|unless|before|as long "
-    rf"as|because|since|as)\b.*(?:{_CANNOT}|\bno (?:answer|result|total"
-    rf"|value|way)\b|\bremains? open\b)",
-    rf"{_SURELY_HERE}.*\b(?:do|does|did)(?:n't| not)\b.*\b{_HOLD}\b",
-    (
-        rf"\b(?:none|nothing|nowhere|neither)\b.*{_SURELY_HERE}|{_SURELY_HERE}.*\b(?:none"
-        r"|nothing|nowhere|silent|no mention)\b"
-    ),
-    rf"\b(?:{_NOT}|absent|missing|no|lacking|unavailable|nor)\b.*\b(?:in|among|from|by"
-    r"|within|amongst|part of"
-    rf"|with)\b.{{0,40}}{_SURELY_HERE}",
-    r"\bnone of them\b|\bnowhere to be found\b",
-    r"\b(?:not enough|insufficient|too little|incomplete|inadequate|missing|lack of|no) "
-    r"(?:information|data|context|details?|inputs?"
-    r"|facts)\b.*(?:\bto\b|\bfor\b|;|:)",
-    (
-        r"\b(?:have|has|had|needs?|must|ought|is|are) (?:to )?(?:first )?be (?:first "
-        r")?\w+(?: \w+)? (?:first|before|beforehand|earlier)\b"
-    ),
-    r"\bmust (?:first |therefore )?be "
-    r"(?:determined|established|found|known|computed|looked up|worked "
-    r"out|calculated|identified)\b"
-    r"|\bfirst\b.*\bmust be\b|"
-    rf"\bwould have to be {_GIVEN}|\b(?:still |first )?(?:needs?|remains?|has|have) to "
-    rf"be {_GIVEN}|\b(?:yet|still) to be \w+"
-    rf"|\bto be {_GIVEN} (?:first|yet|still)\b",
-    r"\b(?:is|are|was|were|would be|will be)(?: first| still| also)? "
-    r"(?:needed|required|necessary)\b.*\b(?:first|before|to|in order"
-    r"|for)\b",
-    r"\bto (?:\w+ ){1,8}.{0,60}\b(?:is|are|be) (?:first |still )?(?:needed|required|necessary)\b",
-    r"\bfollowing\b.*\b(?:missing|needed|required|lacking|unknown)\b.*:$",
-    (
-        r"\b(?:needed|required|necessary) (?:first|before|input|but)\b|\b(?:first|still) "
-        r"(?:needed|required)\b"
+    words=(
+        r"i am (?:stuck|blocked)\b|(?:once|when|as soon as) i know\b|(?:i|we) only have\b|(?:i"
+        r"|we) have not (?:seen|received|had|read)\b|would (?:first )?help to (?:know|have|see"
+        r"|get)\b|(?:should|ought to|can|may) (?:first be|be) \w+ (?:first|before)\b|(?:should"
+        r"|must|has to) first be\b|(?:i|we|it|this|that)\b.{0,60}\b(?:as soon as|once|after"
+        r"|when)\b.*\b(?:is|are|has been|have been|becomes?) (?:available|known|established"
+        r"|found|determined|there|given|provided|clear)\b|among the (?:findings|notes|results"
+        rf"|facts|answers)\b.*\bnot\b|not (?:find|see|locate|found)\b.*{_SURELY_HERE}|(?:must|has"
+        r" to|have to) come first\b|(?:as soon as|once|when|after|unless|until|if)\b.*\b(?:is"
+        "|are|has been|have been|was|were|becomes?|get|given|comes?|arrives?) "
+        r".{0,24}\b(?:known|available|established|there|found|determined|here|in|provided|given"
+        r"|clear|answered|done|computed)\b.*\b(?:can|will|could|possible|answer|compute|name"
+        r"|continue)\b|(?:ask|run|do|finish|complete|carry out|start with|look up|find|establish"
+        r"|determine) .{1,80}\b(?:first|before this|before that|beforehand)\b|(?:prevents?"
+        r"|stops?|keeps?|hinders?) me from\b|leaves? me (?:without|unable)\b|makes? it "
+        r"impossible\b|(?:it|that|which) is (?:not )?something i (?:lack|need|do not have)\b|i "
+        r"am (?:stuck|blocked|unable|left)\b.*\b(?:without|until|because|for|no)\b|(?:please"
+        rf"|kindly|pls)\b.{{0,40}}\b{_BRING}\b|(?:could|can|would|will|may|might) (?:you|i"
+        rf"|somebody|someone)\b.{{0,40}}\b(?:{_BRING}|have|know|get|see)\b|(?:tell|send|give|show"
+        r"|hand|pass) me\b|(?:i|we)(?: am|'m| are|'re)? (?:still |also |first |would |will |do "
+        "|'d |just |must |have to |only |currently )*(?:need|require|lack|miss|missing|lacking"
+        r"|waiting|awaiting|know first|short of)\b|i'd (?:first )?(?:need|require)\b|(?:i|we) "
+        "(?:must|have to|need to|should) (?:first )?(?:know|have|be told|be given|see|get"
+        r"|receive)\b|(?:i|we) (?:do not|don't|did not|didn't|haven't|have not|have no|never)(?:"
+        " yet| currently| actually)? (?:have|know|got|see|been (?:given|told)|receive|possess"
+        r"|find)\b|(?:i|we) have (?:no|neither|not been)\b|(?:comput\w+|calculat\w+|determin\w+"
+        "|answered|derived|proceed|carried out|worked out)(?:[:(—]| - | – )|(?:can|could"
+        r"|possible|able|may) only\b.*\b(?:once|when|after|if|with)\b|only (?:possible"
+        r"|computable)\b.*\b(?:once|when|after|if|with)\b|if (?:you|someone|somebody)(?: can| "
+        rf"could| would| will)? {_BRING}\b|if (?:i|we) (?:only )?(?:knew|had|were given)\b|(?:i"
+        "|we|you|someone|somebody|one|this)(?:'d| would| will|'ll)?(?: first| still| then)* "
+        "(?:have|has|need|needs|had) to (?:first )?(?:know|find|learn|see|be told|establish"
+        r"|determine|look|obtain|get|work out|wait|compute)\b|you (?:have not|haven't|did not"
+        r"|didn't|forgot|never|still need|need to (?:provide|give|share|tell))\b|(?:i|we) (?:was"
+        "|were|am|are|have been|got|hold)(?: only| so far)? (?:given |shown |told |sent "
+        r")?(?:neither|nothing|no|not given|not told|not shown)\b|(?:nobody|no one|no "
+        r"(?:earlier |previous |other )?(?:task|step|result|answer))\b.*\b(?:has|have|gives?"
+        "|gave|contains?|states?|names?|mentions?|shows?|tells?|says?|reports?|established"
+        r"|yet)\b|(?:needs?|requires?|depends? on|calls for|presupposes|takes|hinges on|rests on"
+        r"|uses?)\b.*\b(?:but|which|neither|however|none|and)\b.*\b(?:no|not|n't|neither|missing"
+        r"|unknown|nowhere|none|yet)\b|(?:available|accessible|known|visible) to me\b|before "
+        r"this (?:task|question|step)\b|(?:someone|somebody|one) must\b|would you mind\b"
+        r"|(?:could|can|may) i (?:have|get|see)\b|not (?:\w+ )?to (?:me|us)\b|(?:there is"
+        r"|there's|is) a gap\b|this has to wait\b|(?:is|are) not (?:here|with me|attached)\b"
+        r"|(?:so|hence|thus|therefore|thence|and)\b.{0,12}\b(?:i|we|this|that|no|nothing) "
+        rf"{_CANNOT}|no such \w+ (?:appears|is|was|stands)\b|(?:appears?|stands?|found|see|given"
+        r"|shown|is|are) (?:nowhere|neither)\b|prerequisite\b|precondition\b|(?:without|lacking"
+        rf"|absent|until|unless|before|as long as|because|since|as)\b.*(?:{_CANNOT}|\bno "
+        r"(?:answer|result|total|value|way)\b|\bremains? open\b)|(?:none|nothing|nowhere"
+        rf"|neither)\b.*{_SURELY_HERE}|(?:{_NOT}|absent|missing|no|lacking|unavailable"
+        rf"|nor)\b.*\b(?:in|among|from|by|within|amongst|part of|with)\b.{{0,40}}{_SURELY_HERE}"
+        r"|none of them\b|nowhere to be found\b|(?:not enough|insufficient|too little|incomplete"
+        "|inadequate|missing|lack of|no) (?:information|data|context|details?|inputs?"
+        r"|facts)\b.*(?:\bto\b|\bfor\b|;|:)|(?:have|has|had|needs?|must|ought|is|are) (?:to "
+        r")?(?:first )?be (?:first )?\w+(?: \w+)? (?:first|before|beforehand|earlier)\b|must "
+        "(?:first |therefore )?be (?:determined|established|found|known|computed|looked up"
+        rf"|worked out|calculated|identified)\b|first\b.*\bmust be\b|would have to be {_GIVEN}"
+        rf"|(?:still |first )?(?:needs?|remains?|has|have) to be {_GIVEN}|(?:yet|still) to be \w+"
+        rf"|to be {_GIVEN} (?:first|yet|still)\b|(?:is|are|was|were|would be|will be)(?: first| "
+        r"still| also)? (?:needed|required|necessary)\b.*\b(?:first|before|to|in order|for)\b|to"
+        r" (?:\w+ ){1,8}.{0,60}\b(?:is|are|be) (?:first |still )?(?:needed|required"
+        r"|necessary)\b|following\b.*\b(?:missing|needed|required|lacking|unknown)\b.*:$"
+        r"|(?:needed|required|necessary) (?:first|before|input|but)\b|(?:first|still) (?:needed"
+        r"|required)\b"
     ),
 )
 # The reply says that something is absent. The task decides whether that is the answer.
 ABSENT = any_of(
-    r"^(?:i|we) see no\b",
-    (
-        r"^only\b.*\b(?:given|known|provided|available|stated)\b|\b(?:missing|lacking|needed"
-        r"|required|absent|unknown) ?:"
+    r": (?:unknown|missing|not \w+|none|n/a|\?)$",
+    rf"{_HERE}(?:.*\b(?:do|does|did)(?:n't| not)\b.*\b{_HOLD}\b)",
+    _CANNOT,
+    start=(
+        r"(?:i|we) see no\b|only\b.*\b(?:given|known|provided|available|stated)\b|(?:hence|thus"
+        r"|so|therefore)\b.*\b(?:no|not|cannot|open)\b|(?:missing|lacking|needed|required"
+        r"|unknown|lacks?|wanted|still open|depends on|tbd|to be determined)\b|no (?:information"
+        r"|data|details?|figures?) (?:about|on|for|regarding)\b"
     ),
-    r"\bno \w+(?: \w+){0,4} (?:attached|provided|given|supplied|uploaded|shared|included"
-    r"|available|established|present|at hand"
-    r"|here)$|\bnothing (?:\w+ ){0,2}(?:about|on|regarding|concerning)\b",
-    r"\b(?:is|are|was|were)(?: \w+)? (?:absent|wanting|nowhere|withheld|left out|left "
-    r"blank|blank|omitted|undisclosed|unnamed"
-    r"|unsettled|unestablished)\b|\bi do not know\b|\bno idea\b|\bno one knows\b",
-    r"\b(?:has|have) (?:never|yet to|not ever|not) (?:been|be) \w+|\bis (?:all "
-    r")?(?:that|what) is (?:missing|needed|lacking)\b"
-    r"|\b(?:all|what) (?:that )?(?:i |is )?(?:lack|missing|needed)\b",
-    r"\b(?:not|never)(?: yet| been| so far| currently| yet been| ever been| actually| "
-    r"explicitly| otherwise| anywhere"
-    rf"| even)*(?: \w+ly)? {_GIVEN}\b",
-    (
-        r"\bno(?:ne)?\b.*\b(?:was|were|has been|have been|is|are|seems to have been)(?: "
-        rf"yet| so far)? {_GIVEN}\b"
+    words=(
+        r"(?:missing|lacking|needed|required|absent|unknown) ?:|no \w+(?: \w+){0,4} (?:attached"
+        "|provided|given|supplied|uploaded|shared|included|available|established|present|at "
+        r"hand|here)$|nothing (?:\w+ ){0,2}(?:about|on|regarding|concerning)\b|(?:is|are|was"
+        r"|were)(?: \w+)? (?:absent|wanting|nowhere|withheld|left out|left blank|blank|omitted"
+        r"|undisclosed|unnamed|unsettled|unestablished)\b|i do not know\b|no idea\b|no one "
+        r"knows\b|(?:has|have) (?:never|yet to|not ever|not) (?:been|be) \w+|is (?:all )?(?:that"
+        r"|what) is (?:missing|needed|lacking)\b|(?:all|what) (?:that )?(?:i |is )?(?:lack"
+        r"|missing|needed)\b|(?:not|never)(?: yet| been| so far| currently| yet been| ever been|"
+        rf" actually| explicitly| otherwise| anywhere| even)*(?: \w+ly)? {_GIVEN}\b"
+        r"|no(?:ne)?\b.*\b(?:was|were|has been|have been|is|are|seems to have been)(?: yet| so "
+        rf"far)? {_GIVEN}\b|(?:is|are|remains?|stays?|still|yet|value|input|figure|result|number"
+        r"|code|name)\b.{0,60}\b(?:missing|lacking|unknown|undetermined|unavailable|undefined"
+        r"|unspecified|outstanding|absent|open)\b|(?:does|do|did) not (?:appear|occur|come up"
+        r"|figure|show up|feature)\b|(?:needed|required|wanted)$|(?:missing|lacking|unknown"
+        "|unavailable|unspecified|unresolved|pending|incomplete)$|(?:is|are)(?: still| also)? "
+        "(?:required|needed|wanted|unclear|not clear|incomplete|an open (?:point|question)|to "
+        rf"be determined)\b|(?:input|data|information)\b.*\bincomplete\b|neither\b.*\b{_GIVEN}\b"
+        r"|(?:given|have) neither\b|(?:no|not|n't|nowhere|nothing|neither)\b.*\b(?:above|at hand"
+        r"|to hand|on file)\b|there is nothing to \w+|(?:task|calculation|computation|question"
+        "|answer|answering|formula|total|this|that|it|result|step|work"
+        r"|analysis)\b.{0,30}\b(?:requires?|needs?|presupposes|calls for)\b|(?:has|have"
+        "|had)(?:n't| not)(?: yet)? (?:come|arrived|turned up|been (?:done|run|received|sent"
+        r"|answered))\b|(?:gave|brought|returned|yielded|has|have|had) no (?:result|value|answer"
+        r"|number|figure)s?\b|open (?:point|question)\b|stays? open\b|missing (?:inputs?|data"
+        r"|information|values?|facts?|prerequisites?|piece|details?)\b|(?:insufficient|not "
+        r"enough) (?:data|information|input|context|details?)\b|(?:waiting|wait) (?:for|on)\b"
+        r"|awaiting\b|pending\b|blocked\b|on hold\b|(?:depends?|relies|rests|hinges|builds) "
+        r"on\b.*\b(?:not|unknown|missing|yet|first|n't|unavailable|open)\b|could(?: not|n't) "
+        r"(?:be )?(?:find|found|locate)|undeterminable\b|(?:no|without) (?:value|figure|number"
+        r"|data|input|access)\b"
     ),
-    r"\b(?:is|are|remains?|stays?|still|yet|value|input|figure|result|number|code"
-    r"|name)\b.{0,60}\b(?:missing|lacking|unknown"
-    r"|undetermined|unavailable|undefined|unspecified|outstanding|absent|open)\b",
-    r"\b(?:does|do|did) not (?:appear|occur|come up|figure|show up|feature)\b|: "
-    r"(?:unknown|missing|not \w+|none|n/a|\?)$|^(?:hence"
-    r"|thus|so|therefore)\b.*\b(?:no|not|cannot|open)\b|\b(?:needed|required|wanted)$",
-    r"\b(?:missing|lacking|unknown|unavailable|unspecified|unresolved|pending"
-    r"|incomplete)$|^(?:missing|lacking|needed|required"
-    r"|unknown|lacks?|wanted|still open|depends on|tbd|to be determined)\b",
-    r"\b(?:is|are)(?: still| also)? (?:required|needed|wanted|unclear|not "
-    r"clear|incomplete|an open (?:point|question)"
-    r"|to be determined)\b|\b(?:input|data|information)\b.*\bincomplete\b|^no "
-    r"(?:information|data|details?|figures?) (?:about|on|for"
-    r"|regarding)\b",
-    rf"\bneither\b.*\b{_GIVEN}\b|\b(?:given|have) "
-    r"neither\b|\b(?:no|not|n't|nowhere|nothing|neither)\b.*\b(?:above|at hand|to hand"
-    rf"|on file)\b|\bthere is nothing to \w+",
-    r"\b(?:task|calculation|computation|question|answer|answering|formula|total|this"
-    r"|that|it|result|step|work"
-    r"|analysis)\b.{0,30}\b(?:requires?|needs?|presupposes|calls "
-    r"for)\b|\b(?:has|have|had)(?:n't| not)(?: yet)? (?:come|arrived"
-    r"|turned up|been (?:done|run|received|sent|answered))\b",
-    r"\b(?:gave|brought|returned|yielded|has|have|had) no "
-    r"(?:result|value|answer|number|figure)s?\b|\bopen (?:point|question)\b"
-    r"|\bstays? open\b",
-    r"\bmissing (?:inputs?|data|information|values?|facts?|prerequisites?|piece"
-    r"|details?)\b|\b(?:insufficient|not enough) (?:data"
-    r"|information|input|context|details?)\b",
-    r"\b(?:waiting|wait) (?:for|on)\b|\bawaiting\b|\bpending\b|\bblocked\b|\bon hold\b",
-    (
-        r"\b(?:depends?|relies|rests|hinges|builds) "
-        r"on\b.*\b(?:not|unknown|missing|yet|first|n't|unavailable|open)\b"
-    ),
-    rf"{_CANNOT}|\bcould(?: not|n't) (?:be )?(?:find|found|locate)|\bundeterminable\b",
-    rf"{_HERE}.*\b(?:do|does|did)(?:n't| not)\b.*\b{_HOLD}\b",
-    r"\b(?:no|without) (?:value|figure|number|data|input|access)\b",
 )
 REFUSAL = any_of(
-    r"\b(?:i|we)(?: am|'m| are|'re)?(?: simply| really| afraid i)? ?(?:cannot|can't|can "
-    r"not|won't|will not|could not|couldn't"
-    r"|am unable to|unable to|not able to|not allowed to|not permitted to|must "
-    r"decline|have to decline|decline|refuse"
-    r"|not comfortable|would rather not|prefer not to|not willing)\b",
+    words=(
+        "(?:i|we)(?: am|'m| are|'re)?(?: simply| really| afraid i)? ?(?:cannot|can't|can not"
+        "|won't|will not|could not|couldn't|am unable to|unable to|not able to|not allowed to"
+        "|not permitted to|must decline|have to decline|decline|refuse|not comfortable|would "
+        r"rather not|prefer not to|not willing)\b"
+    ),
 )
 # What accompanies a refusal or a lack; alone it may be an answer.
 ASIDE = any_of(
-    r"\b(?:depends? on|follows? from|(?:is|are) (?:computed|calculated|derived|worked "
-    r"out) (?:from|as|by)|is the (?:sum|product"
-    r"|difference|mean|ratio|quotient)|is based on|builds on)\b(?!.*\d\.\d)|^[^=]{1,60} "
-    r"= [^=\d]{1,100}$",
-    r"\bis \w+ (?:over|times|plus|minus|divided by|multiplied by|per) \w+$",
-    (
-        r"^(?:result|answer|status|reason|summary|conclusion|output|finding|explanation"
-        r"|analysis|note)s?:?$"
+    start=(
+        r"[^=]{1,60} = [^=\d]{1,100}$|(?:result|answer|status|reason|summary|conclusion|output"
+        "|finding|explanation|analysis|note)s?:?$|(?:please |you (?:can|could|may|might|should)"
+        " |instead,? )(?:please )?(?:check|consult|visit|contact|look|search|use|ask|refer|try"
+        r"|see|rephrase|reach out)\b"
     ),
-    r"\b(?:is|this|that|be|it|seems|would be) (?:not "
-    r"appropriate|inappropriate|unethical|illegal|harmful|unsafe|discriminatory"
-    r"|dangerous|wrong|unfair)\b",
-    r"\b(?:recommend|suggest|advise|encourage)\b.*|\b(?:consult|seek) "
-    r"(?:a|an|the|professional|legal|medical)\b|^(?:please "
-    r"|you (?:can|could|may|might|should) |instead,? )(?:please "
-    r")?(?:check|consult|visit|contact|look|search|use|ask|refer|try|see"
-    r"|rephrase|reach out)\b",
+    words=(
+        "(?:depends? on|follows? from|(?:is|are) (?:computed|calculated|derived|worked out) "
+        "(?:from|as|by)|is the (?:sum|product|difference|mean|ratio|quotient)|is based on"
+        r"|builds on)\b(?!.*\d\.\d)|is \w+ (?:over|times|plus|minus|divided by|multiplied by"
+        r"|per) \w+$|(?:is|this|that|be|it|seems|would be) (?:not appropriate|inappropriate"
+        r"|unethical|illegal|harmful|unsafe|discriminatory|dangerous|wrong|unfair)\b"
+        r"|(?:recommend|suggest|advise|encourage)\b.*|(?:consult|seek) (?:a|an|the|professional"
+        r"|legal|medical)\b"
+    ),
 )
 TALK = any_of(
-    r"^(?:sure|of course|certainly|absolutely|okay|ok|understood|got "
-    r"it|alright|great|very well|noted|acknowledged|thanks?|thank you"
-    r"|hello|hi|good question|sounds good|roger)\b[^:]{0,60}[.!,]?$",
-    r"\b(?:happy|glad|pleased|here) to (?:help|assist)\b|\bhow (?:can|may) i "
-    r"(?:help|assist)\b|\blet me know\b|\bfeel free\b"
-    r"|\bthank you\b|\bi understand\b",
-    r"\b(?:i(?:'m| am)? (?:very |so |truly |deeply )?(?:sorry|afraid|apologi[sz]e)|my "
-    r"apologies|apologies|sorry|unfortunately"
-    r"|regrettably)\b[^.]{0,40}$",
-    r"^(?:here(?: is| are|'s| comes)|below (?:is|are)|the following|see "
-    r"below)\b.{0,100}:?$|\b(?:analysis|answer|report|result"
-    r"|summary|list):$|\bas follows:?$",
-    (
-        r"\b(?:i was|i am|i'm|you|we were) asked\b|\bthe task (?:is|was|asks)\b|\bmy "
-        r"task\b|\byou(?: have)? asked\b"
+    start=(
+        "(?:sure|of course|certainly|absolutely|okay|ok|understood|got it|alright|great|very "
+        "well|noted|acknowledged|thanks?|thank you|hello|hi|good question|sounds good"
+        r"|roger)\b[^:]{0,60}[.!,]?$|(?:here(?: is| are|'s| comes)|below (?:is|are)|the "
+        r"following|see below)\b.{0,100}:?$|(?:once|as soon as|after|when|with|if"
+        r"|given)\b.*\b(?:i|we|it|this|that|you|task|total|value|answer|can|will|could)\b"
+        r"|(?:then|so|after that|afterwards)\b.*\b(?:can|could|will|would)\b"
     ),
-    (
-        r"^(?:once|as soon as|after|when|with|if|given)\b.*\b(?:i|we|it|this|that|you|task"
-        r"|total|value|answer|can|will|could)\b"
-    ),
-    r"^(?:then|so|after that|afterwards)\b.*\b(?:can|could|will|would)\b|\b(?:checked"
-    r"|searched|looked|read|went|reviewed|examined"
-    r"|scanned)\b.*\b(?:earlier|previous|results?|context|material|given|preceding"
-    r"|prior)\b|\bready to (?:continue|proceed|go on"
-    r"|help|start)\b|\b(?:try|come back|check back) (?:again )?later\b",
-    (
-        r"\b(?:task|tasks) \d+ (?:should|must|has to|needs to)\b|\bshould be "
-        r"(?:run|done|carried out|looked up|established) first\b"
+    words=(
+        r"(?:happy|glad|pleased|here) to (?:help|assist)\b|how (?:can|may) i (?:help|assist)\b"
+        r"|let me know\b|feel free\b|thank you\b|i understand\b|(?:i(?:'m| am)? (?:very |so "
+        "|truly |deeply )?(?:sorry|afraid|apologi[sz]e)|my apologies|apologies|sorry"
+        r"|unfortunately|regrettably)\b[^.]{0,40}$|(?:analysis|answer|report|result|summary"
+        r"|list):$|as follows:?$|(?:i was|i am|i'm|you|we were) asked\b|the task (?:is|was"
+        r"|asks)\b|my task\b|you(?: have)? asked\b|(?:checked|searched|looked|read|went|reviewed"
+        r"|examined|scanned)\b.*\b(?:earlier|previous|results?|context|material|given|preceding"
+        r"|prior)\b|ready to (?:continue|proceed|go on|help|start)\b|(?:try|come back|check "
+        r"back) (?:again )?later\b|(?:task|tasks) \d+ (?:should|must|has to|needs to)\b|should "
+        r"be (?:run|done|carried out|looked up|established) first\b"
     ),
 )
 PLAN = any_of(
-    r"\b(?:i|we)(?:'ll|'m going to| will| am going to| are going to| plan to| intend to| "
-    r"shall| would start| would begin"
-    r"| am about to|'m about to)\b",
-    r"^(?:first|next|then|finally|after that|second|third|lastly|now),? "
-    r"(?:i|we|let)\b|^(?:let me|let's|let us|allow me"
-    r"|give me a moment|one moment|hold on|just a (?:moment|second)|stand by|please wait)\b",
-    r"^(?:working on|searching|processing|looking "
-    r"(?:up|into|for)|analy[sz]ing|proceeding|starting|getting started|in progress"
-    r"|fetching|loading|gathering|checking|calculating|computing)\b.{0,80}$",
-    (
-        r"\b(?:my|the) (?:plan|approach|strategy|next steps?) (?:is|are|will be|would "
-        r"be)\b|^(?:plan|approach|next steps?|steps)\s*:"
+    start=(
+        r"(?:first|next|then|finally|after that|second|third|lastly|now),? (?:i|we|let)\b|(?:let"
+        " me|let's|let us|allow me|give me a moment|one moment|hold on|just a (?:moment|second)"
+        r"|stand by|please wait)\b|(?:working on|searching|processing|looking (?:up|into|for)"
+        "|analy[sz]ing|proceeding|starting|getting started|in progress|fetching|loading"
+        r"|gathering|checking|calculating|computing)\b.{0,80}$|(?:plan|approach|next steps?"
+        r"|steps)\s*:"
+    ),
+    words=(
+        "(?:i|we)(?:'ll|'m going to| will| am going to| are going to| plan to| intend to| shall"
+        r"| would start| would begin| am about to|'m about to)\b|(?:my|the) (?:plan|approach"
+        r"|strategy|next steps?) (?:is|are|will be|would be)\b"
     ),
 )
 LACK_ABROAD = any_of(
-    r"\bohne\b.*\b(?:kann|können|lässt|ist|nicht)\b|\b(?:benötige|brauche|benötigen"
-    r"|brauchen|benötigt|bräuchte)\b|\b(?:fehlt|fehlen"
-    r"|fehlende?n?)\b|\bbitte\b|\b(?:kenne|weiß|habe|finde)\b.*\b(?:nicht|kein\w*)\b"
-    r"|\b(?:steht|findet sich|gibt es"
-    r"|geht)\b.*\b(?:nichts|nirgends|nicht)\b.*|\b(?:ergebnis|unterlagen|angaben"
-    r"|kontext)\w*\b.*\b(?:nicht|nichts|kein\w*|fehl\w*)\b"
-    r"|\b(?:nicht|noch nicht|nirgends|un)\s?(?:bekannt|angegeben|genannt|enthalten"
-    r"|vorhanden|gegeben|ermittelt|festgestellt"
-    r"|mitgeliefert|verfügbar|beigefügt|angehängt|übergeben)\b|\bliegt\b.*\bnicht "
-    r"vor\b|\bliegen\b.*\bnicht vor\b|\b(?:könnten"
-    r"|können) sie\b|\b(?:lässt sich|kann|konnte|können)\b.*\bnicht\b.*\b(?:berechn"
-    r"|bestimm|ermittel|beantwort|erstell|übersetz)\w*"
-    r"|\bkein\w*\b.*\b(?:mitgeteilt|angegeben|übergeben|beigefügt|genannt)\b"
-    r"|\bzuerst\b.*\b(?:ermittelt|bekannt|bestimmt)\b",
-    r"\bsans\b.*\b(?:peux|peut|pouvons|impossible|ne)\b|\b(?:peux|peut|possible"
-    r"|impossible)\b.*\bsans\b|\b(?:il|me|nous) (?:me "
-    r"|nous )?manque\w*\b|\bmanquant\w*\b|\b(?:veuillez|merci "
-    r"de|pourriez-vous|pouvez-vous)\b|\b(?:j'ai|il me faut"
-    r"|nous avons)\b.*\b(?:besoin|faut)\b|\bil (?:me |nous )?faut\b|\b(?:pas|non) "
-    r"(?:encore )?(?:été )?(?:connue?s?|fournie?s?"
-    r"|indiquée?s?|donnée?s?|établie?s?|disponibles?|précisée?s?|communiquée?s?"
-    r"|jointe?s?)\b|\b(?:est|sont|reste"
-    r"|restent) (?:encore )?(?:inconnu|manquant)\w*|\bne figure\w*\b.*\bpas\b|\bj'ai "
-    r"besoin\b|\bpas assez\b",
-    r"\bfaltan?\b|\bsin\b.*\b(?:no|puedo|puede|posible|imposible)\b|\bno (?:se "
-    r")?(?:puedo|puede|es posible)\b.*\bsin\b|\b(?:necesito"
-    r"|necesitamos|requiero|se necesita|hace falta)\b|\b(?:por "
-    r"favor)\b.*|\b(?:podría|puede|puedes|podrías)\b.*\b(?:dar|indicar"
-    r"|proporcionar|enviar|facilitar)\w*|\bno (?:se "
-    r")?(?:conoce|sabe|ha|han|fue|está|están|figura|aparece|tengo|dispongo|consta"
-    r"|conozco)\b",
-    r"\bsenza\b.*\b(?:non|posso|possibile)\b|\bnon\b.*\bsenza\b|\bmanca(?:no)?\b|\b(?:ho "
-    r"bisogno|mi serve|mi servono|occorre"
-    r"|serve prima)\b|\bper "
-    r"favore\b|\b(?:può|puoi|potresti|potrebbe)\b.*\b(?:fornir|indicar|dar|inviar)\w*|\bnon "
-    r"(?:è"
-    r"|sono) (?:ancora )?(?:stat\w+|not\w|disponibil\w|fornit\w)\b",
-    r"\b(?:preciso|precisamos|necessito|é "
-    r"necessário)\b|\bsem\b.*\b(?:não|posso|possível)\b|\bnão\b.*\bsem\b|\bfalta[mr]?\b"
-    r"|\b(?:poderia|pode)\b.*\b(?:fornecer|informar|enviar|indicar)\b|\bnão "
-    r"(?:foi|foram|está|estão|tenho|consta|se sabe|é)\b.*",
-    r"\bzonder\b.*\b(?:kan|niet|kunnen)\b|\b(?:ontbreekt|ontbreken|ontbrekende)\b"
-    r"|\b(?:heb|hebben)\b.*\bnodig\b|\bgraag\b.*\b(?:door"
-    r"|aan|op)\b|\b(?:kunt|kun|zou) (?:u|je)\b|\bniet "
-    r"(?:bekend|gegeven|beschikbaar|vermeld|vastgesteld|meegeleverd|bijgevoegd)\b",
-    r"\b(?:saknas?|saknar|mangler|mangel|puuttuu|mangler)\b|\b(?:utan|uten"
-    r"|uden)\b.*\b(?:kan|inte|ikke)\b|\b(?:behöver|trenger"
-    r"|trænger|har brug for|må (?:jeg )?vite|tarvitsen)\b|\b(?:inte|ikke) (?:ännu |ennå "
-    r"|endnu )?(?:känd\w*|kjent|kendt|angiven"
-    r"|oppgitt|oplyst|fastställd|etablert)\b|\b(?:vänligen|vennligst|venligst)\b",
-    r"\b(?:brakuje|brak)\b|\bbez\b.*\b(?:nie|nelze|nemohu)\b|\b(?:nie|nelze"
-    r"|nemohu)\b.*\bbez\b|\b(?:potrzebuję|potrzebna|potrzebne"
-    r"|potřebuji|proszę|prosím)\b|\bnie "
-    r"(?:jest|są|został\w*|podano|znam|mam)\b|\bchybí\b|\b(?:eksik|gerekli|gerekiyor|lütfen"
-    r"|olmadan|ihtiyacım)\b",
-    r"\bне хватает\b|\bбез\b.*\b(?:не|нельзя|невозможно)\b|\b(?:не|нельзя"
-    r"|невозможно)\b.*\bбез\b|\b(?:отсутству\w+|недостаточно"
-    r"|нужн[аоы]?|необходим\w*|нужно|требу\w+|пожалуйста|укажите|сообщите|предоставьте"
-    r"|пришлите)\b|\bне (?:был\w*|указан\w*"
-    r"|предоставлен\w*|установлен\w*|извест\w*|приведен\w*)\b|\b(?:бракує|потрібн\w+|невідом\w+)\b",
-    r"足りない|不足|わかりません|分かりません|必要(?:です|があ|とな|な)|教えてください|提供してください|ご提供|お知らせください|(?:含|与え|示|記載"
-    r"|提供|特定|確定|判明|決定|確認|指定|入力)(?:まれて|られて|されて"
-    r"|して)?い(?:ない|ませ)|なければ|見当たりません|ないため|未確定",
-    r"缺少|缺乏|请(?:您)?(?:先)?(?:提供|给出|告知|补充|上传|说明|发送)|需要(?:先)?(?:知道|提供|确定|获得|有)?|未(?:提供|给出|知"
-    r"|确定|包含|说明)|没有(?:提供|给出|包含|足够)|尚(?:未|不)|無法"
-    r"|无法.*(?:因为|除非|没有|缺)|不(?:知道|清楚|足以)|請提供",
-    r"필요합니다|없이는|알 수 없|제공해 ?주|알려 ?주|없습니다|부족|누락|주어지지|제공되지",
-    r"(?:بدون|ينقص|أحتاج|يرجى|غير (?:معروف|متوفر|محدد)|لم "
-    r"يتم)|(?:जानकारी|आवश्यक|कृपया|बिना|नहीं दिया|उपलब्ध नहीं)|(?:חסר|בלי|אנא"
-    r"|צריך את)",
+    words=(
+        r"ohne\b.*\b(?:kann|können|lässt|ist|nicht)\b|(?:benötige|brauche|benötigen|brauchen"
+        r"|benötigt|bräuchte)\b|(?:fehlt|fehlen|fehlende?n?)\b|bitte\b|(?:kenne|weiß|habe"
+        r"|finde)\b.*\b(?:nicht|kein\w*)\b|(?:steht|findet sich|gibt es|geht)\b.*\b(?:nichts"
+        r"|nirgends|nicht)\b.*|(?:ergebnis|unterlagen|angaben|kontext)\w*\b.*\b(?:nicht|nichts"
+        r"|kein\w*|fehl\w*)\b|(?:nicht|noch nicht|nirgends|un)\s?(?:bekannt|angegeben|genannt"
+        "|enthalten|vorhanden|gegeben|ermittelt|festgestellt|mitgeliefert|verfügbar|beigefügt"
+        r"|angehängt|übergeben)\b|liegt\b.*\bnicht vor\b|liegen\b.*\bnicht vor\b|(?:könnten"
+        r"|können) sie\b|(?:lässt sich|kann|konnte|können)\b.*\bnicht\b.*\b(?:berechn|bestimm"
+        r"|ermittel|beantwort|erstell|übersetz)\w*|kein\w*\b.*\b(?:mitgeteilt|angegeben"
+        r"|übergeben|beigefügt|genannt)\b|zuerst\b.*\b(?:ermittelt|bekannt|bestimmt)\b"
+        r"|sans\b.*\b(?:peux|peut|pouvons|impossible|ne)\b|(?:peux|peut|possible"
+        r"|impossible)\b.*\bsans\b|(?:il|me|nous) (?:me |nous )?manque\w*\b|manquant\w*\b"
+        r"|(?:veuillez|merci de|pourriez-vous|pouvez-vous)\b|(?:j'ai|il me faut|nous "
+        r"avons)\b.*\b(?:besoin|faut)\b|il (?:me |nous )?faut\b|(?:pas|non) (?:encore )?(?:été "
+        ")?(?:connue?s?|fournie?s?|indiquée?s?|donnée?s?|établie?s?|disponibles?|précisée?s?"
+        r"|communiquée?s?|jointe?s?)\b|(?:est|sont|reste|restent) (?:encore )?(?:inconnu"
+        r"|manquant)\w*|ne figure\w*\b.*\bpas\b|j'ai besoin\b|pas assez\b|faltan?\b"
+        r"|sin\b.*\b(?:no|puedo|puede|posible|imposible)\b|no (?:se )?(?:puedo|puede|es "
+        r"posible)\b.*\bsin\b|(?:necesito|necesitamos|requiero|se necesita|hace falta)\b|(?:por "
+        r"favor)\b.*|(?:podría|puede|puedes|podrías)\b.*\b(?:dar|indicar|proporcionar|enviar"
+        r"|facilitar)\w*|no (?:se )?(?:conoce|sabe|ha|han|fue|está|están|figura|aparece|tengo"
+        r"|dispongo|consta|conozco)\b|senza\b.*\b(?:non|posso|possibile)\b|non\b.*\bsenza\b"
+        r"|manca(?:no)?\b|(?:ho bisogno|mi serve|mi servono|occorre|serve prima)\b|per favore\b"
+        r"|(?:può|puoi|potresti|potrebbe)\b.*\b(?:fornir|indicar|dar|inviar)\w*|non (?:è|sono) "
+        r"(?:ancora )?(?:stat\w+|not\w|disponibil\w|fornit\w)\b|(?:preciso|precisamos|necessito"
+        r"|é necessário)\b|sem\b.*\b(?:não|posso|possível)\b|não\b.*\bsem\b|falta[mr]?\b"
+        r"|(?:poderia|pode)\b.*\b(?:fornecer|informar|enviar|indicar)\b|não (?:foi|foram|está"
+        r"|estão|tenho|consta|se sabe|é)\b.*|zonder\b.*\b(?:kan|niet|kunnen)\b|(?:ontbreekt"
+        r"|ontbreken|ontbrekende)\b|(?:heb|hebben)\b.*\bnodig\b|graag\b.*\b(?:door|aan|op)\b"
+        r"|(?:kunt|kun|zou) (?:u|je)\b|niet (?:bekend|gegeven|beschikbaar|vermeld|vastgesteld"
+        r"|meegeleverd|bijgevoegd)\b|(?:saknas?|saknar|mangler|mangel|puuttuu|mangler)\b|(?:utan"
+        r"|uten|uden)\b.*\b(?:kan|inte|ikke)\b|(?:behöver|trenger|trænger|har brug for|må "
+        r"(?:jeg )?vite|tarvitsen)\b|(?:inte|ikke) (?:ännu |ennå |endnu )?(?:känd\w*|kjent|kendt"
+        r"|angiven|oppgitt|oplyst|fastställd|etablert)\b|(?:vänligen|vennligst|venligst)\b"
+        r"|(?:brakuje|brak)\b|bez\b.*\b(?:nie|nelze|nemohu)\b|(?:nie|nelze|nemohu)\b.*\bbez\b"
+        r"|(?:potrzebuję|potrzebna|potrzebne|potřebuji|proszę|prosím)\b|nie (?:jest|są|został\w*"
+        r"|podano|znam|mam)\b|chybí\b|(?:eksik|gerekli|gerekiyor|lütfen|olmadan|ihtiyacım)\b|не "
+        r"хватает\b|без\b.*\b(?:не|нельзя|невозможно)\b|(?:не|нельзя|невозможно)\b.*\bбез\b"
+        r"|(?:отсутству\w+|недостаточно|нужн[аоы]?|необходим\w*|нужно|требу\w+|пожалуйста"
+        r"|укажите|сообщите|предоставьте|пришлите)\b|не (?:был\w*|указан\w*|предоставлен\w*"
+        r"|установлен\w*|извест\w*|приведен\w*)\b|(?:бракує|потрібн\w+|невідом\w+)\b"
+    ),
+    abroad=(
+        "足りない|不足|わかりません|分かりません|必要(?:です|があ|とな|な)|教えてください"
+        "|提供してください|ご提供|お知らせください|(?:含|与え|示|記載|提供|特定|確定|判明|決定"
+        "|確認|指定|入力)(?:まれて|られて|されて|して)?い(?:ない|ませ)|なければ|見当たりません"
+        "|ないため|未確定|缺少|缺乏|请(?:您)?(?:先)?(?:提供|给出|告知|补充|上传|说明|发送)"
+        "|需要(?:先)?(?:知道|提供|确定|获得|有)?|未(?:提供|给出|知|确定|包含|说明)|没有(?:提供"
+        "|给出|包含|足够)|尚(?:未|不)|無法|无法.*(?:因为|除非|没有|缺)|不(?:知道|清楚|足以)"
+        "|請提供|필요합니다|없이는|알 수 없|제공해 ?주|알려 ?주|없습니다|부족|누락|주어지지"
+        "|제공되지|(?:بدون|ينقص|أحتاج|يرجى|غير (?:معروف|متوفر|محدد)|لم يتم)|(?:जानकारी|आवश्यक"
+        "|कृपया|बिना|नहीं दिया|उपलब्ध नहीं)|(?:חסר|בלי|אנא|צריך את)"
+    ),
 )
 ABSENT_ABROAD = any_of(
-    r"\b(?:unbekannt|inconnue?s?|desconocid[oa]s?|sconosciut[oaie]|desconhecid[oa]s?"
-    r"|onbekend|okänt?|ukjent|ukendt|nieznan[aeyi]"
-    r"|neznám[áéý]|bilinmiyor|bilinmemekte|неизвест\w+|невідом\w+|tuntematon)\b|不明|不详|未知|미상",
+    words=(
+        "(?:unbekannt|inconnue?s?|desconocid[oa]s?|sconosciut[oaie]|desconhecid[oa]s?|onbekend"
+        r"|okänt?|ukjent|ukendt|nieznan[aeyi]|neznám[áéý]|bilinmiyor|bilinmemekte|неизвест\w+"
+        r"|невідом\w+|tuntematon)\b"
+    ),
+    abroad="不明|不详|未知|미상",
 )
 REFUSAL_ABROAD = any_of(
-    r"\b(?:kann|darf|möchte) ich\b.*\bnicht\b|\bich "
-    r"(?:kann|darf|werde)\b.*\bnicht\b|\bals (?:ki|sprachmodell)\b"
-    r"|\bleider\b.*\bnicht\b|\btut mir leid\b",
-    r"\bje (?:ne )?(?:peux|suis pas|refuse)\b|\bdésolée?\b|\ben tant "
-    r"qu'(?:ia|assistant|intelligence)\b|\bno puedo\b|\blo siento\b"
-    r"|\bcomo (?:modelo|ia|asistente|una ia|um modelo|uma ia)\b|\bnon posso\b|\bmi "
-    r"dispiace\b|\bnão posso\b|\b(?:desculpe|lamento"
-    r"|sinto muito)\b|\bcome (?:modello|ia)\b",
-    r"\bik kan\b.*\bniet\b|\bhet spijt me\b|\bkan (?:jag "
-    r")?(?:inte|ikke)\b|\b(?:tyvärr|beklager|desværre)\b|\bnie mogę\b"
-    r"|\bprzykro mi\b|\bprzepraszam\b|\bне могу\b|\b(?:извините|к "
-    r"сожалению|простите)\b|\bкак (?:ии|языковая модель)\b"
-    r"|\büzgünüm\b|\bnemohu\b|\bomlouvám\b",
-    r"申し訳|できません|お応え|お答え(?:でき|いたし)|致しかね|抱歉|对不起|對不起|无法(?:帮|协助|提供|完成|回答|满足)|不能(?:帮|协助|提供|回答)"
-    r"|作为.{0,8}(?:ai|人工智能|语言模型)|죄송|할 수 없|도와드릴 수"
-    r"|آسف|عذر|لا أستطيع|क्षमा|माफ|סליחה|לא יכול",
+    words=(
+        r"(?:kann|darf|möchte) ich\b.*\bnicht\b|ich (?:kann|darf|werde)\b.*\bnicht\b|als (?:ki"
+        r"|sprachmodell)\b|leider\b.*\bnicht\b|tut mir leid\b|je (?:ne )?(?:peux|suis pas"
+        r"|refuse)\b|désolée?\b|en tant qu'(?:ia|assistant|intelligence)\b|no puedo\b|lo "
+        r"siento\b|como (?:modelo|ia|asistente|una ia|um modelo|uma ia)\b|non posso\b|mi "
+        r"dispiace\b|não posso\b|(?:desculpe|lamento|sinto muito)\b|come (?:modello|ia)\b|ik "
+        r"kan\b.*\bniet\b|het spijt me\b|kan (?:jag )?(?:inte|ikke)\b|(?:tyvärr|beklager"
+        r"|desværre)\b|nie mogę\b|przykro mi\b|przepraszam\b|не могу\b|(?:извините|к сожалению"
+        r"|простите)\b|как (?:ии|языковая модель)\b|üzgünüm\b|nemohu\b|omlouvám\b"
+    ),
+    abroad=(
+        "申し訳|できません|お応え|お答え(?:でき|いたし)|致しかね|抱歉|对不起|對不起|无法(?:帮"
+        "|协助|提供|完成|回答|满足)|不能(?:帮|协助|提供|回答)|作为.{0,8}(?:ai|人工智能"
+        "|语言模型)|죄송|할 수 없|도와드릴 수|آسف|عذر|لا أستطيع|क्षमा|माफ|סליחה|לא יכול"
+    ),
 )
 TALK_ABROAD = any_of(
-    r"^(?:natürlich|gerne|sicher|bien sûr|d'accord|claro|por supuesto|certo|certamente"
-    r"|verstanden|entendido|klar|はい|承知|好的|当然|конечно"
-    r"|хорошо|네)\b.{0,60}$",
-    r"\b(?:sobald|dann kann|danach|dès que|ensuite|une fois|en cuanto|una "
-    r"vez|appena|zodra|när jag|så snart)\b|\bich werde\b"
-    r"|\bje vais\b|\bvoy a\b|\bvou\b|我(?:将|会|马上)|その後|次第|すぐに",
+    start=(
+        "(?:natürlich|gerne|sicher|bien sûr|d'accord|claro|por supuesto|certo|certamente"
+        r"|verstanden|entendido|klar|はい|承知|好的|当然|конечно|хорошо|네)\b.{0,60}$"
+    ),
+    words=(
+        "(?:sobald|dann kann|danach|dès que|ensuite|une fois|en cuanto|una vez|appena|zodra|när"
+        r" jag|så snart)\b|ich werde\b|je vais\b|voy a\b|vou\b"
+    ),
+    abroad="我(?:将|会|马上)|その後|次第|すぐに",
 )
 
 # In a task that asks for a text, only words about the task's own material are the agent's own
 # words.
 OF_THE_AGENT = any_of(
-    r"\bi need to know\b|\bi do not know what\b|\bgive me the\b|\bbefore i (?:can|could)\b",
-    r"\b(?:so|before|until|unless|once|then)(?: that)? i can\b|\bfor me to\b|\byou(?:'d| "
-    r"would) (?:like|want)\b|\bhappy to (?:help"
-    r"|assist)\b|\b(?:i|we) (?:do not|don't) have\b|\baccess to\b",
-    r"\b(?:has|have|was|were|is|are)(?:n't| not| yet| no)? (?:been )?(?:yet "
-    r")?(?:attached|provided|included|supplied|shared|given"
-    r"|pasted)\b",
-    r"\b(?:to|before|cannot|can't|could not|unable to|can) (?:\w+ "
-    r")?(?:write|draft|writing|drafting|translat\w+|summari\w+|compos\w+"
-    r"|quot\w+|extract\w*|rephras\w+|reply|respond|answer|complete|do this)\b",
-    rf"{_SURELY_HERE}|\b(?:ohne|sans|sin|senza|sem|zonder|без|bez)\b|\b(?:übersetz"
-    r"|schreib|verfass|tradui|rédig|traduc|redact)\w*|翻译"
-    rf"|訳|作成|书写|撰写",
+    _SURELY_HERE,
+    words=(
+        r"i need to know\b|i do not know what\b|give me the\b|before i (?:can|could)\b|(?:so"
+        r"|before|until|unless|once|then)(?: that)? i can\b|for me to\b|you(?:'d| would) (?:like"
+        r"|want)\b|happy to (?:help|assist)\b|(?:i|we) (?:do not|don't) have\b|access to\b"
+        "|(?:has|have|was|were|is|are)(?:n't| not| yet| no)? (?:been )?(?:yet )?(?:attached"
+        r"|provided|included|supplied|shared|given|pasted)\b|(?:to|before|cannot|can't|could not"
+        r"|unable to|can) (?:\w+ )?(?:write|draft|writing|drafting|translat\w+|summari\w+"
+        r"|compos\w+|quot\w+|extract\w*|rephras\w+|reply|respond|answer|complete|do this)\b"
+        r"|(?:ohne|sans|sin|senza|sem|zonder|без|bez)\b|(?:übersetz|schreib|verfass|tradui|rédig"
+        r"|traduc|redact)\w*"
+    ),
+    abroad="翻译|訳|作成|书写|撰写",
 )
 
 # An offer to do more, or a recommendation, does not ask for anything that the task needs.
 OFFER = any_of(
-    r"\blet me know (?:how|if|whether|when|should|what else|in case)\b|\b(?:if|should|in "
-    r"case) you\b.*\b(?:let me know|feel free"
-    r"|i can|i could|just ask|happy to)\b",
-    (
-        r"\bwould you like\b|\bdo you want me\b|\bhow (?:can|may) i\b|\bwhat would you "
-        r"like\b|\banything else\b"
+    words=(
+        r"let me know (?:how|if|whether|when|should|what else|in case)\b|(?:if|should|in case) "
+        r"you\b.*\b(?:let me know|feel free|i can|i could|just ask|happy to)\b|would you like\b"
+        r"|do you want me\b|how (?:can|may) i\b|what would you like\b|anything else\b"
     ),
 )
 # Somebody searched outside of the prompt and did not find it.
 FINDING = any_of(
-    r"\b(?:searched|i found no|found none|fetched|grep|announced|publish\w*|the "
-    r"(?:page|site|website|vendor|label|law|contract"
-    r"|clause|statute|register|registry|manual) "
-    r"(?:says|gives|does|lists|names|states)|(?:any|no) (?:\w+ ){0,2}(?:mentions?|matches"
-    r"|hits|duplicates|signs?|evidence|traces?|records?|references?|indications?"
-    r"|instances?|occurrences?|reviews|entries)"
-    r"|looked (?:at|in) (?:both|all|every))\b",
+    words=(
+        r"(?:searched|i found no|found none|fetched|grep|announced|publish\w*|the (?:page|site"
+        "|website|vendor|label|law|contract|clause|statute|register|registry|manual) (?:says"
+        r"|gives|does|lists|names|states)|(?:any|no) (?:\w+ ){0,2}(?:mentions?|matches|hits"
+        "|duplicates|signs?|evidence|traces?|records?|references?|indications?|instances?"
+        r"|occurrences?|reviews|entries)|looked (?:at|in) (?:both|all|every))\b"
+    ),
 )
 REFUSAL_SURE = any_of(
-    r"\bas an? (?:\w+ ){0,2}(?:ai|artificial intelligence|language "
-    r"model|assistant)\b|\b(?:i am|i'm)(?: just| only)? (?:an? )?(?:ai"
-    r"|artificial|large language|language model|text-based)",
-    r"(?:\b(?:i|we|i'm|i am|we are|sorry|unfortunately,?|afraid|must|have "
-    r"to|assistant)(?: am| are)? (?:\w+ ){0,3}|^)(?:cannot|can't"
-    r"|can not|won't|will not|unable to|not able to|not allowed to|not permitted "
-    r"to|decline to|decline|refuse to|not comfortable"
-    r"|not willing to)(?: be able to)? (?:\w+ )?(?:help|helping|assist|assisting|do "
-    r"that|do this|do so|fulfil|comply|engage"
-    r"|support this|browse|access|discuss|participate|respond to|accommodate|process "
-    r"this|carry out this|satisfy)\b",
-    r"\b(?:unable to|not able to|cannot|will not) (?:\w+ "
-    r")?(?:complete|fulfil\w*|process|answer|handle|satisfy|provide|give|share"
-    r"|perform|carry out|grant) (?:this|that|your|such|the) "
-    r"(?:request|query|question|prompt|information|kind|action|content|task)?s?$",
-    (
-        r"\b(?:i|we) (?:will not|cannot) (?:provide|give|share|answer|perform) "
-        r"(?:this|that|it|such|physical)\b"
+    r"(?:\b(?:i|we|i'm|i am|we are|sorry|unfortunately,?|afraid|must|have to|assistant)(?: am| "
+    r"are)? (?:\w+ ){0,3}|^)(?:cannot|can't|can not|won't|will not|unable to|not able to|not "
+    "allowed to|not permitted to|decline to|decline|refuse to|not comfortable|not willing "
+    r"to)(?: be able to)? (?:\w+ )?(?:help|helping|assist|assisting|do that|do this|do so|fulfil"
+    "|comply|engage|support this|browse|access|discuss|participate|respond to|accommodate"
+    r"|process this|carry out this|satisfy)\b",
+    start=(
+        "(?:(?:this|your|the) )?(?:request|task) (?:is |was |has been )?(?:denied|refused"
+        r"|declined|rejected)|(?:i give up|declined|refused)\b|i (?:refuse|decline|pass)\b"
+        "|sorry,? (?:but )?no$|no,? sorry$"
     ),
-    r"\b(?:my|our|the|usage|content|safety|openai\W?s?) (?:\w+ "
-    r")?(?:guidelines|polic(?:y|ies)|programming|terms of (?:use"
-    r"|service))\b|\bknowledge cut-?off\b|\btraining data\b|\bmy (?:training|capabilities)\b",
-    r"\b(?:i|we) (?:do not|don't|have no|lack)(?: currently| yet)?(?: have)?(?: the| an| "
-    r"any)?(?: ability| abilities| real-time"
-    r"| browsing| internet| tools?| means to| capability| capacity| web| live)",
-    r"\b(?:i|i'm|my|me|we)\b.*\baccess\b.*\b(?:real[- "
-    r"]time|live|internet|web|online|external|current)\b|\b(?:i|i'm"
-    r"|we)\b.*\b(?:cannot|can't|unable|not able|don't)\b.*\b(?:browse|browsing|real[- "
-    r"]time|surf|the internet|online)\b",
-    r"^(?:(?:this|your|the) )?(?:request|task) (?:is |was |has been "
-    r")?(?:denied|refused|declined|rejected)|\b(?:this|the"
-    r"|your) (?:request|task|question)\b.*\b(?:violates?|against|inappropriate|not "
-    r"allowed|not permitted|polic(?:y|ies))\b"
-    r"|^(?:i give up|declined|refused)\b|\btoo (?:hard|difficult|complex) for me\b",
-    r"\b(?:i|we) (?:will not|won't|cannot|can't|must not|refuse to|decline to|would "
-    r"rather not|prefer not to) (?:do|answer|write"
-    r"|produce|create|generate|provide|give|take part|be|tell you how)\b(?: "
-    r"\w+){0,3}$|^i (?:refuse|decline|pass)\b|\bi(?:'d"
-    r"| would)? rather not\b|\b(?:must|have to|will|shall)(?: \w+)? decline\b|^sorry,? "
-    r"(?:but )?no$|^no,? sorry$",
+    words=(
+        r"as an? (?:\w+ ){0,2}(?:ai|artificial intelligence|language model|assistant)\b|(?:i am"
+        "|i'm)(?: just| only)? (?:an? )?(?:ai|artificial|large language|language model"
+        r"|text-based)|(?:unable to|not able to|cannot|will not) (?:\w+ )?(?:complete|fulfil\w*"
+        "|process|answer|handle|satisfy|provide|give|share|perform|carry out|grant) (?:this"
+        "|that|your|such|the) (?:request|query|question|prompt|information|kind|action|content"
+        "|task)?s?$|(?:i|we) (?:will not|cannot) (?:provide|give|share|answer|perform) (?:this"
+        r"|that|it|such|physical)\b|(?:my|our|the|usage|content|safety|openai\W?s?) (?:\w+ "
+        r")?(?:guidelines|polic(?:y|ies)|programming|terms of (?:use|service))\b|knowledge "
+        r"cut-?off\b|training data\b|my (?:training|capabilities)\b|(?:i|we) (?:do not|don't"
+        "|have no|lack)(?: currently| yet)?(?: have)?(?: the| an| any)?(?: ability| abilities| "
+        "real-time| browsing| internet| tools?| means to| capability| capacity| web| live)|(?:i"
+        r"|i'm|my|me|we)\b.*\baccess\b.*\b(?:real[- ]time|live|internet|web|online|external"
+        r"|current)\b|(?:i|i'm|we)\b.*\b(?:cannot|can't|unable|not able|don't)\b.*\b(?:browse"
+        r"|browsing|real[- ]time|surf|the internet|online)\b|(?:this|the|your) (?:request|task"
+        r"|question)\b.*\b(?:violates?|against|inappropriate|not allowed|not permitted|polic(?:y"
+        r"|ies))\b|too (?:hard|difficult|complex) for me\b|(?:i|we) (?:will not|won't|cannot"
+        "|can't|must not|refuse to|decline to|would rather not|prefer not to) (?:do|answer"
+        r"|write|produce|create|generate|provide|give|take part|be|tell you how)\b(?: "
+        r"\w+){0,3}$|i(?:'d| would)? rather not\b|(?:must|have to|will|shall)(?: \w+)? "
+        r"decline\b"
+    ),
 )
 # An input that the sentence names although it sounds like a refusal.
 NAMES_INPUT = any_of(
-    r"\b(?:value|number|figure|code|result|needed|required|file|document|report|letter"
-    r"|key|date|name|rate|price|amount|yield|list"
-    r"|input|id|identifier|dataset|copy|spreadsheet|table|attachment"
-    r"|text)s?\b.*\b(?:needed|required|missing|provided|given|attached"
-    r"|unknown|first|has not|have not|please|share|supply)\b",
-    r"\b(?:please|you|could you) (?:first "
-    r")?(?:provide|supply|share|paste|attach|upload|send)\b|\bwithout "
-    r"(?:the|a|an|its|their|his"
-    r"|her|knowing)\b",
+    words=(
+        "(?:value|number|figure|code|result|needed|required|file|document|report|letter|key"
+        "|date|name|rate|price|amount|yield|list|input|id|identifier|dataset|copy|spreadsheet"
+        r"|table|attachment|text)s?\b.*\b(?:needed|required|missing|provided|given|attached"
+        r"|unknown|first|has not|have not|please|share|supply)\b|(?:please|you|could you) "
+        r"(?:first )?(?:provide|supply|share|paste|attach|upload|send)\b|without (?:the|a|an|its"
+        r"|their|his|her|knowing)\b"
+    ),
 )
 # Words that distinguish a reply about itself from a statement about the world.
 _SPEAKERS = (
-    r"\b(?:ich|mir|bitte|je|j'ai|m'a|moi|veuillez|merci|necesito|dispongo|tengo|por "
+    r"(?:ich|mir|bitte|je|j'ai|m'a|moi|veuillez|merci|necesito|dispongo|tengo|por "
     r"favor|mi|per favore|preciso|tenho|ik|graag|jag"
-    r"|jeg|vennligst|proszę|mam|мне|пожалуйста|я)\b|请|請|ください|私|주세요|我"
+    r"|jeg|vennligst|proszę|mam|мне|пожалуйста|я)\b"
 )
+_SPEAKERS_ABROAD = "请|請|ください|私|주세요|我"
 OF_THIS_REPLY = any_of(
-    r"\byour (?:message|request|input)\b|\b(?:i|i'm|i'd|i've|we|my|me|us|please|kindly"
-    r"|yet|provided|supplied|attached|shared"
-    r"|uploaded|could you|can you)\b|\b(?:earlier|previous|given|available) "
-    r"\w+|^(?:cannot|unable|not possible|impossible)\b"
-    r"|\bthis (?:task|question|cannot)\b",
-    _SPEAKERS,
+    start=r"(?:cannot|unable|not possible|impossible)\b",
+    words=(
+        r"your (?:message|request|input)\b|(?:i|i'm|i'd|i've|we|my|me|us|please|kindly|yet"
+        r"|provided|supplied|attached|shared|uploaded|could you|can you)\b|(?:earlier|previous"
+        rf"|given|available) \w+|this (?:task|question|cannot)\b|{_SPEAKERS}"
+    ),
+    abroad=_SPEAKERS_ABROAD,
 )
 # The text has a speaker, or mentions what the model was given.
 OF_THE_SPEAKER = any_of(
-    r"\b(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b", _SPEAKERS, _SURELY_HERE
+    _SURELY_HERE,
+    words=rf"(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b|{_SPEAKERS}",
+    abroad=_SPEAKERS_ABROAD,
 )
 # Names for what the model was given.
 SURELY_HERE = late_pattern(_SURELY_HERE)
 # Signs of a reply that is no answer: somebody asks for something, says what they lack or are about
 # to do, or leaves a placeholder. They decide nothing by themselves.
 DOUBT = any_of(
-    r"\b(?:no|without)(?: \w+)? (?:results?|values?|outputs?|data|inputs?|files?|sheets?"
-    r"|texts?|documents?|lists?|context)\b|\btell me\b"
-    r"|\b(?:my|the) plan\b|^missing\b|^\{\s*\"(?:tool|action|function|status|error)\"",
-    r"\b\w+(?:[yz]?[ae]m[ıi]yor)\w*\b|\b\w+(?:medi|mad[ıi])\b"
-    r"|\bnon (?:\w+ ){0,3}(?:fornit|allegat|disponibil|present|ricevut)\w+|\bmi serv\w+"
-    r"|\b(?:сейчас|посмотрю|отвечу|сделаю|подготовлю)\b",
-    r"\b(?:please|could you|can you|would you|do you have|mind \w+ing|let me "
-    r"(?:know|have|first|think|take|start)|kindly"
-    r"|you (?:have not|did not|sent|gave)|shall we)\b",
-    (
-        r"\b(?:send|share|paste|upload|resend|supply|forward|re-?attach)\b.{0,60}\b(?:me|it"
-        r"|them|here|again|both|the|those|your|remaining)\b"
+    r"\?$",
+    r"\[(?:insert|your|the|name|date|text|translation|answer|result|value|\w+ here|to be|\.\.\."
+    r"|…|x+|tbd|todo)[^\]]{0,40}\]",
+    r"\{\{?\s*\w+\s*\}\}?",
+    "<(?:insert|your|answer|result)[^>]{0,40}>",
+    start=(
+        r"missing\b|\{\s*\"(?:tool|action|function|status|error)\"|(?:sure|certainly|of course"
+        "|understood|got it|okay|ok|alright|absolutely|noted|acknowledged|right away|will "
+        r"do)\b.{0,80}$|(?:\*\*)?plan\b"
     ),
-    r"\b(?:attach\w*|missing|lacking|placeholder|cut off|truncated|left open|todo|tbd|to "
-    r"be (?:determined|confirmed|defined"
-    r"|done))\b|\b(?:appears?|seems?|looks?|is|was|are|were|came) (?:to be "
-    r")?(?:empty|blank|incomplete)\b",
-    r"\b(?:not|never|no|neither|nothing|none|without|nor)\b.{0,80}\b(?:available|visible"
-    r"|given|provided|supplied|included"
-    r"|shown|received|reached|accessible|access|part of|come through|came through|in the "
-    r"(?:context|message|prompt|material"
-    r"|input|results?)|known|established|stated|mentioned|specified|shared|computed"
-    r"|determined|found|present|there|here"
-    r"|possible|replaced|answered)\b",
-    r"\b(?:i|we)\b.{0,30}\b(?:do not|not|cannot|could not|no|only|need|lack|unable|would "
-    r"have to|would need|was not|have no"
-    r"|have nothing|see no|guess\w*)\b|\b(?:i|we) (?:have|was|were|am|are) (?:only|been|just)\b",
-    r"\b(?:(?:is|are|be|still|first) (?:needed|required)|depends on"
-    r"|once|until|as soon as|unless|before "
-    r"(?:this|that|it|i|we|the))\b.{0,80}\b(?:known|available|given|provided"
-    r"|established|found|there|done|answer\w*|comput\w*|work\w*|can|cannot|first|tell\w*|be)\b",
-    r"\b(?:cannot|can not|could not|unable to|impossible to|no way (?:to|of)|nothing "
-    r"to)\b|\bcannot be\b"
-    r"|\bnot (?:yet )?(?:be )?(?:possible|\w+ed)\b.{0,30}\b(?:yet|so "
-    r"far|until|without)\b|\b(?:unknown|unavailable"
-    r"|inaccessible|unspecified|undetermined)\b",
-    r"\b(?:sorry|afraid|unfortunately|regret|apolog\w+|as an ai|language "
-    r"model|guidelines|polic(?:y|ies)|refuse|decline"
-    r"|inappropriate|not comfortable)\b",
-    r"\b(?:i(?:'ll| will| shall|'m going to| am going to)|let's|let us|going to|about "
-    r"to|i should|i must|i need to"
-    r"|stay tuned|on it|give me|hold on|wait|processing|working on|brainstorm|the "
-    r"user|happy to|glad to|love to"
-    r"|honou?red to|great question|good question|what an? \w+ (?:task|question)|thanks "
-    r"for|thank you for|excited)\b",
-    r"^(?:sure|certainly|of course|understood|got "
-    r"it|okay|ok|alright|absolutely|noted|acknowledged|right away"
-    r"|will do)\b.{0,80}$|^(?:\*\*)?plan\b|\bstep 1\b",
-    r"\b(?:waiting|awaiting|pending|depends on|blocked|outstanding)\b|\?$|\byou are an? "
-    r"\w+|\bcarry out the task\b"
-    r"|\b(?:calling|invoking|running|using|call|invoke)\b.{0,30}[\w.]\(",
-    r"\[(?:insert|your|the|name|date|text|translation|answer|result|value|\w+ here|to "
-    r"be|\.\.\.|…|x+|tbd|todo)[^\]]{0,40}\]"
-    r"|\{\{?\s*\w+\s*\}\}?|<(?:insert|your|answer|result)[^>]{0,40}>",
-    r"\b(?:bitte|leider|fehl\w*|ohne|gerne?|sofort|nicht|kein\w*|ich "
-    r"(?:werde|kann|habe|brauche|benötige|beginne|mache)"
-    r"|natürlich|verstanden)\b",
-    (
-        r"\b(?:manque\w*|veuillez|pouvez|pourriez|merci|sans|ne|n'\w+|je "
-        r"(?:vais|ne|peux)|désolée?|d'accord|bien sûr|d'abord|besoin)\b"
+    words=(
+        r"(?:no|without)(?: \w+)? (?:results?|values?|outputs?|data|inputs?|files?|sheets?"
+        r"|texts?|documents?|lists?|context)\b|tell me\b|(?:my|the) plan\b"
+        r"|\w+(?:[yz]?[ae]m[ıi]yor)\w*\b|\w+(?:medi|mad[ıi])\b|non (?:\w+ ){0,3}(?:fornit"
+        r"|allegat|disponibil|present|ricevut)\w+|mi serv\w+|(?:сейчас|посмотрю|отвечу|сделаю"
+        r"|подготовлю)\b|(?:please|could you|can you|would you|do you have|mind \w+ing|let me "
+        "(?:know|have|first|think|take|start)|kindly|you (?:have not|did not|sent|gave)|shall "
+        r"we)\b|(?:send|share|paste|upload|resend|supply|forward|re-?attach)\b.{0,60}\b(?:me|it"
+        r"|them|here|again|both|the|those|your|remaining)\b|(?:attach\w*|missing|lacking"
+        "|placeholder|cut off|truncated|left open|todo|tbd|to be (?:determined|confirmed"
+        r"|defined|done))\b|(?:appears?|seems?|looks?|is|was|are|were|came) (?:to be )?(?:empty"
+        r"|blank|incomplete)\b|(?:not|never|no|neither|nothing|none|without"
+        r"|nor)\b.{0,80}\b(?:available|visible|given|provided|supplied|included|shown|received"
+        "|reached|accessible|access|part of|come through|came through|in the (?:context|message"
+        "|prompt|material|input|results?)|known|established|stated|mentioned|specified|shared"
+        r"|computed|determined|found|present|there|here|possible|replaced|answered)\b|(?:i"
+        r"|we)\b.{0,30}\b(?:do not|not|cannot|could not|no|only|need|lack|unable|would have to"
+        r"|would need|was not|have no|have nothing|see no|guess\w*)\b|(?:i|we) (?:have|was|were"
+        r"|am|are) (?:only|been|just)\b|(?:(?:is|are|be|still|first) (?:needed|required)|depends"
+        r" on|once|until|as soon as|unless|before (?:this|that|it|i|we|the))\b.{0,80}\b(?:known"
+        r"|available|given|provided|established|found|there|done|answer\w*|comput\w*|work\w*|can"
+        r"|cannot|first|tell\w*|be)\b|(?:cannot|can not|could not|unable to|impossible to|no "
+        r"way (?:to|of)|nothing to)\b|cannot be\b|not (?:yet )?(?:be )?(?:possible"
+        r"|\w+ed)\b.{0,30}\b(?:yet|so far|until|without)\b|(?:unknown|unavailable|inaccessible"
+        r"|unspecified|undetermined)\b|(?:sorry|afraid|unfortunately|regret|apolog\w+|as an ai"
+        "|language model|guidelines|polic(?:y|ies)|refuse|decline|inappropriate|not "
+        r"comfortable)\b|(?:i(?:'ll| will| shall|'m going to| am going to)|let's|let us|going to"
+        "|about to|i should|i must|i need to|stay tuned|on it|give me|hold on|wait|processing"
+        "|working on|brainstorm|the user|happy to|glad to|love to|honou?red to|great question"
+        r"|good question|what an? \w+ (?:task|question)|thanks for|thank you for|excited)\b|step"
+        r" 1\b|(?:waiting|awaiting|pending|depends on|blocked|outstanding)\b|you are an? \w+"
+        r"|carry out the task\b|(?:calling|invoking|running|using|call|invoke)\b.{0,30}[\w.]\("
+        r"|(?:bitte|leider|fehl\w*|ohne|gerne?|sofort|nicht|kein\w*|ich (?:werde|kann|habe"
+        r"|brauche|benötige|beginne|mache)|natürlich|verstanden)\b|(?:manque\w*|veuillez|pouvez"
+        r"|pourriez|merci|sans|ne|n'\w+|je (?:vais|ne|peux)|désolée?|d'accord|bien sûr|d'abord"
+        r"|besoin)\b|no (?:veo|tengo|puedo|hay|está|aparece|consta|figura|se)\b|(?:necesit\w+"
+        r"|podrías?|puedes?|puede|por favor|falta\w*|lo siento|voy a|adjunt\w+)\b|(?:potrebbe"
+        r"|può|per favore|manca\w*|senza|purtroppo|mi dispiace|certo|preciso|poderia|falta|sem"
+        r"|infelizmente|claro|desculpe)\b|(?:kunt u|kun je|alsjeblieft|alstublieft|niet|geen"
+        r"|ontbre\w+|zonder|graag|helaas|ik (?:heb|kan|ga|zal)|inte|saknas|utan|tyvärr|snälla"
+        r"|ikke|mangler|uden|uten|desværre|dessverre|brak\w*|nie|proszę|bez|niestety|chybí"
+        r"|prosím|lütfen|eksik|olmadan|yok|maalesef|puuttuu|ilman)\b|(?:не|нет|пожалуйста"
+        r"|отсутств\w+|без|нужн\w+|сначала|к сожалению|извините|я (?:не|могу|буду)|хорошо"
+        r"|конечно)\b"
     ),
-    r"\bno (?:veo|tengo|puedo|hay|está|aparece|consta|figura|se)\b|\b(?:necesit\w+"
-    r"|podrías?|puedes?|puede|por favor"
-    r"|falta\w*|lo siento|voy a|adjunt\w+)\b|\b(?:potrebbe|può|per "
-    r"favore|manca\w*|senza|purtroppo|mi dispiace|certo|preciso"
-    r"|poderia|falta|sem|infelizmente|claro|desculpe)\b",
-    r"\b(?:kunt u|kun "
-    r"je|alsjeblieft|alstublieft|niet|geen|ontbre\w+|zonder|graag|helaas|ik "
-    r"(?:heb|kan|ga|zal)|inte|saknas"
-    r"|utan|tyvärr|snälla|ikke|mangler|uden|uten|desværre|dessverre|brak\w*|nie|proszę"
-    r"|bez|niestety|chybí|prosím|lütfen"
-    r"|eksik|olmadan|yok|maalesef|puuttuu|ilman)\b",
-    (
-        r"(?:请|請|没有|沒有|無法|无法|缺|不足|未提供|未给|马上|好的|抱歉|我[会将需要]|ません|ください|ない|下さい|承知|かしこまり|いたします|足り"
-        r"|没|없|않|주세요|보이지|부족|죄송|하겠습니다|필요)"
+    abroad=(
+        "(?:请|請|没有|沒有|無法|无法|缺|不足|未提供|未给|马上|好的|抱歉|我[会将需要]|ません"
+        "|ください|ない|下さい|承知|かしこまり|いたします|足り|没|없|않|주세요|보이지|부족|죄송"
+        r"|하겠습니다|필요)|[\u0600-\u06ff]{2,}.{0,40}(?:لا|بدون|يرجى|غير)|कृपया|नहीं|बिना|אין"
+        "|בלי|בבקשה"
     ),
-    r"\b(?:не|нет|пожалуйста|отсутств\w+|без|нужн\w+|сначала|к сожалению|извините|я "
-    r"(?:не|могу|буду)|хорошо|конечно)\b"
-    r"|[\u0600-\u06ff]{2,}.{0,40}(?:لا|بدون|يرجى|غير)|कृपया|नहीं|बिना|אין|בלי|בבקשה",
 )
 
 
@@ -658,87 +546,90 @@ DOUBT = any_of(
 
 
 ASKS_GAPS = any_of(
-    r"\b(?:missing|lack\w*|gaps?|unknowns?|still (?:need|open|unclear)|not (?:yet "
-    r")?know|don't (?:yet )?know|open (?:questions?"
-    r"|points|issues|items)|assum\w+|limit(?:s|ations?)|caveats?|prerequisites?"
-    r"|requirements?|blockers?|blocks|obstacles?|unanswered"
-    r"|unresolved)\b",
-    (
-        r"\b(?:what|which)\b.*\b(?:needs?|needed|required?|requires)\b|\bshortages?\b"
-        r"|\bweak\w*\b|\buncertain\w*\b|\bdepend\w*\b"
+    words=(
+        r"(?:missing|lack\w*|gaps?|unknowns?|still (?:need|open|unclear)|not (?:yet )?know|don't"
+        r" (?:yet )?know|open (?:questions?|points|issues|items)|assum\w+|limit(?:s|ations?)"
+        "|caveats?|prerequisites?|requirements?|blockers?|blocks|obstacles?|unanswered"
+        r"|unresolved)\b|(?:what|which)\b.*\b(?:needs?|needed|required?|requires)\b|shortages?\b"
+        r"|weak\w*\b|uncertain\w*\b|depend\w*\b|fehl\w*|offene?\b|manqu\w+|lacunes?\b|faltan?\b"
+        r"|faltante\w*|manca\w*|ontbre\w+|saknas?\b|brak\w*"
     ),
-    r"\bfehl\w*|\boffene?\b|\bmanqu\w+|\blacunes?\b|\bfaltan?\b|\bfaltante\w*|\bmanca\w*"
-    r"|\bontbre\w+|\bsaknas?\b|\bbrak\w*|不足|缺|欠け"
-    r"|пробел|не хватает|отсутств",
+    abroad="不足|缺|欠け|пробел|не хватает|отсутств",
 )
 ASKS_STATE = any_of(
-    (
-        r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may"
-        r"|who|whose|when|why|where|how)\b|\?\s*$|？\s*$"
+    r"\?\s*$",
+    start=(
+        r"\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may|who"
+        r"|whose|when|why|where|how)\b"
     ),
-    r"\b(?:check|verif\w+|whether|confirm|search\w*|look "
-    r"(?:for|through)|mentions?|review\w*|audit|inspect|scan|diagnos\w+|debug"
-    r"|test|why|explain|describe|report\w*|status|state "
-    r"of|progress|bugs?|duplicates?|errors?|faults?|problems?|risks?|evidence|any"
-    r"|validate|assess|evaluate|examine|investigate|monitor|proof|records? "
-    r"of|decide|rules?|conditions?|regulations?|procedures?"
-    r"|laws?|obligations?|eligib\w+|criteria|process|protocol|recipe|advice|tips"
-    r"|guidance|guide|checklist|precautions?|terms"
-    r"|restrictions?|advise|recommend|meaning|reasons?|causes?|threats?|dangers?"
-    r"|effects?|impacts?|consequences?|outcome|causing"
-    r"|drawbacks?|disadvantages?|quality|suggest|propose|judge|opinion|next|define"
-    r"|definition|principle|theorem|conclu\w+|findings?"
-    r"|claims?|says|compare|possible|feasib\w+)\b",
-    r"\b(?:über)?prüfe?n?\b|\bsuche?n?\b|\bob\b|\bkontrolli\w*|\bvérifi\w*|\bcherche\w*"
-    r"|\bsi\b|\bverifi\w*|\bbusca\w*|\bcomprob\w*"
-    r"|\bcontrolla\w*|\bcerca\w*|\bse\b|\bcontroleer\w*|\bzoek\w*|\bsprawdź\b"
-    r"|\bkontroll\w*|\bпровер\w+|\bимеет\w* ли\b|\bли\b"
-    r"|\b(?:difett|défaut|defect|problem|erreur|error|fehler|mängel|schäd|fout)\w*|確認|检查"
-    r"|检验|是否|查找|확인",
+    words=(
+        r"(?:check|verif\w+|whether|confirm|search\w*|look (?:for|through)|mentions?|review\w*"
+        r"|audit|inspect|scan|diagnos\w+|debug|test|why|explain|describe|report\w*|status|state "
+        "of|progress|bugs?|duplicates?|errors?|faults?|problems?|risks?|evidence|any|validate"
+        "|assess|evaluate|examine|investigate|monitor|proof|records? of|decide|rules?"
+        r"|conditions?|regulations?|procedures?|laws?|obligations?|eligib\w+|criteria|process"
+        "|protocol|recipe|advice|tips|guidance|guide|checklist|precautions?|terms|restrictions?"
+        "|advise|recommend|meaning|reasons?|causes?|threats?|dangers?|effects?|impacts?"
+        "|consequences?|outcome|causing|drawbacks?|disadvantages?|quality|suggest|propose|judge"
+        r"|opinion|next|define|definition|principle|theorem|conclu\w+|findings?|claims?|says"
+        r"|compare|possible|feasib\w+)\b|(?:über)?prüfe?n?\b|suche?n?\b|ob\b|kontrolli\w*"
+        r"|vérifi\w*|cherche\w*|si\b|verifi\w*|busca\w*|comprob\w*|controlla\w*|cerca\w*|se\b"
+        r"|controleer\w*|zoek\w*|sprawdź\b|kontroll\w*|провер\w+|имеет\w* ли\b|ли\b|(?:difett"
+        r"|défaut|defect|problem|erreur|error|fehler|mängel|schäd|fout)\w*"
+    ),
+    abroad=r"？\s*$|確認|检查|检验|是否|查找|확인",
 )
 ASKS_WORDS = any_of(
-    r"\b(?:writ\w+|wrote|draft\w*|compos\w+|translat\w+|quot\w+|read|extract|cop(?:y"
-    r"|ies)|transcri\w+|rephras\w+|rewrit\w+|(?:did"
-    r"|does) .{1,80}(?:answer|reply|respond)|lyrics|poem|haiku|verse|limerick|speech"
-    r"|toast|letter|e-?mail|message|dialog\w*|template"
-    r"|script|story|scene|play|interview|questions?|quiz|survey|faq|slogan|repl(?:y|ies)"
-    r"|say|says|said|policy|form|ask|plan|steps"
-    r"|outline|roadmap|notice|statement|text|words|sentence|wording|apolog\w+|example"
-    r"|sample|joke|riddle|diary|post|tweet|title"
-    r"|headline|instructions?|paraphras\w+|chat\w*|bot|sign|label|caption|prompt"
-    r"|response|transcript|error|disclaimer|newsletter"
-    r"|promis\w+|pledge|vow|greet\w*|thank|invit\w+|announc\w+|introduc\w+"
-    r"|congratulat\w+|warn\w*|memo|voicemail|note|complain\w*"
-    r"|monologue|song|prayer|fable|tale|sonnet|stderr|stdout|log|placeholder|tooltip"
-    r"|recit\w+|formulat\w+|phrase)\b",
-    r"\bschreib\w*|\bverfass\w*|\bformulier\w*|\bübersetz\w*|\bzitier\w*|\blies\b"
-    r"|\bentw[iu]rf\w*|\brédig\w+|\btradui\w+|\bécri\w+"
-    r"|\bcit(?:e|er|a|ar)\b|\btrad[uú]\w+|\bescrib\w+|\bredact\w+|\bscriv\w+|\bescrev\w+"
-    r"|\bschrijf|\bvertaal|\bskriv\w*|\böversätt"
-    r"|\boversett|\bnapisz|\bprzetłumacz|\bнапи\w+|\bперевед\w+|\bпроцитир\w+|書|訳|作成|写"
-    r"|翻译|翻譯|起草|써|번역",
+    words=(
+        r"(?:writ\w+|wrote|draft\w*|compos\w+|translat\w+|quot\w+|read|extract|cop(?:y|ies)"
+        r"|transcri\w+|rephras\w+|rewrit\w+|(?:did|does) .{1,80}(?:answer|reply|respond)|lyrics"
+        r"|poem|haiku|verse|limerick|speech|toast|letter|e-?mail|message|dialog\w*|template"
+        "|script|story|scene|play|interview|questions?|quiz|survey|faq|slogan|repl(?:y|ies)|say"
+        "|says|said|policy|form|ask|plan|steps|outline|roadmap|notice|statement|text|words"
+        r"|sentence|wording|apolog\w+|example|sample|joke|riddle|diary|post|tweet|title|headline"
+        r"|instructions?|paraphras\w+|chat\w*|bot|sign|label|caption|prompt|response|transcript"
+        r"|error|disclaimer|newsletter|promis\w+|pledge|vow|greet\w*|thank|invit\w+|announc\w+"
+        r"|introduc\w+|congratulat\w+|warn\w*|memo|voicemail|note|complain\w*|monologue|song"
+        r"|prayer|fable|tale|sonnet|stderr|stdout|log|placeholder|tooltip|recit\w+|formulat\w+"
+        r"|phrase)\b|schreib\w*|verfass\w*|formulier\w*|übersetz\w*|zitier\w*|lies\b"
+        r"|entw[iu]rf\w*|rédig\w+|tradui\w+|écri\w+|cit(?:e|er|a|ar)\b|trad[uú]\w+|escrib\w+"
+        r"|redact\w+|scriv\w+|escrev\w+|schrijf|vertaal|skriv\w*|översätt|oversett|napisz"
+        r"|przetłumacz|напи\w+|перевед\w+|процитир\w+"
+    ),
+    abroad="書|訳|作成|写|翻译|翻譯|起草|써|번역",
 )
 ASKS_PRODUCT = any_of(
-    r"\b(?:json|code|function|schema|tool|api|call|snippet|payload|request|command"
-    r"|repeat|refrain|chorus|times|pattern|matrix"
-    r"|sequence|padding|stress|token|tag|chant|mantra)\b"
+    words=(
+        "(?:json|code|function|schema|tool|api|call|snippet|payload|request|command|repeat"
+        r"|refrain|chorus|times|pattern|matrix|sequence|padding|stress|token|tag|chant|mantra)\b"
+    ),
 )
 ASKS_REFUSAL = any_of(
-    r"\b(?:declin|refus|apolog|reject|sorry|disclaim|polic|rule|quot|translat|said\b"
-    r"|says\b|(?:did|does|do|to)\b.*\bsay\b|wrote"
-    r"|bot\b|dialog|limits?\b|turn(?:ing)? "
-    r"down)|absag|entschuldig|übersetz|refus|excus|tradu|disculp|rechaz|断り|訳|谢绝|翻译|道歉|отказ"
-    r"|извин|перевед"
+    "absag",
+    "entschuldig",
+    "refus",
+    "excus",
+    "tradu",
+    "disculp",
+    "rechaz",
+    words=(
+        r"(?:declin|refus|apolog|reject|sorry|disclaim|polic|rule|quot|translat|said\b|says\b"
+        r"|(?:did|does|do|to)\b.*\bsay\b|wrote|bot\b|dialog|limits?\b|turn(?:ing)? down)"
+    ),
+    abroad="übersetz|断り|訳|谢绝|翻译|道歉|отказ|извин|перевед",
 )
 ASKS_SIGN = any_of(
-    r"\b(?:character|symbol|sign|operator|delimiter|separator|punctuation|mark|regex"
-    r"|emoji|glyph|token|tag|bracket|letter|prefix"
-    r"|suffix|wildcard|draw|ascii|diagram|pattern|grid|maze|plot|chart|histogram|as "
-    r"text|border|divider|list|json|array|object|set)s?\b"
+    words=(
+        "(?:character|symbol|sign|operator|delimiter|separator|punctuation|mark|regex|emoji"
+        "|glyph|token|tag|bracket|letter|prefix|suffix|wildcard|draw|ascii|diagram|pattern|grid"
+        r"|maze|plot|chart|histogram|as text|border|divider|list|json|array|object|set)s?\b"
+    ),
 )
 ASKS_QUOTE = any_of(
-    r"\b(?:quot\w+|repeat|restate|cop(?:y|ies)|recite|objective|instructions?|prompt"
-    r"|verbatim|echo|rephras\w+|paraphras\w+)\b"
+    words=(
+        r"(?:quot\w+|repeat|restate|cop(?:y|ies)|recite|objective|instructions?|prompt|verbatim"
+        r"|echo|rephras\w+|paraphras\w+)\b"
+    ),
 )
 # A task that works on a text that it is given, whatever kind of text that is.
 WORKS_ON_TEXT = late_pattern(
@@ -753,23 +644,26 @@ WORKS_ON_TEXT = late_pattern(
 # A task that retells what somebody else says. Only words about the reply itself are the reply's
 # own.
 ASKS_DIGEST = any_of(
-    r"\b(?:summar\w+|digest|outline|retell|recap\w*|paraphras\w+|condense|abstract|minutes|gist)\b",
-    r"\bzusammenf\w+|\bfasse\b|\brésum\w+|\bresum\w+|\briassum\w+|\bsamenvat\w*"
-    r"|\bsammanfatt\w*|\bstreszcz\w*|要約|まとめ|总结|摘要|резюм"
-    r"|излож|요약",
+    words=(
+        r"(?:summar\w+|digest|outline|retell|recap\w*|paraphras\w+|condense|abstract|minutes"
+        r"|gist)\b|zusammenf\w+|fasse\b|résum\w+|resum\w+|riassum\w+|samenvat\w*|sammanfatt\w*"
+        r"|streszcz\w*"
+    ),
+    abroad="要約|まとめ|总结|摘要|резюм|излож|요약",
 )
 
 # A task for a fictional text, which may say anything.
 ASKS_FICTION = any_of(
-    r"\b(?:write|compose|tell|invent|make|draft|give|continue)\b.*\b(?:monologue|poem"
-    r"|haiku|limerick|story|scene|lyrics|song"
-    r"|dialog\w*|joke|riddle|verse|sonnet|prayer|fable|tale|chant|epitaph|diary"
-    r"|character|fiction|novel|rhyme)\b"
+    words=(
+        r"(?:write|compose|tell|invent|make|draft|give|continue)\b.*\b(?:monologue|poem|haiku"
+        r"|limerick|story|scene|lyrics|song|dialog\w*|joke|riddle|verse|sonnet|prayer|fable|tale"
+        r"|chant|epitaph|diary|character|fiction|novel|rhyme)\b"
+    ),
 )
 # A task for a text that refuses.
 ASKS_NO = any_of(
-    r"\b(?:declin|refus|apolog|reject|disclaim|turn(?:ing)? "
-    r"down)|\babsag|\brefus|\bexcus|\brechaz|отказ|谢绝|断り"
+    words="(?:declin|refus|apolog|reject|disclaim|turn(?:ing)? down)|absag|refus|excus|rechaz",
+    abroad="отказ|谢绝|断り",
 )
 
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line and exit with its code. Whatever happens, the screen shows no
-    traceback.
-    """
+    """Run the command line and exit with its code. The screen never shows a traceback."""
     from babyagi.cli.root import run_guarded
 
     sys.exit(run_guarded(list(sys.argv[1:] if argv is None else argv)))

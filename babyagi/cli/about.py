@@ -23,7 +23,6 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from babyagi import private
 from babyagi.backends import ask_result_store, describe_index
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.session import NOTHING, load, open_log_file, with_store
@@ -37,7 +36,8 @@ from babyagi.cli.text import (
     safe_line,
 )
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
-from babyagi.home import remembered_abilities
+from babyagi.files import private
+from babyagi.files.home import remembered_abilities
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
@@ -86,8 +86,8 @@ def _title(page: Traversable) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownValue:
-    """One setting. `value` is text that may be shown, None when nothing is set. `waits` says what a
-    file that nobody trusts sets it to."""
+    """One setting. `value` is safe to show; None when the setting is not set. `waits` is the value
+    in an untrusted file, which has no effect."""
 
     name: str
     label: str
@@ -175,8 +175,8 @@ FIXED_SQLITE = (3, 51, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check: its subject, its verdict (`ok`, `warn` or `fail`), what was found, and what to
-    type."""
+    """One check: its subject, its verdict (`ok`, `warn` or `fail`), what it found, and the command
+    that helps."""
 
     name: str
     state: str
@@ -188,7 +188,7 @@ class Check:
 
 
 def run_checks(*, is_quick: bool = False) -> list[Check]:
-    """Return all checks, in the order in which a run would meet them; with `is_quick` only those of
+    """Return all checks, in the order in which a run depends on them. With `is_quick`, check only
     the settings, the home and its store."""
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
@@ -234,8 +234,8 @@ def _check_sqlite() -> Check:
     old = sqlite3.sqlite_version_info < FIXED_SQLITE
     note = (
         (
-            " (has the bug in resetting its write-ahead log; the lock that every writer here "
-            "takes avoids it)"
+            " (this version has a bug in resetting its write-ahead log; babyagi's own lock for "
+            "writing avoids it)"
         )
         if old
         else ""
@@ -285,7 +285,7 @@ def _check_home(settings: Settings) -> list[Check]:
 
 
 def _check_private(home: Path) -> Check:
-    """Check that only its owner can read the home."""
+    """Check that only its owner can read the home directory."""
     wide = list(private.find_wide(home.resolve()))
     if not wide:
         return Check(name="home", state=OK, found=str(home))
@@ -294,7 +294,7 @@ def _check_private(home: Path) -> Check:
     return Check(
         name="home",
         state=WARN,
-        found=f"{home}: others than you have rights on {wide[0]} (mode {mode:04o}){more}",
+        found=f"{home}: other users can read {wide[0]} (mode {mode:04o}){more}",
         fix=f"chmod -R go= {shlex.quote(str(home))}",
     )
 
@@ -338,8 +338,8 @@ def _check_fsync(fsync_s: float) -> Check:
 
 
 def _check_store(settings: Settings) -> Check:
-    """Check that the task store opens, in the home or where BABYAGI_TASK_STORE says. A missing one
-    is created."""
+    """Check that the task store opens: the one in the home, or the one that BABYAGI_TASK_STORE
+    names. Create it if it is missing."""
 
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
@@ -373,9 +373,7 @@ def _check_model(settings: Settings) -> Check:
 
 
 def _check_llama(settings: Settings) -> Check:
-    """Check that the model's file can be loaded into this process, and that there is enough
-    memory.
-    """
+    """Check that this process can load the model's file and has enough memory for it."""
     from babyagi.llm.llama import Engine, EngineBounds, free_memory_bytes
 
     bounds = EngineBounds(context_tokens=settings.llama_ctx_max)
@@ -412,7 +410,7 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(settings: Settings) -> Check:
-    """Check that something listens at the endpoint, or at the proxy in front of it, and that its
+    """Check that a server listens at the endpoint, or at the proxy in front of it, and that its
     certificate is trusted."""
     base_url = settings.openai_base_url
     proxy = settings.proxies.find(base_url)
@@ -433,12 +431,12 @@ def _check_address(settings: Settings) -> Check:
         return Check(
             name="address",
             state=FAIL,
-            found=f"nobody listens at {host}:{port} ({error.strerror or error})",
+            found=f"no server listens at {host}:{port} ({error.strerror or error})",
             fix=fix,
         )
     shown = redact_url(base_url)
     found = (
-        f"the proxy {host}:{port} listens; {shown} is asked through it"
+        f"the proxy {host}:{port} listens; {shown} is reached through it"
         if proxy
         else f"{shown} can be reached"
     )
@@ -446,7 +444,7 @@ def _check_address(settings: Settings) -> Check:
 
 
 async def _greet(settings: Settings) -> None:
-    """Raises what a call of the model would meet before anything is asked."""
+    """Raises the errors that a first call of the model would raise before it is sent."""
     from babyagi.llm.client import Endpoint
 
     endpoint = Endpoint(
@@ -459,22 +457,26 @@ async def _greet(settings: Settings) -> None:
 
 
 def _check_abilities(settings: Settings) -> list[Check]:
-    """Show what is known about the model at the person's own address, and which protocol `auto`
-    uses with it."""
-    from babyagi.app import address_of, say_how
+    """Show what is known about the model at a custom address, and the protocol that `auto` chooses
+    for it."""
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
+    from babyagi.model_clients import address_of, say_how
 
     if is_known_provider(settings.openai_base_url):
         return []
     address = address_of(settings.llm_model, settings)
     found = read_abilities(remembered_abilities(settings.home, address))
     known = describe(found)
-    said = f"{known}; {say_how(found, settings)}" if known else "not asked yet what it can do"
+    said = (
+        f"{known}; {say_how(found, settings)}"
+        if known
+        else "its abilities have not been probed yet"
+    )
     return [Check(name="abilities", state=OK, found=said)]
 
 
 def _check_network(settings: Settings) -> list[Check]:
-    """Show the proxies in use, without their passwords, and which keys are sent unencrypted."""
+    """Show the proxies in use, without their passwords, and the keys that are sent unencrypted."""
     shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
     used = [
         f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}"
@@ -482,14 +484,14 @@ def _check_network(settings: Settings) -> list[Check]:
         if proxy
     ]
     without = (
-        f", but for this machine and {settings.no_proxy}"
+        f", except for this machine and {settings.no_proxy}"
         if settings.no_proxy
-        else ", but for this machine"
+        else ", except for this machine"
     )
     proxies = Check(
         name="proxy",
         state=OK,
-        found=", ".join(used) + without if used else "none is named, and none is used",
+        found=", ".join(used) + without if used else "none is set",
     )
     return [
         proxies,
@@ -498,7 +500,7 @@ def _check_network(settings: Settings) -> list[Check]:
 
 
 def _check_result_store(settings: Settings) -> Check:
-    """Fail when a run would refuse to begin, warn when it would go on without the index."""
+    """Fail when a run would refuse to begin; warn when it would begin without the index."""
     try:
         asyncio.run(ask_result_store(settings))
     except SettingsError as error:
@@ -509,7 +511,7 @@ def _check_result_store(settings: Settings) -> Check:
         fix = f"{error.fix}; meanwhile results are found in the task store"
         return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
     if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
-        fix = "babyagi run starts it, and says whether results get into it"
+        fix = "babyagi run starts it, and says whether results can be written to it"
         return Check(
             name="result store",
             state=WARN,
@@ -537,7 +539,11 @@ def _check_embedder(settings: Settings) -> Check:
 
 def _check_terminal() -> Check:
     if not is_live_terminal():
-        return Check(name="terminal", state=OK, found="none on standard output: plain lines")
+        return Check(
+            name="terminal",
+            state=OK,
+            found="standard output is no terminal: plain lines are printed",
+        )
     return Check(
         name="terminal",
         state=OK,

@@ -1,5 +1,5 @@
-"""The command ask: one question to an agent that a file describes. It prints each step as it
-happens, and the answer last."""
+"""The commands ask and memory: a question to an agent that a file describes, and the conversations
+that are kept of it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from babyagi.cli.memory import complete_memories, describe
-from babyagi.cli.options import given_flags, json_option, require_words, setting_options
+from babyagi.cli.options import Listing, given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
@@ -17,9 +17,26 @@ if TYPE_CHECKING:
 
     from babyagi.agent import Agent
     from babyagi.json_shapes import Json
+    from babyagi.memory.log import Known, MemoryLog, Turn
     from babyagi.react.steps import AgentStep, Run, Signal
+    from babyagi.tasks import Usage
 
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
+
+
+def complete_memories(
+    _context: click.Context, _param: click.Parameter, typed: str
+) -> list[CompletionItem]:
+    import os
+    from pathlib import Path
+
+    from babyagi.settings.load import load_settings
+
+    try:
+        home = load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings.home
+        return [CompletionItem(name) for name in _names_in(home) if name.startswith(typed)]
+    except Exception:  # whatever it is, a person who is typing cannot be told
+        return []
 
 
 @click.command()
@@ -36,7 +53,7 @@ SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd
     "--memory",
     metavar="NAME",
     default="",
-    help="Go on with the conversation of this name, which is kept; babyagi memory shows them.",
+    help="Continue the stored conversation of this name, or begin it; babyagi memory lists them.",
     shell_complete=complete_memories,
 )
 @setting_options(SETTINGS)
@@ -51,8 +68,8 @@ def ask(
 ) -> int:
     """Ask an agent that a YAML FILE describes.
 
-    Each of its steps is printed, and its answer. Nothing is kept, unless --memory names the
-    conversation that it belongs to.
+    Its steps and its answer are printed. Nothing is stored, unless --memory names the conversation
+    to continue.
     """
     import asyncio
 
@@ -87,25 +104,25 @@ def ask(
 
 
 async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
-    """Put the question, and print which conversation is continued and how its memory was updated,
-    which begins when the answer is there."""
+    """Put the question. Print which conversation it continues and, after the answer, how the
+    conversation's memory is updated."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
-            warn("nothing is kept of this conversation; --memory NAME keeps it", Style.DIM)
+            warn("this conversation is not stored; --memory NAME stores it", Style.DIM)
         return await put()
     name = agent.memory.name
     before = await agent.recall()
-    warn(f"conversation {name}: {describe(before) if before.turns else 'it begins'}", Style.DIM)
+    warn(f"conversation {name}: {describe(before) if before.turns else 'new'}", Style.DIM)
     async with agent:
         run = await put()
     if fault := (await agent.recall()).fault:
-        warn(f"babyagi: the memory {name} was not brought up to date: {fault}", Style.YELLOW)
+        warn(f"babyagi: the memory {name} was not updated: {fault}", Style.YELLOW)
     return run
 
 
 def _show(signal: Signal) -> None:
-    """Print the model's text beside its calls, a line for each call and one for its outcome, and
-    the answer at the end."""
+    """Print the text that the model writes beside its calls, one line for each call and one for its
+    outcome, and the answer at the end."""
     from babyagi.react.steps import Act, ModelDecided, RunEnded, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()
@@ -135,7 +152,7 @@ def _conclude(run: Run[str]) -> None:
     if run.stopped is not Stopped.FINISH:
         warn(
             (
-                f"babyagi: the agent stopped without having finished ({run.stopped}): "
+                f"babyagi: the agent stopped before it finished ({run.stopped}): "
                 f"{fit(run.detail, 300)}"
             ),
             Style.RED,
@@ -173,4 +190,166 @@ def _step_shape(step: AgentStep) -> Json:
             }
             for call, observation in zip(calls, step.observations, strict=True)
         ],
+    }
+
+
+# -- the conversations that `babyagi ask --memory NAME` keeps
+# --------------------------------------------------------------------------------------------------
+
+
+memory = Listing("memory", "List the conversations of `babyagi ask --memory NAME`.")
+
+
+@memory.command("list")
+@json_option
+def memory_list(as_json: bool) -> None:
+    """List the stored conversations of agents."""
+    found = [(name, _read(name)) for name in _names_in(_home())]
+    if as_json:
+        print_json([{"name": name, **_counts(known)} for name, known in found])
+        return
+    for name, known in found:
+        echo(f"{name:<28} {describe(known)}")
+    if not found:
+        echo("No conversation is stored. `babyagi ask FILE QUESTION --memory NAME` stores one.")
+
+
+@memory.command("show")
+@click.argument("name", shell_complete=complete_memories)
+@json_option
+def memory_show(name: str, as_json: bool) -> None:
+    """Show what a conversation remembers, with the source of each line."""
+    known = _require(name)
+    if as_json:
+        print_json({"v": 1, "name": name, **_counts(known), **_known_shape(known)})
+        return
+    echo(f"{name}: {describe(known)}", Style.BOLD)
+    if known.summary.text:
+        _tell(
+            f"summary of turns 1 to {known.summary.upto}", known.summary.text, known.summary.origins
+        )
+    for fact in known.facts:
+        _tell(f"{fact.entity} (turn {fact.turn})", fact.text, fact.origins)
+    for turn in known.turns:
+        _tell(f"{turn.n}. {turn.at.astimezone():%Y-%m-%d %H:%M}", turn.question, turn.asked_from)
+        _tell("   answer", turn.answer, turn.made_from)
+    if known.used.calls:
+        echo(_say_used(known.used), Style.DIM)
+    if known.fault:
+        echo(f"The last update failed: {known.fault}", Style.YELLOW)
+    if known.n_damaged:
+        echo(f"{known.n_damaged} damaged lines of its file are ignored.", Style.YELLOW)
+
+
+@memory.command("forget")
+@click.argument("name", shell_complete=complete_memories)
+def memory_forget(name: str) -> None:
+    """Delete a conversation and all its notes."""
+    import asyncio
+
+    n_turns = len(_require(name).turns)
+    asyncio.run(_open(name).forget())
+    echo(f"{name} is forgotten: {n_turns} {'turn' if n_turns == 1 else 'turns'}.")
+
+
+def describe(known: Known) -> str:
+    """Return a conversation as one line."""
+    n = known.last
+    said = f"{n} {'turn' if n == 1 else 'turns'}"
+    if known.turns:
+        last = known.turns[-1]
+        said += f", the last on {last.at.astimezone():%Y-%m-%d %H:%M}: {last.question}"
+    return fit(said, max(40, terminal_width() - 30))
+
+
+def _say_used(used: Usage) -> str:
+    """Return the cost of the notes; without an amount of money when the cost is unknown."""
+    cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
+    calls = f"{used.calls} {'call' if used.calls == 1 else 'calls'}"
+    return (
+        f"The notes took {calls}, {used.prompt_tokens:,} tokens in and "
+        f"{used.completion_tokens:,} out{cost}."
+    )
+
+
+def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
+    echo(f"{what}: {text}")
+    echo(f"      from {', '.join(origins)}", Style.DIM)
+
+
+def _names_in(home: Path) -> list[str]:
+    """Return the names of the conversations of a home. The memory of an objective's agent is not
+    among them, although it can be shown by its name."""
+    from babyagi.files.home import is_memory_of_objective
+    from babyagi.memory.log import names_in
+
+    return [name for name in names_in(home) if not is_memory_of_objective(name)]
+
+
+def _home() -> Path:
+    from babyagi.cli.session import NOTHING, load
+
+    return load(needs=NOTHING).settings.home
+
+
+def _open(name: str) -> MemoryLog:
+    from functools import partial
+    from secrets import token_hex
+
+    from babyagi.backends import utc_now
+    from babyagi.memory.log import MemoryLog, path_of
+
+    return MemoryLog(path_of(_home(), name), clock=utc_now, new_id=partial(token_hex, 8))
+
+
+def _read(name: str) -> Known:
+    import asyncio
+
+    return asyncio.run(_open(name).read())
+
+
+def _require(name: str) -> Known:
+    from babyagi.errors import NotFoundError
+
+    known = _read(name)
+    if not known.id and not known.n_damaged:
+        raise NotFoundError(
+            f"there is no conversation {name}",
+            fix="babyagi memory lists the stored ones",
+            guide="tools",
+        )
+    return known
+
+
+def _counts(known: Known) -> Json:
+    last = known.turns[-1].at.isoformat() if known.turns else None
+    return {"turns": known.last, "last_at": last}
+
+
+def _known_shape(known: Known) -> Json:
+    from babyagi.json_shapes import usage_shape
+    from babyagi.memory.log import write_fact
+
+    return {
+        "summary": {
+            "text": known.summary.text,
+            "upto": known.summary.upto,
+            "origins": [*known.summary.origins],
+        },
+        "facts": [write_fact(fact) for fact in known.facts],
+        "said": [_turn_shape(turn) for turn in known.turns],
+        "used": usage_shape(known.used),
+        "fault": known.fault,
+        "damaged_lines": known.n_damaged,
+    }
+
+
+def _turn_shape(turn: Turn) -> Json:
+    return {
+        "n": turn.n,
+        "at": turn.at.isoformat(),
+        "question": turn.question,
+        "asked_from": [*turn.asked_from],
+        "answer": turn.answer,
+        "made_from": [*turn.made_from],
     }

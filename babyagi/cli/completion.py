@@ -1,7 +1,7 @@
-"""Shell completion: the objectives, tasks, tools and guide pages that are offered for a word being
-typed, and the script that makes the shell ask.
+"""Shell completion: offers objectives, tasks, tools and guide pages for the word being typed, and
+prints the script that connects a shell.
 
-Nothing here writes, waits long or fails: a person who presses Tab gets an answer or none.
+Nothing here writes, waits long or raises: after Tab the shell gets suggestions or none.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Items = list[CompletionItem]
 SHELLS = ("bash", "zsh", "fish")
 INSTALL_BY_SHELL = {
     "bash": """add this line to ~/.bashrc:  eval "$(babyagi completion bash)\"""",
-    "zsh": """add this line to ~/.zshrc, behind compinit:  eval "$(babyagi completion zsh)\"""",
+    "zsh": """add this line to ~/.zshrc, after compinit:  eval "$(babyagi completion zsh)\"""",
     "fish": "babyagi completion fish > ~/.config/fish/completions/babyagi.fish",
 }
 MAX_OFFERED = 50
@@ -37,13 +37,13 @@ HELP_WIDTH = 60
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what makes the Tab key complete.
+    """Print a script that makes the Tab key complete.
 
-    It completes commands, options, and the names and numbers that are there. The first line of the
-    script says how it is installed.
+    It completes commands, options, and existing names and numbers. The first line of the script
+    says how to install it.
     """
     kind = get_completion_class(shell)
-    if kind is None:  # click knows all three
+    if kind is None:  # click supports all three
         raise click.UsageError(f"there is no completion for {shell}", click.get_current_context())
     root = click.get_current_context().find_root().command
     script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
@@ -60,12 +60,12 @@ def complete_objectives(_context: click.Context, _param: click.Parameter, typed:
             for found in reversed(await store.objectives(limit=MAX_OFFERED))
         ]
 
-    items = [CompletionItem("latest", help="the last one that you had to do with"), *_look(read)]
+    items = [CompletionItem("latest", help="the one that you used last"), *_look(read)]
     return _beginning_with(typed, items)
 
 
 def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer the numbers of the tasks of the line's objective, with their names."""
+    """Offer the numbers and names of the tasks of the objective on the line."""
     selector = _find_selector(context)
 
     async def read(store: TaskStore) -> Items:
@@ -82,7 +82,7 @@ def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) 
 
 
 def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer the numbers of the tasks that wait for a person, with what each asks."""
+    """Offer the numbers of the tasks that wait for a person, with their questions."""
 
     async def read(store: TaskStore) -> Items:
         from babyagi.inbox import asking_task
@@ -97,7 +97,7 @@ def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str)
 
 
 def complete_schedules(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer the numbers of the schedules, with what they begin."""
+    """Offer the numbers of the schedules, with the texts of their objectives."""
 
     async def read(store: TaskStore) -> Items:
         return [
@@ -140,7 +140,7 @@ def _beginning_with(typed: str, items: Items) -> Items:
 
 
 def _find_selector(context: click.Context) -> str:
-    """Return the value of `--objective` in the line, given to this command or to its group."""
+    """Return the value of `--objective` on the line, given to this command or to its group."""
     at: click.Context | None = context
     while at is not None:
         selector = at.params.get("objective")
@@ -151,12 +151,12 @@ def _find_selector(context: click.Context) -> str:
 
 
 def _look(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
-    """Return what `read` gets from the task store, nothing when it cannot be had at once."""
+    """Return what `read` gets from the task store; nothing if the store does not answer at once."""
     import asyncio
 
     try:
         return asyncio.run(_read_store(read))
-    except Exception:  # whatever it is, a person who is typing cannot be told
+    except Exception:  # no error may reach a person who is typing
         return []
 
 

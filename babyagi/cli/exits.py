@@ -70,8 +70,8 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
 
 
 def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
-    """Return the exit code of a run: by the signal that stopped it early (its report is still
-    owed), else by the stop reason, else 0 (paused)."""
+    """Return the exit code of a run. A signal that stopped it early comes first (the report is
+    still to be written), then the stop reason; a paused run returns 0."""
     if stopped_by_signal and not objective.has_report:
         return 128 + stopped_by_signal
     return int(
@@ -99,5 +99,5 @@ def code_of_error(error: BabyagiError) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM outside a run; a run drains by itself. It is an exception, so that the terminal is
-    restored."""
+    """SIGTERM outside a run (a run drains by itself). It is raised as an exception so that the
+    terminal is restored."""

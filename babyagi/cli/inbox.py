@@ -1,4 +1,4 @@
-"""The inbox: the requests that wait for a person, shown whole, and the answers."""
+"""The inbox: shows the requests that wait for a person, and takes the answers."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _SECRET = (
 
 
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
-    """Return the lines of the request, with what to type. In a list only the beginning of a long
-    request is shown, and marked as such."""
+    """Return the lines of the request, with the command that answers it. A list shows only the
+    beginning of a long request, and says so."""
     from babyagi.inbox import Decision, asks_for_secret, decisions
 
     step, task = request.step, request.task
@@ -90,8 +90,8 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     """Yield every argument. `|` precedes each line of a text, `:` continues the row above, and `=`
     precedes any other value.
 
-    Lines of a change to a file have `+`, `-`, `@` or a blank instead, so that no text can look like
-    a difference.
+    Lines of a change to a file have `+`, `-`, `@` or a blank instead, so that a plain text cannot
+    look like a difference.
     """
     from babyagi.inbox import CHANGED, read_request
 
@@ -122,7 +122,7 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
 
 
 def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield each value that contains no other, with its path: `files[0].path`."""
+    """Yield each value that contains no other value, with its path: `files[0].path`."""
     if depth == MAX_DEPTH and isinstance(value, dict | list):
         yield label, json.dumps(value, indent=1)
     elif isinstance(value, dict) and value:
@@ -141,9 +141,9 @@ def _spell(text: str) -> str:
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """Yield the text in rows of at most `room` cells, at least one row. A row is broken before a
-    word if that leaves it at least half full. Blanks are moved to the beginning of a row, where
-    they can be seen."""
+    """Yield the text in rows of at most `room` cells, at least one row. A row breaks before a word
+    if that leaves it at least half full. Blanks move to the beginning of a row, where they can be
+    seen."""
     row, used = "", 0
     for character in text:
         n_cells = cell_width(character)
@@ -182,39 +182,39 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
         case "question":
             yield f"{model} asks this{read}."
         case "approval":
-            yield f"{model} wants this call of {safe_line(tool)} to be made{read}."
+            yield f"{model} wants to make this call of {safe_line(tool)}{read}."
         case "changed":
             yield (
-                f"{model} wants to use {safe_line(tool)}, whose server describes it otherwise than "
-                f"when it was granted{read}. Nothing is called before you decide."
+                f"{model} wants to use {safe_line(tool)}, whose server has changed its "
+                f"description since it was granted{read}. Nothing is called before you decide."
             )
         case _:
             yield (
-                f"{model} wanted this call of {safe_line(tool)}{read}. It may have been made, "
-                "and nobody knows what came of it."
+                f"{model} wanted to make this call of {safe_line(tool)}{read}. It may have been "
+                "made; its outcome is unknown."
             )
     if request.preview is not None or request.trouble:
         yield safe_line(request.preview.note if request.preview is not None else request.trouble)
 
 
 def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
-    """Return `, after reading file:page.txt, result:3`: the sources first, then the results that
-    were made from them."""
+    """Return `, after reading file:page.txt, result:3`: first the sources, then the results made
+    from them."""
     outside = [origin for origin in origins if origin.partition(":")[0] not in _OURS]
     if not outside:
-        return ", having read nothing but what you and this program wrote" if origins else ""
+        return ", after reading only what you and this program wrote" if origins else ""
     ordered = sorted(outside, key=lambda origin: origin.startswith("result:"))
     named = [fit(origin, 60) for origin in ordered[:max_named]]
     more = f" and {len(ordered) - len(named)} more" if len(ordered) > len(named) else ""
     return f", after reading {', '.join(named)}{more}"
 
 
-# -- the commands that decide what waiting tasks asked: inbox, answer, approve, reject
+# -- the commands that answer waiting tasks: inbox, answer, approve, reject
 # --------------------------------------------------------------------------------------------------
 
 
 step_option = click.option(
-    "--step", "step_id", type=int, help="Which one, where a task asks more than one thing."
+    "--step", "step_id", type=int, help="The number of the request, if a task has several."
 )
 
 
@@ -226,7 +226,8 @@ step_option = click.option(
 def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
     """List what waits for a person, and what to type.
 
-    Of a long request the list shows the beginning; with the number of its TASK all of it is shown.
+    The list shows the beginning of a long request; with the number of its TASK the whole request is
+    shown.
     """
     from babyagi.cli.session import NOTHING, load, with_store
     from babyagi.inbox import find_named, pick_named
@@ -274,9 +275,10 @@ async def _open_steps(store: TaskStore, objective: str) -> list[Step]:
 @step_option
 @json_option
 def answer(task: int, text: str, objective: str, step_id: int | None, as_json: bool) -> None:
-    """Answer what TASK asks.
+    """Answer the question of TASK.
 
-    Or say what came of its call that may have been made. The task goes on with that.
+    For a call whose outcome is unknown, say what its outcome was. The task continues with the
+    answer.
     """
     from babyagi.inbox import Decision
 
@@ -286,14 +288,14 @@ def answer(task: int, text: str, objective: str, step_id: int | None, as_json: b
 
 @click.command()
 @click.argument("task", type=int, shell_complete=complete_inbox)
-@click.option("--yes", is_flag=True, help="Do not show the call and ask.")
+@click.option("--yes", is_flag=True, help="Approve without being shown the call.")
 @objectives_option
 @step_option
 @json_option
 def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: bool) -> None:
-    """Show the call that TASK wants to make whole, and allow it.
+    """Show the whole call that TASK wants to make, and allow it.
 
-    It is made when a worker comes back to its task.
+    A worker makes the call when it claims the task again.
     """
     from babyagi.inbox import Decision
 
@@ -310,7 +312,8 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
 def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bool) -> None:
     """Refuse the call or the question of TASK.
 
-    Or say that a call was not carried out. The task goes on with that.
+    For a call whose outcome is unknown, say that it was not carried out. The task continues with
+    the refusal.
     """
     from babyagi.inbox import Decision
 
@@ -320,7 +323,7 @@ def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What a person typed to name a request: the number of its task, or its own number."""
+    """What a person typed to name a request: the task's number, or the request's own number."""
 
     number: int
     objective: str
@@ -342,7 +345,7 @@ def _decide(
         steps = await _open_steps(store, named.objective)
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
-        decide(step, decision, text)  # checked before anything is shown and asked
+        decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision is Decision.APPROVE:
             request = await gather_request(store, step, settings, among=steps)
@@ -354,23 +357,28 @@ def _decide(
 
     changed = with_store(change, changes=True)
     if changed is None:
-        warn(f"Nothing is decided; task {named.number} waits.")
+        warn(f"Nothing was decided; task {named.number} still waits.")
         return
     step, going_on = changed
     if as_json:
         print_json(decided_shape(step, decision))
     else:
-        echo(f"Task {asking_task(step)} of objective {step.objective_id} is queued with that.")
-        echo(f"Next: {going_on}  (nothing to type if it is running somewhere)")
+        echo(
+            f"Task {asking_task(step)} of objective {step.objective_id} is queued again with "
+            "your decision."
+        )
+        echo(f"Next: {going_on}  (not needed if a worker is running)")
 
 
 def _is_confirmed(request: Request) -> bool:
-    """Show the whole call to the person, and ask. Raises `SettingsError` when nobody is there."""
+    """Show the whole call to the person, and ask. Raises `SettingsError` when there is no
+    terminal."""
 
     name = request.name
     if not is_person_there():
         raise SettingsError(
-            f"what task {request.task.id} asks is not approved: nobody is there to be shown it",
+            f"the request of task {request.task.id} is not approved: there is no terminal to "
+            "show it on",
             fix=f"babyagi inbox {name} shows all of it, babyagi approve {name} --yes approves it",
             guide="inbox",
         )
@@ -382,7 +390,7 @@ def _is_confirmed(request: Request) -> bool:
 
 
 def ask_leave(step: Step) -> str:
-    """Return the question that the person answers with yes or no."""
+    """Return the yes-or-no question for the person."""
     if step.kind == "changed":
-        return "May the tool be used as it is now?"
-    return "Is this call to be made, as it is shown?"
+        return "May the tool be used with its new description?"
+    return "Make this call as shown?"

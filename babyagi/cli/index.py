@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.objectives import results, with_group_options
+from babyagi.cli.objectives import results
 from babyagi.cli.options import ALL, json_option, objective_option, objectives_option
 from babyagi.cli.text import (
     Line,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 N_NAMED = 10
+N_DECIMALS = 2  # of a score
 
 
 def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
@@ -68,7 +69,7 @@ def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
         ),
     ]
     n_found = report.n_probes - len(report.probe_misses)
-    owed = f", {report.n_owed:,} are still to be fed" if report.n_owed else ""
+    owed = f", {report.n_owed:,} are still to be indexed" if report.n_owed else ""
     counted = (
         f"{report.n_held:,} of {report.n_expected:,} results are indexed, {n_found} of "
         f"{report.n_probes} probed were found{owed}."
@@ -77,7 +78,7 @@ def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
     if not report.is_whole:
         lines.append(
             Line(
-                "No result is lost. A run mends this by itself; so does: babyagi index rebuild "
+                "No result is lost. The next run repairs this; so does: babyagi index rebuild "
                 f"--objective {objective.id}"
             )
         )
@@ -92,8 +93,8 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
 
 
 def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:
-    """Return the lines of what was found in the objective and, if others were searched, in which of
-    them."""
+    """Return the lines of the ranking. If other objectives were searched, each line names its
+    objective."""
     lines: list[Line] = []
     for entry in ranking:
         whose = (
@@ -101,7 +102,7 @@ def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[L
             if entry.result.objective_id == objective_id
             else f"objective {entry.result.objective_id}, "
         )
-        head = f"{entry.score:5.2f}  {whose}task {entry.result.task_id}: "
+        head = f"{entry.score:{3 + N_DECIMALS}.{N_DECIMALS}f}  {whose}task {entry.result.task_id}: "
         lines.append(
             Line(head + fit(entry.result.task_name, max(20, width - len(head))), Style.BOLD)
         )
@@ -121,7 +122,7 @@ MAX_HITS = 100
 
 @click.group()
 def index() -> None:
-    """Look at the index that finds earlier results, and mend it."""
+    """Show, check or rebuild the index that finds earlier results."""
 
 
 @index.command()
@@ -178,13 +179,13 @@ def check(objective: str, as_json: bool) -> int:
     "--embedding-model",
     metavar="MODEL",
     default="",
-    help="Embed the results by this model from now on.",
+    help="Embed the results with this model from now on.",
 )
 @json_option
 def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
-    """Make the index of an objective anew.
+    """Rebuild the index of an objective.
 
-    It is dropped and fed every result again; vectors that are stored are not paid for again.
+    Every result is indexed again; stored vectors are not paid for again.
     """
 
     async def make_anew(opened: Results) -> int:
@@ -194,7 +195,7 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
     if as_json:
         print_json({"v": 1, "objective_id": found.id, "n_results": n_results})
     else:
-        echo(f"The index of objective {found.id} is made anew: {n_results:,} results.")
+        echo(f"The index of objective {found.id} is rebuilt: {n_results:,} results.")
 
 
 def _tell_progress(n_done: int, n_all: int) -> None:
@@ -215,13 +216,13 @@ def _tell_progress(n_done: int, n_all: int) -> None:
     type=click.IntRange(1, MAX_HITS),
     default=5,
     show_default=True,
-    help="How many at most.",
+    help="At most this many results.",
 )
 @click.option(
     "--all-objectives",
     "in_all",
     is_flag=True,
-    help="Look at the results of the newest other objectives, too.",
+    help="Search the newest other objectives as well.",
 )
 @json_option
 @click.pass_context
@@ -236,14 +237,13 @@ def search(
 ) -> None:
     """Find the results that are nearest to a text.
 
-    They are found as for a task. No model is asked for words.
+    This is the search that tasks use. It calls no language model.
     """
     from babyagi import json_shapes
 
     words = " ".join(text)
     if not words.strip():
         raise click.UsageError("there is nothing to search for", context)
-    objective, as_json = with_group_options(context, objective, as_json)
 
     async def find(opened: Results) -> Ranking:
         return await opened.search(words, k=n_hits, in_all=in_all)
@@ -255,14 +255,16 @@ def search(
     if ranking.degraded:
         warn(f"note: {ranking.degraded}", Style.YELLOW)
     if not len(ranking):
-        echo("No result yet. `babyagi status` says how it stands.")
+        echo("No result yet. `babyagi status` shows the state.")
+    elif not any(round(entry.score, N_DECIMALS) for entry in ranking):
+        warn("note: no result is near to this text", Style.YELLOW)
     echo_lines(render_ranking(ranking, objective_id=found.id, width=terminal_width()))
 
 
 def _with_results(
     selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = ""
 ) -> tuple[Objective, T]:
-    """Open the results and the search of the selected objective, and run the body on them."""
+    """Open the results and the search of the selected objective, and pass them to the body."""
     import asyncio
 
     from babyagi.app import open_app
@@ -281,8 +283,7 @@ def _with_results(
     return asyncio.run(run())
 
 
-# -- the command that looks for damage in the task store
-# --------------------------------------------------------------------------------------------------
+# -- the command that checks the task store for damage
 
 
 @click.group()
@@ -294,9 +295,9 @@ def journal() -> None:
 @objectives_option
 @json_option
 def verify(objective: str, as_json: bool) -> int:
-    """Look for damage in every row of the task store.
+    """Check every row of the task store for damage.
 
-    Each row that cannot be read, or is not what was written, is named.
+    It names each row that cannot be read or has changed since it was written.
     """
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import pick_objective, with_store

@@ -1,5 +1,5 @@
-"""The live view: the picture on a terminal, with keys to steer, to answer and to read. The terminal
-is restored, however the view ends. It also puts events into words for the person who watches."""
+"""The live view: the picture on a terminal, with keys to steer, to answer and to read. It restores
+the terminal however it ends, and puts events into words for the person who watches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ import sys
 import termios
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any, ClassVar, TextIO
 
 from textual import events as keys
@@ -27,6 +26,7 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from babyagi import events
+from babyagi.backends import utc_now
 from babyagi.cli.inbox import render_request
 from babyagi.cli.picture import (
     MAX_FINISHED,
@@ -76,12 +76,12 @@ HELP = """\
 up, down       select a task (page up, page down, home, end)
 enter          open it: its result and its steps; esc goes back
 a              answer what a task asks: the selected one, or the first
-p              pause; p again goes on
+p              pause; p again resumes
 q, Ctrl-C      {q}
 ?              this page
 
-Above stand the tasks: ? asks you, > runs, ! was given up, + is done.
-Below stands what has happened: findings, calls of tools, questions.
+Above are the tasks: ? asks you, > runs, ! was given up, + is done.
+Below is what has happened: results, tool calls, questions.
 Tasks go on while you read or type."""
 WHAT_Q_DOES = {
     "stop": "stop: calls in flight may end; a second time stops at once",
@@ -89,12 +89,8 @@ WHAT_Q_DOES = {
 }
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 def to_content(lines: Iterable[Line]) -> Content:
-    """Return the lines without interpreting them: no markup, no escapes."""
+    """Return the lines as text for the screen; markup and escapes in them have no effect."""
     parts: list[str | tuple[str, str]] = []
     for line in lines:
         parts += [(safe(line.text, keep_newlines=True), _STYLES[line.style]), "\n"]
@@ -102,7 +98,7 @@ def to_content(lines: Iterable[Line]) -> Content:
 
 
 def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
-    """Yield the lines in rows of at most so many cells, as they would be printed."""
+    """Yield the lines in rows of at most `width` cells, wrapped as they would be printed."""
     for line in lines:
         for row in safe(line.text, keep_newlines=True).split("\n"):
             yield Line(flow(row, width), line.style)
@@ -113,7 +109,7 @@ def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
 
 
 class Desk:
-    """What a person can do with objectives from the live view.
+    """The actions on objectives that the live view offers.
 
     Args:
         stop: called for the key q.
@@ -125,7 +121,8 @@ class Desk:
         self.stop = stop
 
     async def read_task(self, key: Key, width: int) -> list[Line]:
-        """Return all that is known about a task, in lines; of a very long text the beginning."""
+        """Return all that is known about a task, in lines; only the beginning of a very long
+        text."""
         objective_id, task_id = key
         objective = await self._store.objective(objective_id)
         shown = await fetch_task(self._store, objective, task_id)
@@ -137,16 +134,16 @@ class Desk:
         return await gather_request(self._store, step, self._settings, among=among)
 
     async def decide(self, request: Request, decision: Decision, text: str) -> str:
-        """Record the person's decision, and return a sentence about how that went."""
+        """Record the person's decision, and return a sentence about the outcome."""
         await settle(self._store, request.step, decision, text, seen=request)
-        return f"task {request.task.id} goes on with that"
+        return f"task {request.task.id} continues with your answer"
 
     async def pause_or_resume(self, objective_id: int) -> str:
         objective = await self._store.objective(objective_id)
         match objective.status:
             case ObjectiveStatus.ACTIVE:
                 await self._store.pause_objective(objective_id)
-                return "paused: calls in flight end, no other is made; p goes on"
+                return "paused: calls in flight end, and no further call is made; p resumes"
             case ObjectiveStatus.PAUSED:
                 await self._store.resume_objective(objective_id)
                 return "it goes on"
@@ -185,11 +182,10 @@ class BoardScreen(Screen[None]):
         Binding("escape", "unselect"),
     ]
 
-    def __init__(self, board: Board, desk: Desk, clock: Callable[[], datetime]) -> None:
+    def __init__(self, board: Board, desk: Desk) -> None:
         super().__init__()
         self._board = board
         self._desk = desk
-        self._clock = clock
         self._picture = Static(id="picture")
 
     def compose(self) -> ComposeResult:
@@ -205,7 +201,7 @@ class BoardScreen(Screen[None]):
         width, height = size or self.size
         if not width or not height:
             return
-        rows = draw(self._board, now=self._clock(), width=width, height=height)
+        rows = draw(self._board, now=utc_now(), width=width, height=height)
         parts: list[str | tuple[str, str]] = []
         for row in rows:
             is_selected = row.key is not None and row.key == self._board.selected
@@ -278,7 +274,7 @@ async def _at_once(lines: list[Line]) -> list[Line]:
 
 
 class ReadingScreen(Screen[None]):
-    """A text that is scrolled. `read` returns its lines for a width."""
+    """A text that scrolls. `read` returns its lines for a width."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "app.pop_screen"),
@@ -310,8 +306,8 @@ class Answer(Input):
 
 
 class QuestionScreen(Screen[tuple[Decision, str] | None]):
-    """What a task asks, whole, and the input for the answer. A call can be approved only after its
-    last row was on the screen; keys that were typed earlier are ignored."""
+    """The whole request of a task, and the input for the answer. A call can be approved only after
+    its last row has been on the screen; earlier keys are ignored."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)"),
@@ -377,7 +373,7 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
 
 
 class LiveApp(App[None]):
-    """The screens, and what all of them share."""
+    """The screens and their shared state."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -393,15 +389,13 @@ class LiveApp(App[None]):
         Binding("ctrl+z", "suspend_process", priority=True),
     ]
 
-    def __init__(
-        self, board: Board, desk: Desk, *, clock: Callable[[], datetime] = _utc_now
-    ) -> None:
+    def __init__(self, board: Board, desk: Desk) -> None:
         super().__init__(driver_class=Terminal)
         self.theme = "ansi-dark"
         self.board = board
         self.ready = asyncio.Event()
         self._desk = desk
-        self._board_screen = BoardScreen(board, desk, clock)
+        self._board_screen = BoardScreen(board, desk)
         self._is_changed = True
         self._is_hurried = False
         self._n_ticks = 0
@@ -414,7 +408,7 @@ class LiveApp(App[None]):
         self.ready.set()
 
     def changed(self) -> None:
-        """Note that there is something new to draw."""
+        """Note that the picture must be drawn again."""
         self._is_changed = True
 
     def hurry(self) -> None:
@@ -429,7 +423,7 @@ class LiveApp(App[None]):
         self._draw()
 
     def _tick(self) -> None:
-        """Draw what has changed, and once a second because time has passed."""
+        """Draw after a change, and once a second so that times advance."""
         self._n_ticks += 1
         if self._n_ticks % 4 == 0 and isinstance(self._driver, Terminal) and self._driver.is_gone:
             logger.info("the terminal is gone; the work goes on without a view")
@@ -464,8 +458,8 @@ class LiveApp(App[None]):
 
 
 class Terminal(LinuxDriver):
-    """Standard error as the screen, wherever standard output goes. A terminal that is gone or
-    accepts no output blocks nothing."""
+    """Standard error as the screen, wherever standard output goes. It never blocks on a terminal
+    that is gone or accepts no output."""
 
     has_left = True
 
@@ -510,8 +504,8 @@ class Terminal(LinuxDriver):
 
 @contextmanager
 def kept_terminal() -> Iterator[Callable[[], None]]:
-    """Restore the terminal's modes and the handlers of its signals afterwards. Yields a function
-    that restores the screen for a view that did not close by itself."""
+    """Restore the terminal's modes and the handlers of its signals afterwards. Yield a function
+    that restores the screen after a view that did not close."""
     stdin, stderr = sys.__stdin__, sys.__stderr__
     modes = None
     with suppress(termios.error, OSError, ValueError):
@@ -536,8 +530,8 @@ def kept_terminal() -> Iterator[Callable[[], None]]:
 
 
 class _Caught(io.TextIOBase):
-    """Output that is printed while the view is on the screen: the view shows its last line, and all
-    of it is printed afterwards."""
+    """Keeps what is printed while the view is on the screen. The view shows the last line; all
+    lines are printed afterwards."""
 
     def __init__(self, stream: TextIO, app: LiveApp) -> None:
         self.stream = stream
@@ -607,8 +601,8 @@ async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
 
 
 class LiveView:
-    """Adds an objective to the board, and removes it at its end. When the app has ended earlier,
-    plain lines replace it."""
+    """Adds an objective to the board, and removes it at its end. If the app ended earlier, plain
+    lines replace it."""
 
     tick_s = 1.0
     pause_s = TICK_S
@@ -648,7 +642,7 @@ class LiveView:
         self._app.hurry()
 
     def _forget_written(self, batch: Sequence[Event]) -> None:
-        """Remove an answer from the screen when its outcome is known."""
+        """Remove an answer from the screen once its outcome is known."""
         written = self._app.board.writing.get(self._objective_id)
         if written is not None and any(_ends(event, written) for event in batch):
             del self._app.board.writing[self._objective_id]
@@ -678,8 +672,8 @@ class LiveView:
         self._app.changed()
 
     def is_person_there(self) -> bool:
-        """Return whether a person can be asked here: while the view is on the screen, and for an
-        objective that has ended only while a question is open."""
+        """Return whether a person can be asked here: while the view is on the screen. For an
+        objective that has ended, only while a question is open."""
         state = self._app.board.states.get(self._objective_id)
         is_ended = state is not None and state.objective.status is ObjectiveStatus.ENDED
         return self._app.is_running and not (is_ended and state is not None and not state.asked)
@@ -691,7 +685,7 @@ class LiveView:
 
 
 def _ends(event: Event, written: Writing) -> bool:
-    """Return whether the event is the outcome of the answer, so that the answer is complete."""
+    """Return whether the event records the outcome of the answer that is being written."""
     match event.kind:
         case events.STEP_RECORDED | events.STEP_ABANDONED:
             return (event.data.get("owner"), event.data.get("key")) == (written.owner, written.key)
@@ -700,8 +694,7 @@ def _ends(event: Event, written: Writing) -> bool:
     return event.kind in (events.REPORT_WRITTEN, events.OBJECTIVE_ENDED)
 
 
-# -- what an event tells a person who watches
-# --------------------------------------------------------------------------------------------------
+# -- events in words, for a person who watches
 
 
 MAX_FINDING_CHARS = 300
@@ -731,7 +724,8 @@ _SAID_ELSEWHERE = (
 
 
 class Teller:
-    """Puts events into words, with the store's data about them; each batch reads a task once."""
+    """Puts events into words, with data about them from the store. It reads a task once for each
+    batch of events."""
 
     def __init__(self, store: TaskStore, objective_id: int) -> None:
         self._store = store

@@ -52,7 +52,7 @@ _THEME = Theme(
 
 
 def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
-    """Return the text as lines for a terminal of this width. Nothing in it can control the
+    """Return the text as lines for a terminal of this width. The lines cannot control the
     terminal."""
     tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
     if not 0 < _size(tokens) <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
@@ -110,7 +110,7 @@ class _Document(Markdown):
 
 
 def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Return the tokens with `words (address)` for each link, or only the address when the words
+    """Return the tokens with each link as `words (address)`, or as the address alone if the words
     are the same."""
     opened: list[tuple[str, list[str]]] = []
     for token in tokens:
@@ -168,8 +168,8 @@ def show_page(text: str) -> None:
 
 
 def find_pager(environ: Mapping[str, str]) -> list[str]:
-    """Return the person's pager, or `less`; nothing when there is none, or when they want none (an
-    empty PAGER, or `cat`)."""
+    """Return the person's pager, or `less`. Return nothing if neither exists or PAGER is empty or
+    `cat`."""
     try:
         words = shlex.split(environ.get("PAGER", DEFAULT_PAGER))
     except ValueError:
@@ -180,7 +180,7 @@ def find_pager(environ: Mapping[str, str]) -> list[str]:
 
 
 def _page(pager: list[str], lines: str) -> bool:
-    """Return whether the pager showed the lines."""
+    """Show the lines in the pager, and return whether that worked."""
     import subprocess
 
     try:

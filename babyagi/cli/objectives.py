@@ -1,16 +1,23 @@
-"""The commands about objectives and their tasks: those that list and change nothing (status, tasks,
-results, objectives), and those that change."""
+"""The commands about objectives and their tasks: status, tasks, results and objectives only read;
+the others change something."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from babyagi.cli.completion import complete_tasks
-from babyagi.cli.options import LIMITS, json_option, objective_option, parse_flags, setting_options
+from babyagi.cli.options import (
+    LIMITS,
+    Listing,
+    json_option,
+    objective_option,
+    parse_flags,
+    setting_options,
+)
 from babyagi.cli.text import (
     JsonList,
     Line,
@@ -30,11 +37,11 @@ from babyagi.tasks import TaskStatus
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
+    from babyagi.reporting.why import Facts
     from babyagi.tasks import Objective, Place, Result
     from babyagi.taskstore.port import TaskStore
     from babyagi.verbs import Changed, Prunable
     from babyagi.verbs import Row as Standing
-    from babyagi.why import Facts
 
 MIN_TASKS = 20  # rows on a terminal, however low it is
 
@@ -49,7 +56,10 @@ limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help="At most so many; 0 means all. Without it: what fits the terminal, all elsewhere.",
+    help=(
+        "At most this many; 0 means all. Default: as many as fit the terminal, or all if the "
+        "output is no terminal."
+    ),
 )
 
 
@@ -57,7 +67,7 @@ limit_option = click.option(
 @objective_option
 @json_option
 def status(objective: str, as_json: bool) -> None:
-    """Show how one objective stands, and what to type next."""
+    """Show the state of one objective, and what to type next."""
     from babyagi import json_shapes
     from babyagi.cli import render, views
     from babyagi.cli.session import pick_objective, with_store
@@ -79,22 +89,7 @@ def status(objective: str, as_json: bool) -> None:
     echo_lines([*lines[:-1], *now, at_work, lines[-1]])
 
 
-@click.group(invoke_without_command=True)
-@objective_option
-@status_option
-@limit_option
-@json_option
-@click.pass_context
-def tasks(
-    context: click.Context,
-    objective: str,
-    statuses: Sequence[str],
-    limit: int | None,
-    as_json: bool,
-) -> None:
-    """The task list in its order; the bare form lists."""
-    if context.invoked_subcommand is None:
-        _list_tasks(objective, statuses, limit, as_json)
+tasks = Listing("tasks", "List the tasks in order, or change the list. Alone, it lists them.")
 
 
 @tasks.command("list")
@@ -102,42 +97,15 @@ def tasks(
 @status_option
 @limit_option
 @json_option
-@click.pass_context
-def tasks_list(
-    context: click.Context,
-    objective: str,
-    statuses: Sequence[str],
-    limit: int | None,
-    as_json: bool,
-) -> None:
-    """List the tasks in the order in which they will be taken."""
-    selector, is_json = with_group_options(context, objective, as_json)
-    given = context.parent.params if context.parent is not None else {}
-    _list_tasks(
-        selector,
-        statuses or given.get("statuses", ()),
-        limit if limit is not None else given.get("limit"),
-        is_json,
-    )
-
-
-def with_group_options(context: click.Context, objective: str, as_json: bool) -> tuple[str, bool]:
-    """Return the options of a command merged with those of its group: `tasks --json list` means
-    `tasks list --json`."""
-    given = context.parent.params if context.parent is not None else {}
-    return (
-        objective if objective != "latest" else given.get("objective", objective)
-    ), as_json or bool(given.get("as_json"))
-
-
-def _list_tasks(selector: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
+def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
+    """List the tasks in the order in which workers will claim them."""
     from babyagi.cli.session import pick_objective, with_store
-    from babyagi.why import find_facts
+    from babyagi.reporting.why import find_facts
 
     wanted = [TaskStatus(status) for status in statuses]
 
     async def give(store: TaskStore) -> None:
-        facts = await find_facts(store, (await pick_objective(store, selector)).id)
+        facts = await find_facts(store, (await pick_objective(store, objective)).id)
         if as_json:
             await _print_tasks(store, facts, wanted, limit or 0)
         else:
@@ -151,8 +119,8 @@ async def _print_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> None:
     from babyagi.json_shapes import listed_task_shape
+    from babyagi.reporting.why import explain_tasks
     from babyagi.verbs import choose_pages
-    from babyagi.why import explain_tasks
 
     written = JsonList()
     async for page in choose_pages(store, facts, wanted, limit):
@@ -164,8 +132,8 @@ async def _print_tasks(
 
 
 def _screen_limit(limit: int | None) -> int:
-    """Return the limit that was asked for; otherwise what fits on a terminal, and no limit in a
-    pipe."""
+    """Return the given limit. If none is given, return as many rows as fit the terminal, or no
+    limit in a pipe."""
     if limit is not None:
         return limit
     return max(MIN_TASKS, terminal_height() - 4) if is_terminal() else 0
@@ -175,8 +143,8 @@ async def _echo_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> int:
     from babyagi.cli import render
+    from babyagi.reporting.why import explain_tasks
     from babyagi.verbs import choose_pages
-    from babyagi.why import explain_tasks
 
     n_shown, width = 0, terminal_width()
     echo_lines([render.render_tasks_head()])
@@ -195,37 +163,27 @@ def _echo_rest(facts: Facts, wanted: Sequence[TaskStatus], n_shown: int) -> None
 
     n_left = count_tasks(facts, wanted) - n_shown
     if n_left > 0:
-        status = "" if wanted else ", --status done those that are done"
+        status = "" if wanted else ", --status done shows the finished ones"
         echo(f"      and {n_left:,} more: --limit 0 shows all{status}", Style.DIM)
 
 
-@click.group(invoke_without_command=True)
-@objective_option
-@json_option
-@click.pass_context
-def results(context: click.Context, objective: str, as_json: bool) -> None:
-    """What the finished tasks found; the bare form lists."""
-    if context.invoked_subcommand is None:
-        _list_results(objective, as_json)
+results = Listing(
+    "results", "List the results of finished tasks, or search them. Alone, it lists them."
+)
 
 
 @results.command("list")
 @objective_option
 @json_option
-@click.pass_context
-def results_list(context: click.Context, objective: str, as_json: bool) -> None:
+def results_list(objective: str, as_json: bool) -> None:
     """List the results in the order in which they were recorded."""
-    _list_results(*with_group_options(context, objective, as_json))
-
-
-def _list_results(selector: str, as_json: bool) -> None:
     from babyagi import json_shapes
-    from babyagi.artifacts import Made, find_artifacts
     from babyagi.cli import render
     from babyagi.cli.session import pick_objective, with_store
+    from babyagi.reporting.artifacts import Made, find_artifacts
 
     async def fetch(store: TaskStore) -> tuple[list[Result], list[Made]]:
-        found = await store.results((await pick_objective(store, selector)).id)
+        found = await store.results((await pick_objective(store, objective)).id)
         return found, await find_artifacts(store, found)
 
     found, made = with_store(fetch)
@@ -234,7 +192,7 @@ def _list_results(selector: str, as_json: bool) -> None:
     elif found:
         echo_lines(render.render_results(found, made))
     else:
-        echo("No result yet. `babyagi status` says how it stands.")
+        echo("No result yet. `babyagi status` shows the state.")
 
 
 # -- objectives
@@ -244,8 +202,8 @@ def _list_results(selector: str, as_json: bool) -> None:
 MAX_SHOWN = 30
 
 
-class Searched(click.Group):
-    """A group that searches for its words unless they name a command."""
+class Searched(Listing):
+    """A command group that searches for words which are not one of its commands."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -255,43 +213,27 @@ class Searched(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def list_options(command: Any) -> Any:
-    for option in (
-        json_option,
-        click.option("--all", "shows_all", is_flag=True, help="Also the oldest."),
-        click.option("--ended", "is_ended", is_flag=True, help="Only those that have ended."),
-        click.option("--active", "is_active", is_flag=True, help="Only those that have not ended."),
-    ):
-        command = option(command)
-    return command
-
-
-@click.group(cls=Searched, invoke_without_command=True)
-@list_options
-@click.pass_context
-def objectives(context: click.Context, /, **flags: bool) -> None:
-    """List objectives with times, states and costs.
-
-    The newest is the last one; LAST says how long nothing has happened to one. With words: those
-    whose text has all of them.
-    """
-    if context.invoked_subcommand is None:
-        _list((), **flags)
+objectives = Searched(
+    "objectives",
+    "List objectives with times, states and costs.\n\n"
+    "The newest comes last. LAST is the time since the last event of an objective. With words, "
+    "only objectives whose text contains all of them are listed.",
+)
 
 
 @objectives.command("list")
 @click.argument("words", nargs=-1)
-@list_options
-@click.pass_context
-def objectives_list(context: click.Context, /, words: tuple[str, ...], **flags: bool) -> None:
-    """The same; with WORDS those whose text has all of them."""
-    above = context.parent.params if context.parent is not None else {}
-    _list(words, **{name: value or bool(above.get(name)) for name, value in flags.items()})
-
-
-def _list(
-    words: Sequence[str], *, as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
+@click.option("--active", "is_active", is_flag=True, help="Only those that have not ended.")
+@click.option("--ended", "is_ended", is_flag=True, help="Only those that have ended.")
+@click.option("--all", "shows_all", is_flag=True, help="Also the oldest.")
+@json_option
+def objectives_list(
+    *, words: Sequence[str], as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
 ) -> None:
+    """Do the same as `babyagi objectives` alone.
+
+    With WORDS, list only objectives whose text contains all of them.
+    """
     from babyagi import json_shapes
     from babyagi.backends import utc_now
     from babyagi.cli import render
@@ -321,7 +263,7 @@ def _list(
             echo(f"{left} not shown: babyagi objectives --all", Style.DIM)
         echo_lines(render.render_objectives(rows, terminal_width(), now=utc_now()))
     elif words or is_ended or is_active:
-        echo("No objective fits. All of them: babyagi objectives --all")
+        echo("No objective matches. To list all: babyagi objectives --all")
     else:
         echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
@@ -348,7 +290,7 @@ def pause(objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
-    """End an objective; what was found is kept, with a report."""
+    """End an objective; its results are kept and reported."""
     from babyagi import verbs
 
     _steer(verbs.cancel, objective, as_json)
@@ -359,9 +301,9 @@ def cancel(objective: str, as_json: bool) -> None:
 @setting_options(LIMITS)
 @json_option
 def extend(objective: str, as_json: bool, **limits: str | None) -> None:
-    """Set new limits; an objective that ended by one can go on then.
+    """Set new limits for an objective.
 
-    So can one that stalled, failed, or was left unmet.
+    An objective that ended at a limit, stalled, failed or was left unmet can then go on.
     """
 
     from babyagi import verbs
@@ -376,7 +318,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     async def change(store: TaskStore, before: Objective) -> Standing:
         found, counts = await verbs.extend(store, before, given)
         if not as_json and before.stop_reason is not None and found.stop_reason is None:
-            echo(f"Objective {found.id} had ended ({before.stop_reason}), and is open again.")
+            echo(f"Objective {found.id} had ended ({before.stop_reason}), and is active again.")
         return found, counts
 
     _steer(change, objective, as_json)
@@ -386,7 +328,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @objective_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(objective: str, yes: bool) -> None:
-    """Delete an objective for good, with all that belongs to it."""
+    """Delete an objective and its data."""
     from babyagi.cli.session import load, pick_objective, with_store
     from babyagi.verbs import delete_whole
 
@@ -419,23 +361,20 @@ def delete(objective: str, yes: bool) -> None:
     default=OLD_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="Those that ended longer ago.",
+    help="Only those that ended more than this long ago.",
 )
 @click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
 @json_option
-@click.pass_context
-def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) -> None:
-    """Delete for good what ended long ago, and what never got an answer.
+def prune(days: float, is_sure: bool, as_json: bool) -> None:
+    """Delete old objectives, and those that never got an answer.
 
-    It shows what would go, and asks. What is active, or paused with something found, stays.
+    It shows what it would delete, and asks. Active objectives and paused ones with results stay.
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import load, with_store
     from babyagi.json_shapes import prunable_shape
     from babyagi.verbs import delete_whole, find_prunable
 
-    above = context.parent.params if context.parent is not None else {}
-    as_json = as_json or bool(above.get("as_json"))
     settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
 
     async def work(store: TaskStore) -> tuple[list[Prunable], list[str]]:
@@ -472,18 +411,20 @@ def render_prunable(found: Sequence[Prunable]) -> list[str]:
 
 
 def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
-    """Ask the person. Raises `SettingsError` when nobody is there."""
+    """Ask the person to confirm. Raises `SettingsError` when there is no terminal."""
     if not is_person_there():
         from babyagi.errors import SettingsError
 
-        raise SettingsError(f"{refused}: nobody is there to confirm", fix=fix, guide="objectives")
+        raise SettingsError(
+            f"{refused}: there is no terminal to confirm on", fix=fix, guide="objectives"
+        )
     return ask(f"{question} [y/N]").lower() in ("y", "yes")
 
 
 def _steer(
     change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
 ) -> None:
-    """Change an objective, and say how it stands."""
+    """Change an objective, and print its new state."""
     from babyagi import json_shapes
     from babyagi.cli import render
     from babyagi.cli.session import pick_objective, touch, with_store
@@ -502,11 +443,9 @@ def _steer(
 
 
 # --------------------------------------------------------------------------------------------------
-# The commands that change the task list while others work on it: tasks add, move, edit, skip; and
-# retry.
-#
-# Each is one transaction in the task store. Workers need no notice: their next claim and their next
-# call see the change.
+# The commands that change the task list while workers work on it: tasks add, move, edit, skip; and
+# retry. Each is one transaction in the task store; a worker sees the change at its next claim or
+# call.
 # --------------------------------------------------------------------------------------------------
 
 NAME_WIDTH = 80
@@ -530,7 +469,7 @@ NAME_WIDTH = 80
 def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json: bool) -> None:
     """Add a task to the list.
 
-    An objective that has ended is open again then, unless it was cancelled.
+    An objective that has ended becomes active again, unless it was cancelled.
     """
     from babyagi import verbs
     from babyagi.tasks import Place
@@ -581,10 +520,10 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 @objective_option
 @json_option
 def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
-    """Put another task in the place of a queued one.
+    """Replace a queued task by another one.
 
-    A task keeps its number and its name for life, so the old one is cancelled and a new one takes
-    its place in the list, also for the tasks that come after it.
+    A task's number and name never change. So the old task is cancelled, and a new one takes its
+    place in the list and in the dependencies of other tasks.
     """
 
     from babyagi import verbs
@@ -599,7 +538,7 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
 def skip(task_id: int, objective: str, as_json: bool) -> None:
     """Cancel a queued or waiting task.
 
-    Tasks that come after it need not wait for it.
+    Tasks that depend on it no longer wait for it.
     """
 
     from babyagi import verbs
@@ -612,9 +551,9 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def retry(task_id: int, objective: str, as_json: bool) -> None:
-    """Try a task again that was given up.
+    """Try a dead task again.
 
-    An objective that ended goes on with `babyagi resume` then.
+    If its objective has ended, `babyagi resume` then continues it.
     """
 
     from babyagi import verbs
@@ -629,10 +568,8 @@ def _change(
     from babyagi.cli.session import pick_objective, touch, with_store
     from babyagi.json_shapes import changed_shape
 
-    selector, as_json = with_group_options(click.get_current_context(), objective, as_json)
-
     async def work(store: TaskStore) -> Changed:
-        return await change(store, touch(await pick_objective(store, selector)))
+        return await change(store, touch(await pick_objective(store, objective)))
 
     changed = with_store(work, changes=True)
     if as_json:

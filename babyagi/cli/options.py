@@ -1,6 +1,5 @@
-"""The options of the commands. Options that are settings are made from the settings'
-declarations.
-"""
+"""The options of the commands. Options that are settings are made from the declarations of the
+settings."""
 
 from __future__ import annotations
 
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from babyagi.cli.completion import complete_choices, complete_objectives, complete_tools
 from babyagi.errors import SettingsError
@@ -39,14 +39,43 @@ json_option = click.option(
 )
 
 
+class Listing(click.Group):
+    """A command group that runs its command `list` when it is called alone, and accepts the options
+    of `list`. An option before a command holds for that command: `tasks --json list` means `tasks
+    list --json`."""
+
+    def __init__(self, name: str, help: str) -> None:
+        super().__init__(name, help=help, invoke_without_command=True, callback=self._list)
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        super().add_command(cmd, name)
+        if cmd.name == "list":
+            self.params += [option for option in cmd.params if isinstance(option, click.Option)]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        typed = {
+            name: value
+            for name, value in ctx.params.items()
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        }
+        ctx.default_map = dict.fromkeys(self.commands, typed)
+        return super().invoke(ctx)
+
+    def _list(self, **_typed: Any) -> Any:
+        context = click.get_current_context()
+        if context.invoked_subcommand is not None:
+            return None
+        with self.commands["list"].make_context("list", [], parent=context) as inner:
+            return inner.command.invoke(inner)
+
+
 def setting_options(
     names: Iterable[str] | None = None, *, but: Iterable[str] = ()
 ) -> Callable[[F], F]:
-    """Return a decorator that gives a command one option for each setting with flags (of `names`,
-    or all, except `but`), in their order.
+    """Return a decorator that gives a command one option for each setting with flags: those of
+    `names`, or all, except `but`. They keep their order.
 
-    Values arrive as the text that was typed; `load_settings` reads them in the same way as
-    variables.
+    Values stay the text that was typed; `load_settings` reads them in the same way as variables.
     """
     fields = declared_fields()
     wanted = set(fields if names is None else names) - set(but)
@@ -72,20 +101,20 @@ def setting_options(
 
 
 def require_words(text: str, otherwise: str = "the objective is empty") -> str:
-    """Return the words. Raises when there are none: an empty variable in a script must not run
-    another objective."""
+    """Return the words. Raises when there are none: an empty variable in a script must not run some
+    other objective."""
     if not text.strip():
         raise click.UsageError(otherwise, click.get_current_context())
     return text
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that were given."""
+    """Return the flags that the person typed in this command."""
     return {name: value for name, value in flags.items() if value not in (None, (), False)}
 
 
 def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the given flags, read in the same way as the settings.
+    """Return the values of the typed flags, read in the same way as the settings.
 
     Raises:
         SettingsError: a value cannot be read.

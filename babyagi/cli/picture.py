@@ -1,5 +1,5 @@
-"""The picture of the live view: it turns what is known now into a given number of rows and cells.
-It knows no terminal and no store."""
+"""The picture of the live view: draws the current state in a given number of rows and cells. It
+depends on neither the terminal nor the store."""
 
 from __future__ import annotations
 
@@ -35,12 +35,14 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """What the store says of an objective at one instant. The lists may be cut short; `counts` has
-    the full numbers.
+    """The state of an objective at one instant, read from the store. The lists may be cut short;
+    `counts` has the full numbers.
 
     Attributes:
-        troubled: dead, or waiting without an open question. finished: the latest first. asked:
-            requests that wait for a person. doing: what running tasks do now, by task id.
+        troubled: dead, or waiting without an open question.
+        finished: the latest first.
+        asked: requests that wait for a person.
+        doing: what running tasks do now, by task id.
     """
 
     objective: Objective
@@ -56,7 +58,7 @@ class LiveState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One thing that has happened, in words: a result, a call, a question, a change of state."""
+    """One event in words: a result, a call, a question, a change of state."""
 
     at: datetime
     key: Key | None
@@ -74,7 +76,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """An answer that a model is writing: whose answer it is, and its last words."""
+    """An answer that a model is writing: who asked for it, and its last words."""
 
     owner: str
     key: str
@@ -111,7 +113,7 @@ class Board:
         return [key for key in rows if key is not None]
 
     def move(self, by: int) -> None:
-        """Select the task that is so many rows further down."""
+        """Move the selection by a number of rows; a positive number moves it down."""
         keys = self.keys()
         outside = -1 if by > 0 else len(keys)
         at = (keys.index(self.selected) if self.selected in keys else outside) + by
@@ -142,7 +144,7 @@ def _fitted(row: Row, width: int) -> Row:
 
 
 def _around(rows: list[Row], selected: Key | None, n: int) -> list[Row]:
-    """Return so many of the rows, with the selected one among them."""
+    """Return `n` of the rows, including the selected one."""
     at = next((at for at, row in enumerate(rows) if row.key == selected), 0) if selected else 0
     start = max(0, min(at - n // 2, len(rows) - n))
     return rows[start : start + n]
@@ -158,7 +160,7 @@ def _head(board: Board, width: int, height: int) -> list[Row]:
     if len(states) == 1:
         return [Row(line=line) for line in [*lines, *_head_of_one(states[0], width)]]
     if not states:
-        lines.append(Line("There is nothing to do now; it waits for an objective.", Style.DIM))
+        lines.append(Line("Nothing to do now; waiting for an objective.", Style.DIM))
     n_shown = max(1, height // 5)
     lines += [_one_of_many(state, width) for state in states[:n_shown]]
     if len(states) > n_shown:
@@ -178,7 +180,7 @@ def _head_of_one(state: LiveState, width: int) -> list[Line]:
 
 def _standing(objective: Objective) -> list[Line]:
     if objective.status is ObjectiveStatus.PAUSED:
-        return [Line("It is paused: p goes on.", Style.YELLOW)]
+        return [Line("It is paused: p resumes it.", Style.YELLOW)]
     if objective.status is ObjectiveStatus.ENDED:
         return [Line(f"It {render.render_status_words(objective)}", Style.YELLOW)]
     return []
@@ -193,7 +195,7 @@ def _one_of_many(state: LiveState, width: int) -> Line:
 
 
 def _progress(state: LiveState) -> tuple[int, int]:
-    """Return how many tasks are finished, of how many; cancelled tasks are not counted."""
+    """Return the numbers of finished tasks and of all tasks, without cancelled ones."""
     counts = state.counts
     n_known = sum(counts.values()) - counts.get(TaskStatus.CANCELLED, 0)
     return counts.get(TaskStatus.DONE, 0) + counts.get(TaskStatus.DEAD, 0), n_known
@@ -204,8 +206,7 @@ def _bar(n_over: int, n_known: int) -> str:
     return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
 
 
-# -- below: what it has cost, what was said last, the keys
-# --------------------------------------------------------------------------------------------------
+# -- below: the cost, the last message, the keys
 
 
 def _tail(board: Board, width: int, height: int) -> list[Row]:
@@ -224,7 +225,7 @@ def _tail(board: Board, width: int, height: int) -> list[Row]:
 
 
 def _tail_of(writing: Writing, width: int) -> str:
-    """Return who is writing, and the last words, as one line."""
+    """Return which agent is writing, and the last words of its answer, as one line."""
     kind, _, number = writing.owner.partition(":")
     head = f"{f'task {number}' if kind == 'task' else f'the {kind}'} writes: "
     return head + fit_end(writing.text, width - cell_width(head))
@@ -250,8 +251,8 @@ def _used(state: LiveState) -> str:
 
 
 def _tasks(board: Board, *, now: datetime | None, width: int) -> list[Row]:
-    """Return a row for each task: first those that ask, then running ones, then those in trouble,
-    then the next ones, then finished ones. Without `now` no times are shown."""
+    """Return a row for each task: first those that wait for a person, then running ones, then those
+    in trouble, then the next ones, then finished ones. Without `now` no times are shown."""
     states = list(board.states.values())
     groups = (
         [row for state in states for row in _asking(state, board)],
@@ -344,8 +345,8 @@ def _finished(state: LiveState, board: Board) -> list[Row]:
 
 
 def _told(board: Board, width: int, room: int) -> list[Row]:
-    """Return the last messages, as many as have room, each in a few rows; of the latest, what has
-    room."""
+    """Return the last messages that fit, each in a few rows; of the latest message, as much as
+    fits."""
     rows: list[Row] = []
     for told in reversed(board.told):
         more = _rows_of(told, board, width)
@@ -367,8 +368,8 @@ def _rows_of(told: Told, board: Board, width: int) -> list[Row]:
 
 
 def wrap_words(text: str, width: int, *, max_rows: int) -> list[str]:
-    """Return the text as one line in rows of at most so many cells, broken at words, with an
-    ellipsis when it is cut."""
+    """Return the text in rows of at most `width` cells, broken at words, with an ellipsis when it
+    is cut."""
     left = fit(text[: 4 * width * max_rows], 4 * width * max_rows)
     rows: list[str] = []
     while left and len(rows) < max_rows - 1 and cell_width(left) > width:

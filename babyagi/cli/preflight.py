@@ -1,4 +1,4 @@
-"""Checks that the models can be asked at all, before anything is paid for."""
+"""Checks, before anything is paid for, that the models can be called."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ CONNECT_TIMEOUT_S = 2.0
 
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
-    """Raises `CredentialsError` when a model needs a key and has none, or needs a person and nobody
-    is there; `SettingsError` when a model is to run in this process and cannot.
+    """Raises `CredentialsError` when a model needs a key and has none, or needs a person and there
+    is no terminal. Raises `SettingsError` when a model is to run in this process and cannot.
 
     Args:
-        models: the models that will be asked; None takes those of the settings.
+        models: the models that will be called; None means those of the settings.
     """
     missing = missing_credentials(settings, models)
     if missing is not None:
@@ -45,8 +45,8 @@ def missing_credentials(
     asked = set(settings.model_by_role.values() if models is None else models)
     if "human" in asked and not is_person_there():
         return CredentialsError(
-            "LLM_MODEL=human needs somebody at a terminal",
-            why="standard input or standard error is no terminal",
+            "LLM_MODEL=human needs a person at a terminal",
+            why="standard input or standard error is not a terminal",
             fix="start it on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
@@ -58,14 +58,14 @@ def missing_credentials(
 
 
 def require_folder(settings: Settings) -> None:
-    """Raises `SettingsError` when the folder that tasks are to read does not exist, before an
-    objective is created for it."""
+    """Raises `SettingsError` when the folder that tasks are to read does not exist. This runs
+    before an objective is created."""
     folder = settings.files
     if folder is None or folder.is_dir():
         return
     is_there = folder.exists()
     raise SettingsError(
-        f"{folder} is a file, and no folder" if is_there else f"there is no folder {folder}",
+        f"{folder} is a file, not a folder" if is_there else f"there is no folder {folder}",
         why="--files, or BABYAGI_FILES, names the folder that tasks may read",
         fix=f"--files {folder.parent}, or another folder" if is_there else "correct the name",
         guide="tools",
@@ -73,14 +73,14 @@ def require_folder(settings: Settings) -> None:
 
 
 def require_embedder(settings: Settings, model: str = "") -> None:
-    """Download the files of an embedding model that runs in this process, if a person has chosen it
-    and they are missing.
+    """Download the files of an embedding model that runs in this process, if a person chose the
+    model and the files are missing.
 
     Args:
-        model: None takes that of the settings.
+        model: None means that of the settings.
 
     Raises:
-        SettingsError: they cannot be downloaded.
+        SettingsError: the download failed.
     """
     if (model or settings.effective_embedding_model) == ONNX_EMBEDDING_MODEL:
         from babyagi.llm.embeddings import fetch_files
@@ -89,13 +89,14 @@ def require_embedder(settings: Settings, model: str = "") -> None:
 
 
 def require_index(settings: Settings) -> None:
-    """Raises `SettingsError` when results cannot be embedded, or kept in the chosen store."""
+    """Raises `SettingsError` when results cannot be embedded, or cannot be stored in the chosen
+    index."""
     require_result_store(settings)
     require_embedder(settings)
 
 
 def require_living_models(settings: Settings) -> None:
-    """Raises `ModelRejectedError` when OpenAI is to be asked for a model that it has shut down."""
+    """Raises `ModelRejectedError` when a model of OpenAI is chosen that OpenAI has shut down."""
     from babyagi.llm.errors import check_model_name
 
     if host_and_port(settings.openai_base_url)[0] in OPENAI_HOSTS:
@@ -104,11 +105,11 @@ def require_living_models(settings: Settings) -> None:
 
 
 def require_listener(settings: Settings, models: Iterable[str]) -> None:
-    """Raises `ModelUnavailableError` when the models are behind a port of this machine on which
-    nothing listens.
+    """Raises `ModelUnavailableError` when the models are behind a port of this machine on which no
+    server listens.
 
-    On another machine a refused connection may come from a proxy or an outage, and the run waits
-    for its end.
+    On another machine a refused connection may come from a proxy or an outage, so the run waits for
+    it.
     """
     host, port = host_and_port(settings.openai_base_url)
     if not is_loopback(host) or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
@@ -117,7 +118,7 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
     except ConnectionRefusedError as error:
         raise ModelUnavailableError(
-            f"nobody listens at {host}:{port}",
+            f"no server listens at {host}:{port}",
             why=(
                 f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the "
                 "connection was refused"

@@ -1,15 +1,15 @@
-"""What a person reads about objectives, tasks and results: data types in, lines out. Nothing here
-reads a store or writes to a stream."""
+"""The words for objectives, tasks and results: takes data types, returns lines. Nothing here reads
+a store or writes to a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.artifacts import Made, say_artifact
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
 from babyagi.json_shapes import is_rehearsal, model_of
-from babyagi.next_command import Need, NextCommand, next_command
+from babyagi.reporting.artifacts import Made, say_artifact
+from babyagi.reporting.next_command import Need, NextCommand, next_command
 from babyagi.tasks import (
     Limits,
     Objective,
@@ -26,7 +26,7 @@ REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 FINISHED = (TaskStatus.DONE, TaskStatus.DEAD)
 
 _HOW_IT_STANDS = {
-    ObjectiveStatus.ACTIVE: "was stopped before its end; nothing is lost",
+    ObjectiveStatus.ACTIVE: "was stopped before it ended; nothing is lost",
     ObjectiveStatus.PAUSED: "is paused",
 }
 
@@ -63,7 +63,7 @@ def render_age(seconds: float) -> str:
 
 
 def render_status_words(objective: Objective) -> str:
-    """Return `active`, `paused`, or why it ended, in words."""
+    """Return `active`, `paused`, or the words for the stop reason."""
     if objective.stop_reason is None:
         why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
         return f"{objective.status.value}{why}"
@@ -72,7 +72,7 @@ def render_status_words(objective: Objective) -> str:
 
 
 def render_counts(counts: Mapping[TaskStatus, int]) -> str:
-    """Return `3 done, 2 running, 5 queued`, without statuses that no task has."""
+    """Return `3 done, 2 running, 5 queued`, leaving out statuses with no task."""
     order = (
         TaskStatus.DONE,
         TaskStatus.RECORDED,
@@ -88,7 +88,9 @@ def render_counts(counts: Mapping[TaskStatus, int]) -> str:
 
 def render_usage(objective: Objective) -> str:
     usage = objective.usage
-    perhaps = f" ({usage.unconfirmed_tokens:,} of them perhaps)" if usage.unconfirmed_tokens else ""
+    perhaps = (
+        f" ({usage.unconfirmed_tokens:,} of them unconfirmed)" if usage.unconfirmed_tokens else ""
+    )
     return (
         f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}, "
         f"{usage.prompt_tokens:,} tokens in and "
@@ -97,8 +99,8 @@ def render_usage(objective: Objective) -> str:
 
 
 def render_cost(usage: Usage, objective: Objective) -> str:
-    """Return what a part of the objective's work cost: `$0.0040`, `cost unknown`, or that nothing
-    is paid for."""
+    """Return what a part of the objective's work cost: `$0.0040`, `cost unknown`, or words that say
+    that nothing is paid for."""
     if objective.is_free and not usage.cost_usd:
         return "no cost (rehearsal)" if is_rehearsal(objective) else "no cost"
     if not objective.spec.has_price:
@@ -119,12 +121,12 @@ def render_tokens(usage: Usage) -> str:
 
 
 def render_moment(moment: datetime | None) -> str:
-    """Return a moment in local time, to the second."""
+    """Return a time in the local time zone, to the second."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
 
 
 def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
-    """Return one text per limit that is set: how far it is used up."""
+    """Return one text per limit that is set: how much of it is used."""
     limits, usage = objective.spec.limits, objective.usage
     n_tasks = (
         counts.get(TaskStatus.DONE, 0)
@@ -145,13 +147,14 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
 
 
 def render_limit_values(limits: Limits) -> str:
-    """Return only the limits, for people; calls are named where they are limited."""
+    """Return the limits in words, without what is used. Calls are named only if they are
+    limited."""
     parts = [
         _amount(limits.max_tasks, "task"),
         *([_amount(limits.max_calls, "call")] if limits.max_calls else []),
         _amount(limits.max_tokens, "token"),
-        f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no limit of money",
-        render_duration(limits.max_time_s) if limits.max_time_s else "no limit of time",
+        f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no cost limit",
+        render_duration(limits.max_time_s) if limits.max_time_s else "no time limit",
     ]
     return ", ".join(parts)
 
@@ -166,8 +169,7 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
     """Return a head, and a line for each objective: its start, time since its last event,
     working time, state, finished tasks, cost and text.
 
-    A column for the cost that is not confirmed is added when any objective has one. On a narrow
-    screen the times are left out.
+    If any objective has unconfirmed cost, a column shows it. A narrow screen gets no times.
     """
     has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _, _ in rows)
     lines = [
@@ -199,7 +201,7 @@ WITH_THE_AGE, WITH_THE_HOUR = 72, 100  # blank cells in a row
 
 
 def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: bool) -> str:
-    """Return the columns before an objective's text, as many as have room."""
+    """Return the columns before an objective's text, as many as fit."""
     times = f"{columns['begun'][:16]:<16}  " if width >= WITH_THE_HOUR else ""
     times += f"{columns['last']:>8}  "
     if width >= WITH_THE_HOUR or not has_unconfirmed:
@@ -212,8 +214,8 @@ def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: 
 
 
 def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return the stop reason or the status; for an objective that was set aside before anything was
-    done, that."""
+    """Return the stop reason or the status. An objective that was set aside before any task was
+    done shows `set aside`."""
     if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
         return "not begun"
     return (objective.stop_reason or objective.status).value
@@ -262,13 +264,14 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
     if not trouble:
         return []
     how = (
-        "`babyagi doctor` says more; when it can be used: babyagi index rebuild --objective "
+        "`babyagi doctor` says more; once it works again: babyagi index rebuild --objective "
         f"{objective.id}"
     )
     return [
         Line(
             (
-                f"{head}they do not get into the result store: {fit(trouble, 400)}; none is lost. "
+                f"{head}they cannot be written to the result store: {fit(trouble, 400)}; none is "
+                "lost. "
                 f"{how}"
             ),
             Style.YELLOW,
@@ -277,10 +280,10 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
 
 
 def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return what to type now."""
+    """Return the command that the person should type next."""
     found = _find_next(objective, counts)
     if found.need is Need.RESUME:
-        return f"{found.resume}  (or `babyagi watch`, if it is running somewhere)"
+        return f"{found.resume}  (or `babyagi watch`, if a worker is running)"
     if found.need is Need.ANSWERS:
         return f"{found.command}  (then answer, and {found.resume})"
     if objective.has_report:
@@ -312,7 +315,7 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
 
 
 def fit_tail(text: str, width: int) -> str:
-    """Return the text with its leading blanks, cut to the width."""
+    """Return the line with its leading blanks, cut at its end to the width."""
     return text if len(text) <= width else f"  {fit(text, width - 2)}" if width > 4 else ""
 
 
@@ -336,7 +339,7 @@ def render_artifacts(made: Sequence[Made]) -> list[Line]:
 
 
 def render_task_words(task: Task) -> str:
-    """Return status, place and tries of a task in words."""
+    """Return the status, rank and tries of a task in words."""
     failures = (
         f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}"
         if task.failures
@@ -357,8 +360,8 @@ def render_closing(
     index_trouble: str = "",
     is_told: bool = False,
 ) -> list[Line]:
-    """Return the last lines of a run: how it ended and what it cost, unless `is_told` by the report
-    just above them, and what to type next."""
+    """Return the last lines of a run: how it ended, what it cost, and what to type next. With
+    `is_told`, the report above has stated how it ended and what it cost, so these are left out."""
     lines = (
         []
         if is_told
@@ -395,7 +398,7 @@ def _how_it_came_out(objective: Objective) -> str:
 
 
 def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return what a person types to continue the objective, `""` when it is over."""
+    """Return the command that continues the objective; `""` when it has ended."""
     found = _find_next(objective, counts)
     match found.need:
         case Need.NOTHING:
@@ -407,7 +410,10 @@ def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> s
         case Need.ANSWERS:
             return f"{found.command}, answer what it shows, then {found.resume}"
         case Need.RETRY:
-            return f"{found.command} with a dead one of babyagi tasks, then {found.resume}"
+            return (
+                f"{found.command} with the number of a dead task (babyagi tasks), then "
+                f"{found.resume}"
+            )
     return f"{f'{found.command} {found.value}'.rstrip()}, then {found.resume}"
 
 

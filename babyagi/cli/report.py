@@ -1,4 +1,5 @@
-"""Where a report goes (screen, pipe or file) and in which format; and the command `report`."""
+"""The command `report`, and the choice of destination (screen, pipe or file) and format for a
+report."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def output_options(command: F) -> F:
         "--format",
         "report_format",
         type=click.Choice(FORMATS),
-        help="Of the report. Default: by the file's suffix, else Markdown.",
+        help="The report's format. Default: by the file's suffix, else Markdown.",
     )(command)
     return click.option(
         "--output", metavar="FILE", help="Write the report to this file; - is standard output."
@@ -64,11 +65,12 @@ class Output:
 
 
 def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
-    """Return where the report is to go, after checking that it can be written there, so that
-    nothing is paid for in vain.
+    """Return where the report is to go. It first checks that the report can be written there, so
+    that no money is wasted.
 
     Raises:
-        SettingsError: it cannot. click.UsageError: the options do not go together.
+        SettingsError: it cannot be written.
+        click.UsageError: the options contradict each other.
     """
     path = Path(output) if output not in (None, "", "-") else None
     if output == "":
@@ -76,7 +78,7 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
     chosen = report_format or (_FORMAT_BY_SUFFIX.get(path.suffix.lower(), MARKDOWN) if path else "")
     if as_json and path is None and chosen not in ("", JSON):
         raise click.UsageError(
-            f"--json and --format {chosen} both want standard output; add --output FILE",
+            f"--json and --format {chosen} both need standard output; add --output FILE",
             click.get_current_context(),
         )
     if chosen == PDF:
@@ -84,7 +86,8 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 
         if path is None and sys.stdout.isatty():
             raise click.UsageError(
-                "a PDF does not go to a terminal; add --output FILE", click.get_current_context()
+                "a PDF cannot be shown on a terminal; add --output FILE",
+                click.get_current_context(),
             )
         require_pdf()
     if path is not None:
@@ -100,7 +103,7 @@ def require_writable(path: Path) -> None:
     """Raises `SettingsError` when the file cannot be written; the file is not changed."""
     try:
         if path.is_dir():
-            raise IsADirectoryError(21, "it is a folder")
+            raise IsADirectoryError(21, "it is a directory")
         if _is_special(path):
             return
         beside = _beside(path)
@@ -111,8 +114,8 @@ def require_writable(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all: after a kill or on a full disk there is either the old
-    file or the new one. Raises `SettingsError`."""
+    """Write the file whole or not at all: after a kill or on a full disk it is either the old file
+    or the new one. Raises `SettingsError`."""
     try:
         if _is_special(path):  # a pipe, /dev/null
             path.write_bytes(data)
@@ -139,7 +142,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    """Return a path in the file's folder that no other process uses."""
+    """Return a path in the file's folder that no other process uses, for a temporary file."""
     target = path.resolve()
     with suppress(FileNotFoundError):
         target.lstat()  # a name may be too long
@@ -171,7 +174,7 @@ async def give_report(
     Raises:
         SettingsError: the file cannot be written.
     """
-    from babyagi.reporting import load_artifacts, load_report, load_sources
+    from babyagi.reporting.report import load_artifacts, load_report, load_sources
 
     markdown = await load_report(store, objective)
     if output.path is not None:
@@ -205,13 +208,13 @@ async def _render(
         return markdown.encode("utf-8", "replace")
     if format_ == JSON:
         from babyagi.json_shapes import report_shape
-        from babyagi.reporting import load_artifacts, load_sources
+        from babyagi.reporting.report import load_artifacts, load_sources
 
         sources = await load_sources(store, objective)
         made = await load_artifacts(store, objective)
         shape = report_shape(objective, markdown, sources, made)
         return (json.dumps(shape, indent=2) + "\n").encode()
-    from babyagi.reporting import load_page
+    from babyagi.reporting.report import load_page
 
     page = await load_page(store, objective, markdown, now=now)
     if format_ == HTML:
@@ -228,7 +231,7 @@ async def _render(
 def report(objective: str, output: str | None, report_format: str | None, as_json: bool) -> None:
     """Print the report of an objective, or write it to a file.
 
-    Before it has one, what its tasks have found so far stands in for it.
+    An objective without a report yet gets the results of its tasks so far instead.
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import pick_objective, with_store

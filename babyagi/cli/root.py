@@ -25,7 +25,6 @@ from babyagi.cli import (
     completion,
     inbox,
     index,
-    memory,
     objectives,
     report,
     schedules,
@@ -58,7 +57,7 @@ from babyagi.errors import (
     find_fix,
     first_error,
 )
-from babyagi.next_command import quoted
+from babyagi.reporting.next_command import quoted
 
 if TYPE_CHECKING:
     from babyagi.tasks import Worker
@@ -74,23 +73,23 @@ DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a 
 @click.argument(
     "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
-@click.option("--question", metavar="TEXT", help="What the report is to answer.")
+@click.option("--question", metavar="TEXT", help="The question that the report answers.")
 @setting_options((*LIMITS, "concurrency"))
 @click.option(
     "--new",
     "always_new",
     is_flag=True,
-    help="Start afresh, even where an earlier demo was cut off.",
+    help="Start a new demo, even if an earlier one was cut off.",
 )
 @output_options
 @json_option
 def demo(
     folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
 ) -> int:
-    """Do the real job without a key and without a network.
+    """Try it on real files, without a key and without a network.
 
-    It reads the documents of FOLDER, or else this program's own guide. Everything is real but the
-    model: a rehearsal takes its place, which quotes sentences and says where they stand.
+    It reads the documents of FOLDER, or else this program's own guide. Only the model is replaced:
+    a rehearsal model quotes sentences, each with its file and line.
     """
     from babyagi.cli.run import run_demo
 
@@ -111,21 +110,21 @@ def demo(
     "--new",
     "always_new",
     is_flag=True,
-    help="Start afresh, even where the same objective was started before.",
+    help="Start a new objective, even if the same one was started before.",
 )
 @output_options
 @json_option
 @click.option(
     "--objective",
     metavar="ID|NAME|latest",
-    help="With --join: which one.",
+    help="With --join: the objective to join.",
     shell_complete=complete_objectives,
 )
 @click.option(
     "--continue",
     "continued",
     metavar="ID|latest",
-    help="Ask something further of an objective; limits that are given are its new ones.",
+    help="Ask a further question of an objective; any limits given replace its old ones.",
     shell_complete=complete_objectives,
 )
 def run(
@@ -138,10 +137,10 @@ def run(
 ) -> int:
     """Run an objective until it ends, and print its report.
 
-    Standard output holds the report and nothing else. The same objective, first task and name go on
-    where they were stopped. With --json every event is one line, and the last line is the outcome.
-    With --join it works on what somebody else started, or waits for it. With --continue the words
-    are a further question, which is answered from the results that there are.
+    Standard output holds the report and nothing else. An objective with the same text, first task
+    and name is continued where it was stopped. With --json every event is one line, and the last
+    line is the outcome. With --join it works on an objective that was started elsewhere, or waits
+    for it. With --continue the words are a further question; earlier results are used to answer it.
     """
     from babyagi.cli.run import continue_objective, run_objective
 
@@ -150,7 +149,8 @@ def run(
     if continued is not None:
         if always_new or objective:
             raise click.UsageError(
-                "--continue goes with no --new and no --objective", click.get_current_context()
+                "--continue cannot be combined with --new or --objective",
+                click.get_current_context(),
             )
         question = require_words(" ".join(objective_words), "the further question is missing")
         return continue_objective(question, selector=continued, flags=given, output=output)
@@ -160,7 +160,7 @@ def run(
 
 
 def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
-    """Return where the report goes, and remove those options from the flags, which are settings."""
+    """Return the output options, and remove them from the flags, because they are not settings."""
     return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
 
 
@@ -170,7 +170,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 @output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
-    """Go on with an objective that was killed, paused or stopped."""
+    """Continue an objective that was killed, paused or stopped."""
     from babyagi.cli.run import resume_objective
 
     output = _take_output(flags, as_json)
@@ -239,13 +239,13 @@ NOT_OF_SUBMIT = (
     "--new",
     "always_new",
     is_flag=True,
-    help="Start afresh, even where the same objective was started before.",
+    help="Start a new objective, even if the same one was started before.",
 )
 @json_option
 def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
-    """Put an objective on the board, for workers.
+    """Queue an objective for workers.
 
-    Its number is printed. Nothing works on it here: that does `babyagi worker`, in this home or
+    Its number is printed. This command does not work on it: `babyagi worker` does, in this home or
     wherever the task store can be reached.
     """
     from babyagi.cli.run import submit_objective
@@ -261,7 +261,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     "--objective",
     metavar="ID|NAME|latest",
     shell_complete=complete_objectives,
-    help="Work on this one alone, waited for if it has not begun. Default: on all.",
+    help="Work on this objective only; wait for it if it does not exist yet. Default: on all.",
 )
 @setting_options(
     "concurrency files mcp tools_from agent agent_hosts use_my_model log_format".split()
@@ -271,14 +271,16 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
 
-    Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or
-    SIGTERM lets the calls in flight end.
+    Objectives submitted later are included. While there is nothing to do, the worker waits. Ctrl-C
+    or SIGTERM lets the calls in flight end.
     """
-    from babyagi.cli.run import join_objective, serve_all
+    from babyagi.cli.run import join_objective
+    from babyagi.cli.worker import serve_all
 
     if objective is None and (flags["output"] or flags["report_format"]):
         raise click.UsageError(
-            "--output and --format go with --objective: a worker for all has no report of its own",
+            "--output and --format go with --objective: a worker for all objectives writes no "
+            "report to a file",
             click.get_current_context(),
         )
     output = _take_output(flags, as_json)
@@ -291,9 +293,9 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
 @click.command()
 @json_option
 def workers(as_json: bool) -> None:
-    """Show who is at work, and on what.
+    """List the workers and what each works on.
 
-    Also since when, and what keeps a worker from claiming.
+    It also shows since when, and why a worker claims nothing.
     """
     from babyagi.cli.session import with_store
     from babyagi.cli.views import render_workers
@@ -308,17 +310,17 @@ def workers(as_json: bool) -> None:
     elif found:
         echo_lines(render_workers(found, terminal_width()))
     else:
-        echo("Nobody is at work. Type: babyagi worker, or babyagi resume")
+        echo("No worker is running. Type: babyagi worker, or babyagi resume")
 
 
 @click.command()
 def metrics() -> None:
-    """Print what is measured of the task store, for Prometheus.
+    """Print metrics of the task store, for Prometheus.
 
-    A collector of text files can be given it: babyagi metrics > babyagi.prom
+    Prometheus's textfile collector can read them: babyagi metrics > babyagi.prom
     """
     from babyagi.cli.session import with_store
-    from babyagi.metrics import read_metrics
+    from babyagi.reporting.metrics import read_metrics
 
     echo(with_store(read_metrics).rstrip("\n"))
 
@@ -327,7 +329,7 @@ def metrics() -> None:
 def migrate() -> None:
     """Bring a PostgreSQL task store to this program's version.
 
-    No worker may live meanwhile.
+    No worker may run meanwhile.
     """
     import asyncio
 
@@ -368,11 +370,11 @@ def config(as_json: bool) -> None:
     "--quick",
     "is_quick",
     is_flag=True,
-    help="Only whether the settings, the home and its store can be used.",
+    help="Check only the settings, the home and its store.",
 )
 @json_option
 def doctor(is_quick: bool, as_json: bool) -> int:
-    """Check the runtime, and say what is wrong."""
+    """Check settings, task store, model, network and index."""
     from babyagi.cli.about import FAIL, run_checks
     from babyagi.cli.exits import ExitCode
 
@@ -414,9 +416,11 @@ def guide(topic: str | None) -> None:
 @click.command()
 @click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
 @objective_option
-@click.option("--step", type=click.IntRange(min=1), metavar="N", help="One step, whole.")
-@click.option("--full", "is_full", is_flag=True, help="Every text whole, not only its beginning.")
-@click.option("--artifact", metavar="NAME", help="A file that the result came with, alone.")
+@click.option("--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, whole.")
+@click.option(
+    "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
+)
+@click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
 @json_option
 def show(
     what: str,
@@ -428,7 +432,7 @@ def show(
 ) -> None:
     """Show a task with its prompts, replies and tool calls.
 
-    `plan`, `order`, `check` and `report` show the same of the objective's own calls.
+    `plan`, `order`, `check` and `report` show the calls made for the objective itself.
     """
     from babyagi.cli.show import show_artifact, show_calls
 
@@ -445,7 +449,7 @@ def show(
 def why(task: str | None, objective: str, as_json: bool) -> None:
     """Say why a task does not run, and what would change that.
 
-    Without a task it says why the objective does not move, or what is being done.
+    Without a TASK, say why the objective makes no progress, or what is being done for it.
     """
     from babyagi.cli.show import show_why
 
@@ -453,7 +457,7 @@ def why(task: str | None, objective: str, as_json: bool) -> None:
 
 
 def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
-    """Let a TASK that is given without --task mean the same."""
+    """Let a bare TASK mean the same as --task TASK."""
     if task is not None:
         context.params["task_id"] = task
 
@@ -469,17 +473,25 @@ def _take_task(context: click.Context, _parameter: click.Parameter, task: int | 
     shell_complete=complete_tasks,
 )
 @objective_option
-@click.option("-f", "--follow", is_flag=True, help="Go on until the objective has ended.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing until the objective has ended.")
 @click.option(
     "--task",
     "task_id",
     type=int,
     metavar="N",
-    help="Only what concerns this task.",
+    help="Only events of this task.",
     shell_complete=complete_tasks,
 )
-@click.option("--since", metavar="DURATION", help="Only the last while, such as 90s, 10m or 2h.")
-@click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N", help="Only the last lines.")
+@click.option(
+    "--since", metavar="DURATION", help="Only events of this last period, such as 90s, 10m or 2h."
+)
+@click.option(
+    "-n",
+    "n_last",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Only this many of the last lines.",
+)
 @json_option
 def log(
     objective: str,
@@ -489,9 +501,9 @@ def log(
     n_last: int | None,
     as_json: bool,
 ) -> None:
-    """Show what happened, a line for each change and call.
+    """Show what happened, one line for each change and call.
 
-    With a task only what concerns it, as with --task.
+    With a TASK, show only the events of that task, as with --task.
     """
     from babyagi.cli.show import Selection, parse_since, show_log
 
@@ -518,8 +530,8 @@ ORIGINAL_FLAGS = {
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order of their definition, and suggests one for a
-    mistyped name."""
+    """A group that lists its commands in the order of their definition, and suggests a command for
+    a mistyped name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -568,7 +580,7 @@ COMMANDS = (
     migrate,
     toolbox.tools,
     toolbox.mcp,
-    memory.memory,
+    ask.memory,
     config,
     trusting.trust,
     doctor,
@@ -589,13 +601,13 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     """An autonomous task-loop daemon: an objective goes in, a report comes out.
 
     \b
-    babyagi demo                  the real job on real files, without a key and without a network
+    babyagi demo                  try it on real files, without a key and without a network
     babyagi run "an objective"    with a model (OPENAI_API_KEY, or OPENAI_BASE_URL for a local one)
-    babyagi resume                go on where it was
+    babyagi resume                continue where it stopped
     babyagi guide                 read more
 
-    Bare `babyagi` runs the OBJECTIVE of the environment or of .env, where there is one; the
-    original's flags (-n -m -t -j -4 -l -e) work as in `babyagi run`.
+    `babyagi` alone runs the objective in the variable OBJECTIVE, if the environment or .env sets
+    it; the flags of the original BabyAGI (-n -m -t -j -4 -l -e) work as in `babyagi run`.
     """
     if version:
         echo(f"babyagi {__version__}")
@@ -606,7 +618,7 @@ def babyagi(context: click.Context, version: bool) -> int | None:
 
 
 def complete_help(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer commands, and those of the group that the words before it name."""
+    """Offer commands; after the name of a group, offer the commands of that group."""
     found = _walk(tuple(context.params.get("words") or ()))
     command = babyagi if found is None else found.command
     names = list(command.commands) if isinstance(command, click.Group) else []
@@ -618,7 +630,7 @@ def complete_help(context: click.Context, _param: click.Parameter, typed: str) -
 def help_(words: tuple[str, ...]) -> None:
     """Show the help of a command, or of all.
 
-    The name of a page of the guide shows that page.
+    With the name of a page of the guide, show that page.
     """
     from babyagi.cli.about import list_topics, read_page
 
@@ -644,7 +656,7 @@ def no_help(words: Sequence[str], pages: Iterable[str]) -> str:
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
-    """Return the context of the command that the words name, None when there is none."""
+    """Return the context of the command that the words name; None when there is no such command."""
     context = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
     for word in words:
         group = context.command
@@ -656,10 +668,10 @@ def _walk(words: Sequence[str]) -> click.Context | None:
 
 
 def route(args: Sequence[str]) -> list[str]:
-    """Return the arguments, with `run` put before those that mean a run.
+    """Return the arguments. `run` is put before arguments that mean a run.
 
     Raises:
-        click.UsageError: words that are neither a command nor a run.
+        click.UsageError: the words are neither a command nor a run.
     """
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, "--version"):
@@ -674,15 +686,15 @@ def route(args: Sequence[str]) -> list[str]:
 
 
 def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Return whether words beside flags are an objective: always with a first task; with another of
-    the original's flags, unless they are a single word."""
+    """Return whether the words that are not flags are an objective. With a first task they always
+    are; with another flag of the original BabyAGI they are, unless they are a single word."""
     if words[0] in babyagi.commands:
         return False
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
 
 
 def what_was_meant(words: Sequence[str]) -> str:
-    """Return why words are not run, and what may have been meant."""
+    """Return why the words cannot be run, and what the person may have meant."""
     text = " ".join(words)
     if words[0] in babyagi.commands:
         return (
@@ -709,7 +721,7 @@ def what_was_meant(words: Sequence[str]) -> str:
 # unexpected one, never a traceback.
 # --------------------------------------------------------------------------------------------------
 
-BROKEN_PIPE_CODE = 141  # the exit code of a process that SIGPIPE ended
+BROKEN_PIPE_CODE = 141  # the exit code of a process that was ended by SIGPIPE
 
 
 def run_guarded(args: list[str]) -> int:
@@ -719,7 +731,7 @@ def run_guarded(args: list[str]) -> int:
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except SystemExit as error:
-        # how click reports that a completion was printed, or that the reader is gone
+        # click reports so that a completion was printed, or that the reader is gone
         return _tell(BrokenPipeError()) if error.code else 0
     except BaseException as raised:
         return _tell(first_error(raised))
@@ -741,7 +753,7 @@ def _tell(error: BaseException) -> int:
         case Terminated() | click.Abort(__cause__=Terminated()):
             return ExitCode.TERMINATED
         case KeyboardInterrupt() | click.Abort():
-            warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` goes on")
+            warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` continues it")
             return ExitCode.INTERRUPTED
         case BrokenPipeError() | OSError(errno=errno.EIO):  # the reader, or the terminal, is gone
             _silence_stdout()
@@ -751,7 +763,7 @@ def _tell(error: BaseException) -> int:
 
 
 def tell_error(error: BabyagiError) -> None:
-    """Print what happened, the likely reason, what to type, and where to read more."""
+    """Print what happened, the likely reason, what to type, and which page to read."""
     warn(f"babyagi: {error.what}", Style.RED)
     if error.why:
         warn(f"  because: {error.why}")
@@ -762,7 +774,9 @@ def tell_error(error: BabyagiError) -> None:
 def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "babyagi"
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group without its command
+    if isinstance(
+        error, click.exceptions.NoArgsIsHelpError
+    ):  # a group was called without a command
         warn(error.format_message())
         return ExitCode.USAGE
     what, fix = error.format_message(), f"{command} --help"
@@ -780,7 +794,7 @@ NO_COMMAND = re.compile(r"No such command '(.*)'", re.DOTALL)
 
 
 def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, str]:
-    """Return what is wrong with the words that were typed, and what to type."""
+    """Return what is wrong with the typed command, and what to type instead."""
     command, text = context.command_path, error.format_message()
     if extra := EXTRA_WORDS.match(error.message):
         return _mend_extra(extra[1], context)
@@ -809,14 +823,17 @@ def _mend_extra(words: str, context: click.Context) -> tuple[str, str]:
     takes_objective = any("--objective" in param.opts for param in context.command.params)
     if takes_objective and (words.isdecimal() or words == "latest"):
         right = f"{command} --objective {words}"
-        return f"an objective is named with --objective: {right}", right
+        return f"an objective is chosen with --objective: {right}", right
     return f"{command} takes no words such as {words!r}", f"{command} --help"
 
 
 def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
     command, group = context.command_path, context.command
     if word.isdecimal() and group.name in ("tasks", "results"):
-        return f"one task is shown with its result by `babyagi show {word}`", f"babyagi show {word}"
+        return (
+            f"to show one task with its result, type `babyagi show {word}`",
+            f"babyagi show {word}",
+        )
     names = list(group.commands) if isinstance(group, click.Group) else []
     near = difflib.get_close_matches(word, names, n=1)
     fix = f"{command} {near[0]}" if near else f"{command} --help"
@@ -826,7 +843,7 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
 
 
 def _say_number(error: click.ClickException) -> str:
-    """Return which number was wanted, `""` where the fault is another one."""
+    """Return which kind of number was expected; `""` if the error has another cause."""
     param = getattr(error, "param", None)
     given = re.match(r"'?(.+?)'? is not ", error.message)
     if not isinstance(param, click.Parameter) or given is None:
@@ -857,6 +874,6 @@ def _tell_crash(error: BaseException) -> int:
 
 
 def _silence_stdout() -> None:
-    """Keep the interpreter from flushing to a reader that is gone when it exits."""
+    """Keep the interpreter from failing at exit when it flushes to a reader that is gone."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

@@ -1,11 +1,11 @@
-"""The commands that work on an objective or watch one: demo, run, resume, watch, submit, worker."""
+"""The commands that work on one objective or watch it: demo, run, resume, watch, submit, worker
+--objective."""
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
 import hashlib
-import logging
 import os
 import signal
 import sys
@@ -16,20 +16,16 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from babyagi import events
-from babyagi.artifacts import find_artifacts
 from babyagi.backends import open_store, utc_now
 from babyagi.cli import render
+from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
-from babyagi.cli.inbox import ask_leave, render_request
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
@@ -38,12 +34,10 @@ from babyagi.cli.preflight import (
     require_listener,
     require_living_models,
 )
-from babyagi.cli.render import render_counts
 from babyagi.cli.report import MARKDOWN, Output, give_report
 from babyagi.cli.session import (
     LATEST,
     NOTHING,
-    find_secrets,
     is_over,
     load,
     pick_objective,
@@ -54,37 +48,29 @@ from babyagi.cli.text import (
     Style,
     echo,
     fit,
-    forget_typed,
     is_in_foreground,
     is_live_terminal,
     is_person_there,
-    is_terminal,
     print_json,
     print_json_line,
-    terminal_width,
     warn,
 )
 from babyagi.cli.views import (
+    Follower,
     JsonView,
+    LoggedView,
     PlainView,
-    SilentView,
-    close_worker_log,
-    describe_event,
-    open_worker_log,
+    View,
+    following,
 )
 from babyagi.errors import (
-    BabyagiError,
     CredentialsError,
     ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
     SettingsError,
-    StoreUnavailableError,
-    first_error,
 )
-from babyagi.inbox import Decision, needs_leave
 from babyagi.index.indexer import find_trouble
-from babyagi.journal import TextPiece
 from babyagi.json_shapes import (
     is_rehearsal,
     models_of,
@@ -92,162 +78,17 @@ from babyagi.json_shapes import (
     result_shape,
     submitted_shape,
 )
-from babyagi.next_command import quoted
-from babyagi.reporting import load_report, load_sources
+from babyagi.reporting.artifacts import find_artifacts
+from babyagi.reporting.next_command import quoted
+from babyagi.reporting.report import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
-from babyagi.tasks import Event, Objective, ObjectiveStatus, Step, StopReason
+from babyagi.tasks import Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.port import TaskStore
-from babyagi.verbs import Request, gather_request, serving, settle
+from babyagi.verbs import serving
 
 if TYPE_CHECKING:
-    from babyagi.app import App, AskHuman, Company, RunOutcome
-    from babyagi.taskstore.port import TaskStore
-
-END_LINE = b"."
-
-
-def find_person() -> AskHuman | None:
-    """Return a function that asks the person at the terminal, None when nobody is there."""
-    return ask_person if is_person_there() else None
-
-
-async def ask_person(prompt: str) -> str:
-    """Show the prompt and return what is typed, up to a line with a single full stop or the end of
-    input."""
-    warn("──── the prompt " + "─" * 40, Style.DIM)
-    warn(prompt)
-    warn(
-        "──── your answer; end it with a line that holds only a full stop, or with Ctrl-D "
-        + "─" * 8,
-        Style.DIM,
-    )
-    typed = await _read_lines(sys.stdin.fileno())
-    return typed.decode("utf-8", "replace")
-
-
-async def _read_lines(descriptor: int) -> bytes:
-    """Read until END_LINE or the end of input, without a thread, so that a pause or a signal can
-    end the waiting."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[bytes] = loop.create_future()
-    typed = bytearray()
-
-    def read() -> None:
-        chunk = os.read(descriptor, 65_536)
-        typed.extend(chunk)
-        lines = bytes(typed).split(b"\n")
-        is_ended = END_LINE in lines[:-1]
-        if (not chunk or is_ended) and not done.done():
-            done.set_result(b"\n".join(lines[: lines.index(END_LINE)] if is_ended else lines))
-
-    loop.add_reader(descriptor, read)
-    try:
-        return await done
-    finally:
-        loop.remove_reader(descriptor)
-
-
-# -- following an objective through its events: every view is made from them
-# --------------------------------------------------------------------------------------------------
-
-logger = logging.getLogger("babyagi.events")
-
-BATCH = 1000
-
-
-class View(Protocol):
-    """Something that shows an objective. `fetch` may wait; `draw` shows all that was fetched,
-    without waiting."""
-
-    tick_s: float  # longest time between two calls of `draw` when nothing happens
-    pause_s: float  # shortest time between two calls of `draw`
-
-    async def fetch(self, events: Sequence[Event]) -> None: ...
-
-    def draw(self) -> None: ...
-
-
-class Follower:
-    """Passes an objective's events to a view, each once and in order, from `after_id` on.
-
-    Attributes:
-        reported: set when a report was written.
-    """
-
-    def __init__(
-        self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
-    ) -> None:
-        self._store = store
-        self._objective_id = objective_id
-        self._view = view
-        self._after_id = after_id
-        self.reported = asyncio.Event()
-
-    async def follow(self) -> None:
-        """Show events as they arrive, until cancelled. When the store is unavailable, try again."""
-        while True:
-            try:
-                n_shown = await self.step()
-                if n_shown < BATCH:
-                    await asyncio.sleep(self._view.pause_s)
-                    await self._store.wait_for_events(
-                        self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
-                    )
-            except StoreUnavailableError:
-                await asyncio.sleep(1.0)
-
-    async def step(self) -> int:
-        """Show the events since the last step, and return how many there were."""
-        found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
-        await self._view.fetch(found)
-        if found:
-            self._after_id = found[-1].id
-        if any(event.kind == events.REPORT_WRITTEN for event in found):
-            self.reported.set()
-        self._view.draw()
-        return len(found)
-
-    async def drain(self) -> None:
-        """Show all remaining events."""
-        while await self.step() == BATCH:
-            pass
-
-
-class LoggedView:
-    """A view whose events also go to the log, one record each.
-
-    Args:
-        without: kinds that somebody else logs.
-    """
-
-    def __init__(self, view: View, *, without: Sequence[str] = ()) -> None:
-        self._view = view
-        self._without = without
-        self.tick_s, self.pause_s = view.tick_s, view.pause_s
-        self._fresh: Sequence[Event] = ()
-
-    async def fetch(self, events: Sequence[Event]) -> None:
-        await self._view.fetch(events)
-        self._fresh = events
-
-    def draw(self) -> None:
-        for event in self._fresh:
-            text = describe_event(event, "")
-            if text and event.kind not in self._without:
-                named = f"objective {event.objective_id}"
-                logger.info(
-                    "%s",
-                    text if text.startswith(named) else f"{named}: {text}",
-                    extra={
-                        "event": event.kind,
-                        "objective_id": event.objective_id,
-                        "task_id": event.task_id,
-                    },
-                )
-        self._fresh = ()
-        self._view.draw()
-
+    from babyagi.app import App, Company, RunOutcome
 
 # --------------------------------------------------------------------------------------------------
 # Run an objective with a view of it: open, start, work and watch at once, print the outcome.
@@ -257,7 +98,7 @@ WATCH_CHECK_S = 1.0
 REST_UNTOLD_S = 1.0  # after a report, before a person is told what is still waited for
 
 
-# options that are frozen with an objective, or select one
+# options that are frozen when an objective is created, or that select one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
 )
@@ -273,7 +114,7 @@ def run_objective(
         return join_objective(flags, selector=selector, output=output)
     if selector:
         raise SettingsError(
-            f"--objective {selector} goes with --join",
+            f"--objective {selector} needs --join",
             fix=f"babyagi run --join --objective {selector}",
             guide="machines",
         )
@@ -294,11 +135,11 @@ def continue_objective(
     new = sorted(NOT_OF_CONTINUING & flags.keys())
     if new:
         raise SettingsError(
-            f"{declared_fields()[new[0]].flags[-1]} goes with a new objective, not with --continue",
+            f"{declared_fields()[new[0]].flags[-1]} cannot be combined with --continue",
             fix=f"babyagi run --continue {selector} {quoted(question)}",
             guide="objectives",
         )
-    loaded = _load_to_work(flags)
+    loaded = load_to_work(flags)
     limits = parse_flags({name: flags[name] for name in LIMITS if name in flags})
     return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
 
@@ -330,7 +171,7 @@ def run_demo(
         "embedding_model": "hash",
         "agent": "",
     }
-    # the demo shows the same wherever it is run
+    # the demo must behave the same in every folder
     loaded = load(settings, reads_files=False)
     require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
@@ -338,7 +179,7 @@ def run_demo(
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
     """Continue an unfinished objective, and return the exit code."""
-    loaded = _load_to_work(flags)
+    loaded = load_to_work(flags)
     return asyncio.run(_resume(loaded, selector, output=output))
 
 
@@ -347,15 +188,16 @@ def watch_objective(selector: str, *, output: Output) -> int:
     return asyncio.run(_watch(load(needs=NOTHING).settings, selector, output=output))
 
 
-def _load_to_work(flags: Mapping[str, Any]) -> Loaded:
-    """Return the settings of a worker, whose results have a place."""
+def load_to_work(flags: Mapping[str, Any]) -> Loaded:
+    """Return the settings of a worker, after a check that results can be stored."""
     loaded = load(flags)
     require_index(loaded.settings)
     return loaded
 
 
 def require_objective(settings: Settings, command: str = "babyagi run") -> None:
-    """Raises `SettingsError`, with what to type for this command, where no objective is named."""
+    """Raises `SettingsError` when no objective is named; the error says what to type for this
+    command."""
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
@@ -395,7 +237,7 @@ async def _continue(
         objective = await pick_objective(app.store, selector)
         require_credentials(loaded.settings, models_of(objective))
         require_listener(loaded.settings, models_of(objective))
-        app.require_hands(objective)
+        app.toolbox.require(objective)
         after_id = await app.store.last_event_id(objective.id)
         new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
         objective = await app.ask_further(objective, question, limits=new)
@@ -414,8 +256,7 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
 
 
 async def _require_listener(app: App, objective: Objective) -> None:
-    """Do the same as `require_listener`, and set the objective aside when its models cannot be
-    asked."""
+    """Do the same as `require_listener`. If it raises, set the objective aside."""
     try:
         require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
@@ -428,11 +269,11 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         objective = touch(await pick_objective(store, selector))
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell(
-                f"nobody works on objective {objective.id} now; "
-                f"`babyagi resume --objective {objective.id}` goes on"
+                f"no worker works on objective {objective.id} now; `babyagi resume --objective "
+                f"{objective.id}` continues it"
             )
         if trouble := await find_trouble(store, objective.id):
-            tell(f"results do not get into the result store: {trouble}")
+            tell(f"results cannot be written to the result store: {trouble}")
         as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         left = asyncio.Event()
@@ -443,7 +284,7 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
             ):
                 await _until_first(_wait_for_end(store, objective.id), left.wait())
         if left.is_set():
-            tell(f"the work on objective {objective.id} goes on as it was")
+            tell(f"the work on objective {objective.id} continues unchanged")
             return ExitCode.OK
         return await _end(store, await store.objective(objective.id), output)
 
@@ -457,15 +298,15 @@ async def work_on(
     is_joined: bool = False,
 ) -> int:
     """Work on the objective while a view follows, write its report, print the outcome, and return
-    the exit code. For an objective that is over, only write the report.
+    the exit code. If the objective has ended, only write the report.
 
     Args:
-        after_id: the event after which the view begins; None: the last one until now.
-        is_joined: somebody else started it.
+        after_id: the event after which the view begins; None means the last one so far.
+        is_joined: the objective was started elsewhere.
     """
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
-        warn("This objective has ended already; no model is asked. To start it afresh: --new")
+        warn("This objective has ended already; no model is asked. To start a new one: --new")
         return await _end(app.store, objective, output)
     if after_id is None:
         after_id = await app.store.last_event_id(objective.id)
@@ -495,7 +336,8 @@ async def work_on(
 async def _told_how_it_stands(
     store: TaskStore, objective_id: int, output: Output
 ) -> AsyncIterator[None]:
-    """Where an error ends the work, say how the objective stands and how to go on, and raise it."""
+    """If the body raises, print the state of the objective and how to continue it, and raise the
+    error again."""
     try:
         yield
     except (CredentialsError, ModelRejectedError, SettingsError) as error:
@@ -520,8 +362,7 @@ async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
 async def _wait_for_report(
     store: TaskStore, objective: Objective, follower: Follower, work: asyncio.Task[RunOutcome]
 ) -> None:
-    """Wait until the objective is over with a report that it had not before, or the work on it is
-    done."""
+    """Wait until the objective has ended with a new report, or until the work on it is done."""
     while not work.done():
         reported = asyncio.ensure_future(follower.reported.wait())
         await asyncio.wait({reported, work}, return_when=asyncio.FIRST_COMPLETED)
@@ -536,18 +377,18 @@ async def _wait_for_report(
 async def _wait_for_rest(
     store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
 ) -> None:
-    """Wait for what follows a report: the last results get into the result store, and the agent's
-    memory reads the last tasks."""
+    """Wait for the work after a report: the last results are indexed, and the agent's memory reads
+    the last tasks."""
     before = await find_trouble(store, objective_id)
     await asyncio.wait({work}, timeout=REST_UNTOLD_S)
     if not work.done():
-        tell("the result store and the agent's memory take up the rest; Ctrl-C leaves it for later")
+        tell("the last results are being indexed and remembered; Ctrl-C leaves that for later")
     await work
     trouble = await find_trouble(store, objective_id)
     if trouble and not before:
         tell(
-            f"results do not get into the result store: {trouble}; none is lost; "
-            f"`babyagi index rebuild --objective {objective_id}` fills it when it can be used"
+            f"results cannot be written to the result store: {trouble}; none is lost; "
+            f"`babyagi index rebuild --objective {objective_id}` fills it once it works again"
         )
     elif before and not trouble:
         tell("all results are in the result store now")
@@ -560,8 +401,8 @@ async def _end(
     *,
     stopped_by_signal: int | None = None,
 ) -> int:
-    """Write the report if there is one, print the outcome, and return the exit code. For a run that
-    was paused or stopped, only print how it stands."""
+    """Write the report if there is one, print the outcome, and return the exit code. If the run was
+    paused or stopped, only print its state."""
     code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
     has_report = objective.status is ObjectiveStatus.ENDED and (
         objective.has_report or not stopped_by_signal
@@ -585,7 +426,7 @@ async def _end(
 async def _print_outcome(
     store: TaskStore, objective: Objective, *, code: int, has_report: bool
 ) -> None:
-    """Print the last line of JSON: the outcome."""
+    """Print the outcome as the last line of JSON."""
     results = await store.results(objective.id)
     made = await find_artifacts(store, results)
     shape = outcome_shape(
@@ -600,32 +441,18 @@ async def _print_outcome(
 
 
 async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
-    """Return whether an objective that ended as waiting has an open question, and a person here can
-    be asked."""
+    """Return whether an objective that ended as `waiting` has an open question that a person here
+    can answer."""
     is_asking = not as_json and is_person_there() and is_in_foreground()
     is_waiting = objective.stop_reason is StopReason.WAITING
     return is_asking and is_waiting and bool(await store.inbox(objective.id))
 
 
-@asynccontextmanager
-async def following(follower: Follower) -> AsyncIterator[None]:
-    """Feed the view meanwhile, then show the last events."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(follower.follow())
-            try:
-                yield
-            finally:
-                task.cancel()
-    except BaseExceptionGroup as errors:
-        raise first_error(errors) from errors
-    await follower.drain()
-
-
 @contextmanager
 def _told_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM cancel the task that runs the body, as Ctrl-C does, and raise `Terminated`. An
-    exception that a signal handler raises itself could be lost in another library's callback."""
+    """Let SIGTERM cancel the task that runs the body, as Ctrl-C does, and raise `Terminated`. The
+    signal handler raises nothing itself: in another library's callback its exception could be lost.
+    """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     sent: list[bool] = []
 
@@ -648,7 +475,7 @@ def _told_by_sigterm() -> Iterator[None]:
 
 
 async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
-    """Return or raise as soon as one of them does; cancel the others."""
+    """Return or raise as soon as one of the awaitables does; cancel the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -660,8 +487,8 @@ async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
-    """Wait until the objective has ended and its report is written, or no worker is left to write
-    it."""
+    """Wait until the objective has ended and its report is written, or until no worker is left to
+    write it."""
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
@@ -681,8 +508,9 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
 async def _seated(
     app: App, objective: Objective, *, as_json: bool
 ) -> AsyncIterator[tuple[View, Company]]:
-    """Return the view of the work on the objective, and the person who can be asked: JSON if it was
-    asked for; the live view on a terminal that no model shares; otherwise plain lines."""
+    """Return the view of the work on the objective, and the person who can be asked. The view is
+    JSON if requested, the live view on a terminal (unless a person answers as the model there), and
+    plain lines otherwise."""
     from babyagi.app import ALONE, Company
 
     is_shared = "human" in models_of(objective)
@@ -724,7 +552,7 @@ async def _watching(
     as_json: bool,
     stop: Callable[[], None],
 ) -> AsyncIterator[View]:
-    """Return the view of an objective that others work on."""
+    """Return the view of an objective that other processes work on."""
     if as_json:
         yield JsonView()
     elif is_live_terminal():
@@ -739,7 +567,7 @@ async def _watching(
 
 
 def interrupt() -> None:
-    """Do what Ctrl-C does when the terminal does not send it: the worker gets the signal and
+    """Do what Ctrl-C does when the terminal does not send it: signal the worker, so that it
     drains."""
     signal.raise_signal(signal.SIGINT)
 
@@ -768,15 +596,19 @@ async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool)
         warn(line.text, line.style)
 
 
+# -- joining an objective that somebody else started or will start
+# --------------------------------------------------------------------------------------------------
+
+
 CHANGE_WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The objective that a joiner means: a number, `latest` or an instance name; otherwise its text
-    and instance name.
+    """The objective to join: a number, `latest` or an instance name; otherwise its text and
+    instance name.
 
-    If several fit, the newest unfinished one is meant, else the newest that has ended; `latest`
+    If several match, it is the newest unfinished one, else the newest that has ended. `latest`
     never means one that has ended.
     """
 
@@ -810,9 +642,9 @@ class Wanted:
 
 
 def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
-    """Work on an objective that somebody else started or will start, and return the exit code of
+    """Work on an objective that another process started or will start, and return the exit code of
     its stop reason."""
-    loaded = _load_to_work(flags)
+    loaded = load_to_work(flags)
     wanted = Wanted(
         selector=selector,
         text=loaded.settings.objective,
@@ -842,11 +674,8 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
     return found
 
 
-# -- submit, and a worker for all objectives
+# -- submit
 # --------------------------------------------------------------------------------------------------
-
-
-MAX_NAMED = 10  # objectives that a worker names when it starts
 
 
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
@@ -867,339 +696,11 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
         print_json(submitted_shape(objective, is_new=is_new))
         return ExitCode.OK
     how = (
-        "is on the board"
+        "is queued"
         if is_new
         else "was there already" + (", and has ended" if is_over(objective) else "")
     )
     echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    echo(
-        "Work on it:  babyagi worker  (as many as you like, from wherever this task store "
-        "can be reached)"
-    )
+    echo("Work on it:  babyagi worker  (any number, wherever this task store can be reached)")
     echo(f"Watch it:    babyagi watch --objective {objective.id}")
     return ExitCode.OK
-
-
-def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
-    """Work on all objectives of the task store until a signal ends it, and return the exit code of
-    that signal."""
-    loaded = _load_to_work(flags)
-    return asyncio.run(_serve_all(loaded, as_json=as_json))
-
-
-async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
-    from babyagi.app import open_app
-
-    # a model prompt that a person answers needs the terminal for itself
-    is_live = (
-        is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
-    )
-    ask_human = None if is_live else find_person()
-    is_logged = is_unwatched(as_json=as_json)
-    say = logger.info if is_logged else warn if as_json else echo
-    notify = logger.warning if is_logged else tell
-    async with (
-        open_app(loaded.settings, ask_human=ask_human, tell=notify) as app,
-        writing_log(app, is_wanted=is_logged),
-    ):
-        for notice in loaded.notices:
-            notify(notice)
-        await say_beginning(app, say)
-        if is_live:
-            signal_number = await _serve_live(app)
-        else:
-            around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
-            signal_number = await app.serve_all(around)
-        say("This worker has signed off; what it held is free for others.")
-    return 0 if signal_number is None else 128 + signal_number
-
-
-def is_unwatched(*, as_json: bool) -> bool:
-    """Whether nobody watches, so that a log is written."""
-    return not (as_json or is_terminal() or sys.stderr.isatty())
-
-
-@asynccontextmanager
-async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
-    """Write the worker's log to standard error when nobody watches."""
-    if not is_wanted:
-        yield
-        return
-    handler = open_worker_log(
-        as_json=app.settings.log_format == "json",
-        worker=app.name,
-        secrets=find_secrets(app.settings),
-    )
-    try:
-        yield
-    finally:
-        close_worker_log(handler)
-
-
-async def say_beginning(app: App, say: Callable[[str], None]) -> None:
-    """Print who works here, and what there is to do."""
-    n_slots = app.settings.concurrency
-    say(
-        f"Worker {app.name} works on whatever is on the board, {n_slots} "
-        f"{'task' if n_slots == 1 else 'tasks'} at once. Ctrl-C ends it gently."
-    )
-    found = await app.store.open_objectives()
-    for objective_id in found[:MAX_NAMED]:
-        objective = await app.store.objective(objective_id)
-        counts = await app.store.counts(objective_id)
-        say(f"  objective {objective_id}: {fit(objective.spec.text, 100)}")
-        say(f"    {render_counts(counts)}; cost so far {objective.spent}")
-    if len(found) > MAX_NAMED:
-        say(f"  and {len(found) - MAX_NAMED} more")
-    if not found:
-        say("  There is nothing to do yet; babyagi submit puts an objective there.")
-
-
-async def _serve_live(app: App) -> int | None:
-    """Serve all objectives, with one picture of all of them."""
-    from babyagi.app import Company
-    from babyagi.cli.live import Desk, LiveView, open_live
-    from babyagi.cli.picture import Board
-
-    board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
-    async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
-        views: dict[int, LiveView] = {}
-
-        async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            view = views[objective_id] = LiveView(app.store, objective_id, live)
-            try:
-                return await _follow(app.store, objective_id, view, work)
-            finally:
-                views.pop(objective_id).close()
-
-        def hear(piece: TextPiece) -> None:
-            if view := views.get(piece.objective_id):
-                view.hear(piece)
-
-        company = Company(is_person_there=lambda: live.is_running, on_piece=hear)
-        return await app.serve_all(show, company)
-
-
-async def show_lines(
-    store: TaskStore,
-    objective_id: int,
-    work: Coroutine[Any, Any, Objective],
-    *,
-    say: Callable[[str], None],
-    as_json: bool,
-    is_logged: bool = False,
-) -> Objective:
-    """Await the work on one of several objectives, and print what happens as lines, or only write
-    records of the log."""
-    name = f"objective {objective_id}: "
-    say(f"{name}joined")
-    # the worker itself prints what blocks it
-    lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
-    view: View = JsonView() if as_json else SilentView() if is_logged else lines
-    # as above: it is said as a warning, which is a record by itself
-    without = (events.WORKER_BLOCKED,) if is_logged else ()
-    objective = await _follow(store, objective_id, view, work, without=without)
-    why = (
-        f"it has ended ({objective.stop_reason})"
-        if objective.stop_reason is not None
-        else f"it is {objective.status}"
-    )
-    say(f"{name}left, {why}")
-    return objective
-
-
-async def _follow(
-    store: TaskStore,
-    objective_id: int,
-    view: View,
-    work: Coroutine[Any, Any, Objective],
-    *,
-    without: Sequence[str] = (),
-) -> Objective:
-    try:
-        after_id = await store.last_event_id(objective_id)
-    except BaseException:
-        work.close()
-        raise
-    logged = LoggedView(view, without=without)
-    follower = Follower(store, objective_id, logged, after_id=after_id)
-    async with following(follower):
-        return await work
-
-
-# -- asking the tasks' questions at a plain terminal
-# --------------------------------------------------------------------------------------------------
-
-
-_log = logging.getLogger(__name__)
-
-LOOK_S = 1.0
-BACKGROUND_PAUSE_S = 1.0
-MAX_LINE_BYTES = 100_000
-_NO_MORE = "Nothing is asked here any more; babyagi inbox shows what waits."
-
-
-async def read_line(
-    descriptor: int, typed: bytearray, *, may_read: Callable[[], bool] = is_in_foreground
-) -> str:
-    """Return what is typed up to the end of a line, without a thread, so that the waiting can be
-    ended. Nothing is read while another program has the terminal.
-
-    Args:
-        typed: input that was read before and is not a whole line yet; input beyond the line is left
-            in it.
-
-    Raises:
-        EOFError: the input has ended.
-    """
-    loop = asyncio.get_running_loop()
-    while b"\n" not in typed:
-        readable: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(descriptor, _wake, readable)
-        try:
-            await readable
-        finally:
-            loop.remove_reader(descriptor)
-        if not may_read():
-            await asyncio.sleep(BACKGROUND_PAUSE_S)
-            continue
-        chunk = os.read(descriptor, 4096)
-        if not chunk:
-            raise EOFError
-        typed += chunk[: max(0, MAX_LINE_BYTES - len(typed))] or b"\n"
-    line, _, rest = bytes(typed).partition(b"\n")
-    typed[:] = rest
-    return line.decode("utf-8", "replace")
-
-
-def _wake(readable: asyncio.Future[None]) -> None:
-    if not readable.done():
-        readable.set_result(None)
-
-
-class Asker:
-    """Asks one question after the other, until the person ends the input."""
-
-    def __init__(
-        self,
-        store: TaskStore,
-        objective_id: int,
-        settings: Settings,
-        *,
-        descriptor: int | None = None,
-        may_read: Callable[[], bool] = is_in_foreground,
-    ) -> None:
-        self._store = store
-        self._objective_id = objective_id
-        self._settings = settings
-        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
-        self._may_read = may_read
-        self._typed = bytearray()
-        self._is_there = True
-        self._has_ended = False
-
-    def is_person_there(self) -> bool:
-        """Return whether a person can be asked here; False when the objective has ended without an
-        open question."""
-        return self._is_there and not self._has_ended
-
-    async def ask(self) -> None:
-        """Ask until cancelled, or until the person ends the input."""
-        try:
-            while True:
-                await self._ask_next()
-        except EOFError:
-            warn(_NO_MORE, Style.YELLOW)
-        except Exception:  # our bug: the work goes on, and the question waits in the inbox
-            _log.exception("asking at the terminal raised what nobody expected")
-            warn(_NO_MORE, Style.YELLOW)
-        finally:
-            self._is_there = False
-
-    async def _ask_next(self) -> None:
-        steps = await self._look()
-        if not steps:
-            last_id = await self._store.last_event_id(self._objective_id)
-            await self._store.wait_for_events(
-                self._objective_id, after_id=last_id, timeout_s=LOOK_S
-            )
-            return
-        request = await gather_request(self._store, steps[0], self._settings, among=steps)
-        for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
-            warn(line.text, line.style)
-        if needs_leave(request.step):
-            self._forget_typed()
-        await self._until_decided(request)
-
-    def _forget_typed(self) -> None:
-        """Drop input that was typed before a call was shown: it approves nothing."""
-        self._typed.clear()
-        forget_typed(self._descriptor)
-
-    async def _look(self) -> list[Step]:
-        steps = await self._store.inbox(self._objective_id)
-        objective = await self._store.objective(self._objective_id)
-        self._has_ended = objective.status is ObjectiveStatus.ENDED and not steps
-        return steps
-
-    async def _until_decided(self, request: Request) -> None:
-        """Read lines until one of them decides, or the request no longer waits."""
-        gone = asyncio.ensure_future(self._until_gone(request.step))
-        try:
-            while True:
-                warn(_prompt(request), Style.BOLD)
-                typed = asyncio.ensure_future(
-                    read_line(self._descriptor, self._typed, may_read=self._may_read)
-                )
-                try:
-                    await asyncio.wait({typed, gone}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    typed.cancel() if not typed.done() else None
-                if not typed.done():
-                    warn("That was answered elsewhere.")
-                    return
-                if await self._decide(request, typed.result().strip()):
-                    return
-        finally:
-            gone.cancel()
-
-    async def _until_gone(self, step: Step) -> None:
-        while True:
-            await asyncio.sleep(LOOK_S)
-            try:
-                await self._store.open_step(step.id)
-            except NotFoundError:
-                return
-            except BabyagiError as error:
-                _log.info("what is asked cannot be looked at now: %s", error.what)
-
-    async def _decide(self, request: Request, typed: str) -> bool:
-        decision = _read(request, typed)
-        if decision is None:
-            return False
-        text = typed if decision is Decision.ANSWER else ""
-        try:
-            await settle(self._store, request.step, decision, text, seen=request)
-        except NotFoundError:
-            warn("That was answered elsewhere.")
-        else:
-            warn(f"Task {request.task.id} goes on with that.")
-        return True
-
-
-def _prompt(request: Request) -> str:
-    if needs_leave(request.step):
-        return f"Task {request.task.id}: {ask_leave(request.step)} y or n (Ctrl-D: not now)"
-    return f"Your answer to task {request.task.id}, on one line (Ctrl-D: not now):"
-
-
-def _read(request: Request, typed: str) -> Decision | None:
-    """Return the decision that a line means, None when it decides nothing."""
-    if not needs_leave(request.step):
-        return Decision.ANSWER if typed else None
-    match typed.lower():
-        case "y" | "yes":
-            return Decision.APPROVE
-        case "n" | "no":
-            return Decision.REJECT
-    return None

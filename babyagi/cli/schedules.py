@@ -46,59 +46,67 @@ id_argument = click.argument(
 
 @click.group()
 def schedule() -> None:
-    """Begin an objective again and again.
+    """Start an objective again and again.
 
-    `babyagi worker` does what is due. Schedules are kept in the task store: however many workers
-    look after it, each tick begins one objective.
+    `babyagi worker` fires the ticks that are due. Schedules are kept in the task store: however
+    many workers read it, each tick starts one objective.
     """
 
 
 def _rule_options(command: Any) -> Any:
     for option in reversed(
         (
-            click.option("--cron", metavar='"M H D M W"', help="Five fields, as in a crontab."),
-            click.option("--every", metavar="DURATION", help="Such as 30m, 2h or 1d."),
-            click.option("--at", metavar="TIME", help="Once, such as 2026-12-01T09:00."),
+            click.option(
+                "--cron", metavar='"M H D M W"', help=("When: five fields, as in a crontab.")
+            ),
+            click.option(
+                "--every",
+                metavar="DURATION",
+                help=("Again and again after this time, such as 30m, 2h or 1d."),
+            ),
+            click.option(
+                "--at", metavar="TIME", help=("Once, at this time, such as 2026-12-01T09:00.")
+            ),
             click.option(
                 "--tz",
                 metavar="ZONE",
                 default="UTC",
                 show_default=True,
-                help="Of --cron and --at, such as Europe/Berlin.",
+                help="Time zone of --cron and --at, such as Europe/Berlin.",
             ),
             click.option(
                 "--grace",
                 metavar="DURATION",
                 default="1h",
                 show_default=True,
-                help="How late a tick may be, because no worker was there.",
+                help="How late a tick may still fire when no worker was running.",
             ),
             click.option(
                 "--overlap",
                 type=click.Choice(["skip", "queue", "allow"]),
                 default="skip",
                 show_default=True,
-                help="What becomes of a tick while an earlier one is at work.",
+                help="What to do with a tick while an earlier one is running.",
             ),
             click.option(
                 "--catch-up",
                 type=click.Choice(["one", "all", "none"]),
                 default="one",
                 show_default=True,
-                help="Which of the ticks begin that are later than the grace.",
+                help="Which of the ticks that are later than the grace period still fire.",
             ),
             click.option(
                 "--jitter",
                 metavar="DURATION",
                 default="0s",
                 show_default=True,
-                help="Up to so much later, the same for every worker.",
+                help="Delay each tick by up to this much, the same for every worker.",
             ),
             click.option(
                 "--daily-limit",
                 metavar="USD",
                 type=click.FloatRange(min=0),
-                help="What its ticks may cost on one day; 0 for no limit.  [default: 5]",
+                help="What its ticks may cost per day; 0 means no limit.  [default: 5]",
             ),
         )
     ):
@@ -114,8 +122,8 @@ def _rule_options(command: Any) -> Any:
 def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Add a schedule: --cron, --every or --at.
 
-    What the objective is, its limits, models and tools are frozen now; keys and addresses are those
-    of the worker.
+    The objective's text, limits, models and tools are frozen now; keys and addresses come from the
+    worker that runs it.
     """
     import asyncio
 
@@ -149,11 +157,11 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     if needs := _say_needs(loaded.settings):
         echo(f"Its worker needs the same files:  babyagi worker {needs}")
     if not is_served:
-        echo("Nobody is at work. Ticks are fired by:  babyagi worker")
+        echo("No worker is running. Ticks are fired by:  babyagi worker")
 
 
 def _say_needs(settings: Settings) -> str:
-    """Return the flags without which a worker cannot carry the objective out."""
+    """Return the flags with which a worker must be started to carry the objective out."""
     from shlex import quote
 
     given = {"--agent": settings.agent, "--mcp": settings.mcp, "--tools-from": settings.tools_from}
@@ -161,10 +169,10 @@ def _say_needs(settings: Settings) -> str:
 
 
 @schedule.command("list")
-@click.option("--all", "with_removed", is_flag=True, help="Also those that were removed.")
+@click.option("--all", "with_removed", is_flag=True, help="Include removed schedules.")
 @json_option
 def list_(with_removed: bool, as_json: bool) -> None:
-    """List schedules, and when each fires next."""
+    """List schedules, and the next tick of each."""
     from babyagi.cli.session import with_store
     from babyagi.json_shapes import schedule_shape
 
@@ -189,11 +197,11 @@ def list_(with_removed: bool, as_json: bool) -> None:
     default=N_TICKS_SHOWN,
     show_default=True,
     metavar="N",
-    help="So many of its last ticks.",
+    help="Show this many of its last ticks.",
 )
 @json_option
 def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
-    """Show a schedule, and what became of its ticks."""
+    """Show a schedule, and the outcome of its ticks."""
     from babyagi.cli.session import with_store
     from babyagi.json_shapes import VERSION, schedule_shape, tick_shape
 
@@ -212,7 +220,7 @@ def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
 @id_argument
 @json_option
 def pause(schedule_id: int, as_json: bool) -> None:
-    """Pause a schedule: what is due meanwhile is skipped."""
+    """Pause a schedule: ticks that fall due meanwhile are skipped."""
     _change(lambda store: store.pause_schedule(schedule_id), as_json)
 
 
@@ -220,7 +228,7 @@ def pause(schedule_id: int, as_json: bool) -> None:
 @id_argument
 @json_option
 def resume(schedule_id: int, as_json: bool) -> None:
-    """Let a paused schedule go on with its next tick."""
+    """Resume a paused schedule with its next tick."""
     _change(lambda store: store.resume_schedule(schedule_id), as_json)
 
 
@@ -228,7 +236,7 @@ def resume(schedule_id: int, as_json: bool) -> None:
 @id_argument
 @json_option
 def remove(schedule_id: int, as_json: bool) -> None:
-    """Remove a schedule; what it began goes on."""
+    """Remove a schedule; objectives that it started go on."""
     _change(lambda store: store.remove_schedule(schedule_id), as_json)
 
 
@@ -263,14 +271,14 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
 
 
 _OF_LATER_TICKS = {
-    "one": "of later ones the last fires",
-    "all": "later ones fire as well",
-    "none": "later ones do not fire",
+    "one": "of later ticks only the last fires",
+    "all": "later ticks fire as well",
+    "none": "later ticks do not fire",
 }
 _WHILE_ONE_IS_AT_WORK = {
-    "skip": "the next is skipped",
-    "queue": "the next waits for its end",
-    "allow": "the next begins beside it",
+    "skip": "the next tick is skipped",
+    "queue": "the next tick waits for it to end",
+    "allow": "the next tick starts beside it",
 }
 
 
@@ -288,7 +296,7 @@ def render_schedule(one: Schedule) -> list[Line]:
         Line(f"  {one.status}: {spec.rule.words}{jitter}"),
         Line(f"  {_next(one)}"),
         Line(f"  a tick fires up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
-        Line(f"  while one is at work, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
+        Line(f"  while one is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
         Line(f"  limit: {day} a day, {tick} a tick"),
     ]
 
@@ -296,7 +304,7 @@ def render_schedule(one: Schedule) -> list[Line]:
 def render_ticks(ticks: list[Tick]) -> list[Line]:
     """Return a line for each tick, the newest first."""
     if not ticks:
-        return [Line("No tick was due yet.")]
+        return [Line("No tick has been due yet.")]
     return [Line("Ticks (UTC), the newest first:"), *map(_render_tick, ticks)]
 
 
@@ -312,6 +320,6 @@ def _is_on(one: Schedule) -> bool:
 
 def _next(one: Schedule) -> str:
     if one.fires_at is None or not _is_on(one):
-        return "no tick comes any more"
+        return "there are no more ticks"
     skipped = ", which is skipped" if one.status == "paused" else ""
     return f"next tick: {one.fires_at:%Y-%m-%d %H:%M:%S} UTC{skipped}"

@@ -1,4 +1,4 @@
-"""The commands of the server: serve, and open, which lets a browser or a program in."""
+"""The commands of the server: `serve`, and `open`, which gives a browser or a program access."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ ASK_TIMEOUT_S = 5.0
     )
 )
 @click.option(
-    "--no-work", "is_idle", is_flag=True, help="Only answer; workers elsewhere do the work."
+    "--no-work", "is_idle", is_flag=True, help="Only serve HTTP; workers elsewhere do the work."
 )
 @json_option
 def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
-    """Work as `worker` does, and answer HTTP.
+    """Work as `worker` does, and serve HTTP.
 
-    There is a board, an API and events. It listens on this machine alone, unless
+    It serves a board, an API and live events. It listens on this machine only, unless
     BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the calls in flight end. With --json every
-    event is one line; where nobody watches, a log is written as `worker` writes one.
+    event is one line; without a terminal it writes a log as `worker` does.
     """
     import asyncio
 
@@ -65,7 +65,8 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
     from functools import partial
 
     from babyagi.app import open_app
-    from babyagi.cli.run import is_unwatched, say_beginning, show_lines, tell, writing_log
+    from babyagi.cli.run import tell
+    from babyagi.cli.worker import is_unwatched, say_beginning, show_lines, writing_log
     from babyagi.serve.server import serve as serve_app
 
     is_logged = is_unwatched(as_json=as_json)
@@ -81,21 +82,21 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
         if works:
             await say_beginning(app, say)
         around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
-        # who starts it with a program reads the address on standard output
+        # a program that starts the server reads the address from standard output
         signal_number = await serve_app(app, works=works, around=around, say=said, tell=notify)
-        say("This server has signed off; what it held is free for others.")
+        say("This server has stopped and released its claims.")
     return 0 if signal_number is None else 128 + signal_number
 
 
 def require_serve() -> None:
-    """Raises SettingsError where the extra is missing."""
+    """Raises SettingsError when the extra `serve` is not installed."""
     from importlib.util import find_spec
 
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise SettingsError(
             "the server's packages are not installed",
-            why=f"there is no Python module {missing[0]} here",
+            why=f"the Python module {missing[0]} is missing",
             fix="pip install 'babyagi-daemon[serve]'",
             guide="serve",
         )
@@ -113,7 +114,7 @@ def require_serve() -> None:
     type=click.Choice(LEVELS),
     default="admin",
     show_default=True,
-    help="What the browser may do.",
+    help="The rights of the browser.",
 )
 @click.option(
     "--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser."
@@ -122,15 +123,16 @@ def require_serve() -> None:
     "--renew",
     "is_renewed",
     is_flag=True,
-    help="Make another token: all keys and sessions end within a second.",
+    help="Make a new token; all keys and sessions end within a second.",
 )
 @json_option
 def open_(
     token_level: str | None, level: str, is_printed: bool, is_renewed: bool, as_json: bool
 ) -> None:
-    """Open the board of the server that runs here.
+    """Open the board of the server of this home.
 
-    The address works once, within two minutes. With --token a program's key is printed.
+    The address works once, within two minutes. With --token, it prints a token for a program
+    instead.
     """
     import asyncio
 
@@ -141,7 +143,7 @@ def open_(
     if is_renewed:
         _renew(settings)
         if token_level is None:
-            done = "The token is another one: all keys and sessions end within a second."
+            done = "The token is new: all keys and sessions end within a second."
             print_json({"v": 1, "renewed": True}) if as_json else echo(done)
             return
     if token_level is not None:
@@ -158,18 +160,20 @@ def open_(
 
 
 def _renew(settings: Settings) -> None:
-    """Raises SettingsError where the token is not that of the home."""
+    """Raises SettingsError when the token in use is not the one that the home stores."""
     import secrets
 
-    from babyagi.home import make_home
+    from babyagi.files.home import make_home
     from babyagi.serve.door import renew_token
 
     if settings.serve_token:
         raise SettingsError(
-            "the token is none that this program made",
+            "the token was not made by this program",
             why="BABYAGI_SERVE_TOKEN is set",
-            fix="set BABYAGI_SERVE_TOKEN to another one, such as $(openssl rand -hex 32), and "
-            "start the servers anew",
+            fix=(
+                "set BABYAGI_SERVE_TOKEN to a new one, such as $(openssl rand -hex 32), and "
+                "restart the servers"
+            ),
             guide="serve",
         )
     make_home(settings.home)
@@ -185,16 +189,17 @@ def _find_token(settings: Settings, level: str) -> str:
 
 
 async def _make_address(settings: Settings, level: str) -> str:
-    """Ask the server for a one-time code. Raises `SettingsError` where it does not answer."""
+    """Get a one-time code from the server. Raises `SettingsError` when the server does not
+    answer."""
     import httpx2
 
     from babyagi.serve.server import find_token, read_address
 
     url = read_address(settings.home)
     if not url:
-        raise _no_server("no server of this home has left its address")
+        raise _no_server("no server of this home is known")
     headers = {"authorization": f"Bearer {find_token(settings)}"}
-    # whatever it listens at, this machine reaches it here
+    # whatever address it listens on, this machine reaches it here
     near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     try:
         async with httpx2.AsyncClient(timeout=ASK_TIMEOUT_S, trust_env=False) as client:
@@ -204,12 +209,12 @@ async def _make_address(settings: Settings, level: str) -> str:
     except httpx2.HTTPError as error:
         raise _no_server(f"{near} does not answer: {type(error).__name__}") from error
     if answer.status_code != 201:
-        raise _no_server(f"{near} answers with {answer.status_code}: it has another token")
+        raise _no_server(f"{near} answers with {answer.status_code}: its token is a different one")
     return f"{near}/open?code={answer.json()['code']}"
 
 
 def _no_server(why: str) -> SettingsError:
-    return SettingsError("there is no server to open", why=why, fix="babyagi serve", guide="serve")
+    return SettingsError("no server to open was found", why=why, fix="babyagi serve", guide="serve")
 
 
 def _browse(url: str) -> bool:

@@ -1,5 +1,5 @@
-"""The command `service`: a worker or a server that the system starts and keeps, as a user unit of
-systemd or an agent of launchd."""
+"""The command `service`: installs a worker or a server as a service that the system starts and
+restarts, as a user unit of systemd or an agent of launchd."""
 
 from __future__ import annotations
 
@@ -11,27 +11,29 @@ from pathlib import Path
 
 import click
 
-from babyagi import private
 from babyagi.cli.serve import require_serve
 from babyagi.cli.text import Style, echo, warn
 from babyagi.errors import SettingsError
+from babyagi.files import private
 
 NAME = "babyagi"
 LABEL = "babyagi.worker"
 ENVIRONMENT_FILE = "service.env"
-MARK = "Written by `babyagi service install`; `babyagi service remove` takes it away."
+MARK = "Written by `babyagi service install`; `babyagi service remove` removes it."
 ASK_TIMEOUT_S = 30.0
 _ESCAPED = str.maketrans({one: f"\\{one}" for one in '\\"$`'})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The service to be installed.
+    """The service to install.
 
     Attributes:
-        line: the program with its arguments, the first one absolute, the last one the command of
-            this program. folder: its working folder.
-        environment: variables in addition to those of the system. home: the folder for its files.
+        line: the program with its arguments; the first is an absolute path, the last is the command
+            of this program.
+        folder: its working directory.
+        environment: variables in addition to those of the system.
+        home: the directory for its files.
     """
 
     line: Sequence[str]
@@ -48,21 +50,19 @@ class Plan:
 def service() -> None:
     """Let the system keep a worker or a server running.
 
-    That is a user unit of systemd, or an agent of launchd on macOS.
+    It is installed as a user unit of systemd, or as an agent of launchd on macOS.
     """
 
 
 @service.command()
-@click.option(
-    "--print", "is_shown", is_flag=True, help="Show what would be written, and write nothing."
-)
-@click.option("--no-start", "is_idle", is_flag=True, help="Write it, and start nothing.")
+@click.option("--print", "is_shown", is_flag=True, help="Show the files, and write nothing.")
+@click.option("--no-start", "is_idle", is_flag=True, help="Write the files, and start nothing.")
 @click.option("--serve", "is_server", is_flag=True, help="Run `serve` instead of `worker`.")
 def install(is_shown: bool, is_idle: bool, is_server: bool) -> None:
     """Write the unit, and start the worker now and at each login.
 
-    It runs in this folder, with the settings that this environment has now; keys among them are
-    kept in a file for you alone.
+    It runs in this folder, with the settings of this environment. Keys among them are stored in a
+    file that only you can read.
     """
     if is_server:
         require_serve()
@@ -92,17 +92,17 @@ def status() -> int:
     if not manager.path.exists():
         echo("The service is not installed. Type: babyagi service install")
         return 0
-    whose = "" if is_ours(manager.path) else ", and this program did not write it"
+    whose = "" if is_ours(manager.path) else "; this program did not write it"
     echo(f"{manager.path} is installed{whose}.")
     state = _ask(manager.asking)
-    echo(f"State: {state or 'not known here'}")
+    echo(f"State: {state or 'unknown'}")
     echo(f"Log:   {manager.log}")
     return 0
 
 
 @service.command()
 def remove() -> None:
-    """Stop it, and take away what `install` wrote."""
+    """Stop the service, and remove the files that `install` wrote."""
     manager = _find_manager()
     if not manager.path.exists():
         echo("The service is not installed.")
@@ -120,7 +120,7 @@ def remove() -> None:
 
 
 def make_plan(command: str) -> Plan:
-    """Return the plan for a command of this program with the present settings and environment."""
+    """Return the plan for a command of this program, with the current settings and environment."""
     from babyagi.settings.fields import declared_fields
 
     home = _home()
@@ -218,8 +218,7 @@ def is_ours(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manager:
-    """The program that starts and keeps services on this system: the file that it reads, and its
-    commands."""
+    """The program that runs services on this system: the file that it reads, and its commands."""
 
     path: Path
     is_launchd: bool
@@ -267,37 +266,36 @@ def _find_manager() -> _Manager:
 def _require_ours(manager: _Manager) -> None:
     if manager.path.exists() and not is_ours(manager.path):
         raise SettingsError(
-            f"{manager.path} is there, and this program did not write it",
-            why="it may be what somebody else relies on",
-            fix="move it away, then the same again",
+            f"{manager.path} exists; this program did not write it",
+            why="another program may need it",
+            fix="move it away, then type the same again",
             guide="schedules",
         )
 
 
 def _do(lines: Sequence[Sequence[str]]) -> None:
-    """Run the commands one after the other. Print each failure, with what to type."""
+    """Run the commands one after the other. For each failure, print what to type."""
     for line in lines:
         trouble = _run(line)
         if trouble:
-            warn(f"note: {' '.join(line)} did not work: {trouble}", Style.YELLOW)
+            warn(f"note: {' '.join(line)} failed: {trouble}", Style.YELLOW)
 
 
 def _run(line: Sequence[str]) -> str:
-    """Return why the command failed, '' when it succeeded."""
+    """Return why the command failed; '' when it succeeded."""
     code, said = _call(line)
     return "" if code == 0 else said or f"it ended with {code}"
 
 
 def _ask(line: Sequence[str]) -> str:
-    """Return the first line of the command's output, '' when it cannot be run."""
+    """Return the first line of the command's output; '' when it cannot be run."""
     code, said = _call(line)
     return "" if code is None else said
 
 
 def _call(line: Sequence[str]) -> tuple[int | None, str]:
-    """Return the exit code and the first line of output; None and the reason when it cannot be
-    run.
-    """
+    """Return the exit code and the first line of output, or None and the reason why it cannot be
+    run."""
     import subprocess
 
     try:

@@ -1,4 +1,4 @@
-"""What every command begins with: the settings, the log file, the store, and the selected
+"""What every command needs first: the settings, the log file, the store, and the selected
 objective."""
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import TypeVar
 
 import click
 
-from babyagi import private
 from babyagi.cli.text import safe
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, SettingsError
-from babyagi.home import remember_touch, touched
+from babyagi.files import private
+from babyagi.files.home import remember_touch, touched
 from babyagi.redaction import redact
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
@@ -36,7 +36,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 class _OneLineFormatter(logging.Formatter):
-    """Writes each record as one harmless line without keys, with its traceback; `\n` in it stands
+    """Writes each record, with its traceback, as one harmless line without keys; `\n` in it stands
     for the end of a line."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -49,8 +49,7 @@ class _OneLineFormatter(logging.Formatter):
 
 
 class _LogFile(RotatingFileHandler):
-    """A log file. In the home only its owner can read it; elsewhere, where a person wanted it,
-    their umask applies."""
+    """A log file. In the home only its owner can read it; elsewhere the person's umask decides."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
@@ -79,10 +78,10 @@ def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
 
 
 def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[str] = ()) -> None:
-    """Send this program's records from `level` on, and those of others from WARNING on, to the
-    file.
+    """Write this program's records from `level` on, and other packages' records from WARNING on, to
+    the file.
 
-    A home that cannot be written gets no log file; a command that needs the home reports that.
+    If the home cannot be written, there is no log file; a command that needs the home reports that.
 
     Args:
         secrets: texts that no record may contain, in any spelling.
@@ -156,16 +155,16 @@ def load(
     needs: Container[str] | None = None,
     reads_files: bool = True,
 ) -> Loaded:
-    """Return the settings with their sources, from the given flags, the environment and the files,
-    and open the log file.
+    """Return the settings with their sources, from flags, environment and files, and open the log
+    file.
 
     Args:
-        needs: the fields that must not wait for trust; None for all of them, `NOTHING` for commands
-            that only read.
+        needs: the fields that must come from a trusted source; None for all of them, `NOTHING` for
+            commands that only read.
 
     Raises:
-        SettingsError: a value is invalid; or one of these fields waits, and nobody says that its
-            file is trusted.
+        SettingsError: a value is invalid, or one of these fields comes from a file that the person
+            does not trust.
     """
     loaded = settle(
         lambda: load_settings(
@@ -184,12 +183,12 @@ def load(
     if context is not None:
         context.meta[HOME] = settings.home
     if loaded.settings.no_color:
-        os.environ["NO_COLOR"] = "1"  # so that a flag and a file use the same words as the variable
+        os.environ["NO_COLOR"] = "1"  # so that a flag, a file and a variable use the same words
     return loaded
 
 
 def find_secrets(settings: Settings) -> list[str]:
-    """Return the keys in the settings, which no log and no screen may show."""
+    """Return the keys in the settings; no log and no screen may show them."""
     return settings.known_secrets
 
 
@@ -199,7 +198,7 @@ def with_store(
     changes: bool = False,
     settings: Settings | None = None,
 ) -> T:
-    """Open the task store of the settings, run the body on it, and close it again.
+    """Open the task store of the settings, run the body on it, and close it.
 
     Args:
         changes: whether the body changes something; the store must then be trusted.
@@ -216,7 +215,7 @@ def with_store(
 
 
 def touch(objective: Objective) -> Objective:
-    """Note that the person has just dealt with the objective, so that it becomes `latest`."""
+    """Remember the objective as the one that the person used last, so that `latest` means it."""
     home = _home()
     if home is not None:
         remember_touch(home, objective.uid, objective.id)
@@ -224,14 +223,14 @@ def touch(objective: Objective) -> Objective:
 
 
 def _home() -> Path | None:
-    """Return the home of this command line, known after `load`."""
+    """Return the home of this command line; it is known after `load`."""
     context = click.get_current_context(silent=True)
     return context.meta.get(HOME) if context is not None else None
 
 
 async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
-    """Return the objectives that the person dealt with here and that the store still has, the last
-    one first."""
+    """Return the objectives that the person used here and that the store still has, the latest
+    first."""
     home = _home()
     for uid, number in reversed(touched(home) if home is not None else []):
         with suppress(NotFoundError):
@@ -241,12 +240,12 @@ async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
 
 
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
-    """Return the objective that `selector` (a number or `latest`) means; `latest` is the last one
-    that the person dealt with here, else the newest.
+    """Return the objective that `selector` (a number or `latest`) means. `latest` is the one that
+    the person used last, else the newest.
 
     Raises:
-        NotFoundError: there is none.
-        SettingsError: the selector is neither.
+        NotFoundError: there is no such objective.
+        SettingsError: the selector is neither a number nor `latest`.
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
@@ -262,17 +261,17 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
 def _none_yet() -> NotFoundError:
     return NotFoundError(
         "there is no objective yet",
-        why="the task store holds none",
+        why="the task store contains none",
         fix='babyagi demo, or babyagi run "an objective"',
         guide="start",
     )
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
-    """Return the objective to continue: the one that is named, else the last one that the person
-    dealt with here, else the newest; only those that have not ended with a report.
+    """Return the objective to continue: the named one, else the one that the person used last, else
+    the newest. Objectives that ended with a report are left out.
 
-    One that was set aside is taken only if it is the last one of all.
+    An objective that was set aside is taken only if it was the last one used.
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
@@ -292,7 +291,7 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
             why="every objective of the task store has ended and has its report, or never began",
             fix=(
                 'babyagi run --continue latest "a further question", or babyagi run "an '
-                'objective"; babyagi objectives shows what there is'
+                'objective"; babyagi objectives lists them'
             ),
             guide="objectives",
         )
@@ -300,14 +299,14 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
 
 
 def is_over(objective: Objective) -> bool:
-    """Return whether nothing is left to do: it has ended, and its report is written."""
+    """Return whether the objective has ended and its report is written."""
     return objective.status is ObjectiveStatus.ENDED and objective.has_report
 
 
 def _parse_id(selector: str) -> int:
     if not selector.isdecimal() or len(selector) > 18:
         raise SettingsError(
-            f"an objective is named by its number or `latest`, got {selector!r}",
+            f"an objective is chosen by its number or `latest`, got {selector!r}",
             fix="babyagi objectives shows the numbers",
             guide="objectives",
         )

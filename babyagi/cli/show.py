@@ -1,5 +1,5 @@
-"""A task, or a duty of the objective, with all its prompts, replies and calls; why a task does not
-run; and all that happened to an objective, in order."""
+"""Shows a task, or a duty of the objective, with all its prompts, replies and calls. Shows why a
+task does not run, and the log of an objective."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 
 from babyagi import events
-from babyagi.artifacts import Made, find_artifacts
 from babyagi.cli.render import (
     REHEARSAL_LINE,
     render_artifacts,
@@ -56,11 +55,9 @@ from babyagi.json_shapes import (
     why_shape,
 )
 from babyagi.redaction import redact
-from babyagi.settings.values import parse_duration_s
-from babyagi.sources import say_fetched
-from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
-from babyagi.taskstore.port import TaskStore
-from babyagi.transcript import (
+from babyagi.reporting.artifacts import Made, find_artifacts
+from babyagi.reporting.sources import say_fetched
+from babyagi.reporting.transcript import (
     Exchange,
     describe_call,
     describe_step,
@@ -68,6 +65,10 @@ from babyagi.transcript import (
     read_exchanges,
     said_in,
 )
+from babyagi.reporting.why import Reason
+from babyagi.settings.values import parse_duration_s
+from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
+from babyagi.taskstore.port import TaskStore
 from babyagi.verbs import (
     SHOWN_DUTIES,
     Shown,
@@ -77,26 +78,25 @@ from babyagi.verbs import (
     why_objective,
     why_task,
 )
-from babyagi.why import Reason
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
 MAX_SOURCES_SHOWN = 10
-N_TIMES = 5  # times that a duty was done, shown without --full
+N_TIMES = 5  # shown times that a duty was done, without --full
 _LABEL_WIDTH = 9
 _MARGIN = " " * 6
 
 _REASONS = {
-    "after": "it comes after that task",
-    "parent": "it came of that task",
-    "near": "it bears on this task",
-    "shared": "it bears on this task",
+    "after": "the task depends on it",
+    "parent": "that task proposed this one",
+    "near": "it is similar",
+    "shared": "it is similar",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How much is shown: whole texts or their beginnings, of one step or of all."""
+    """How much is shown: whole texts or their beginnings, one step or all."""
 
     width: int
     is_full: bool = False
@@ -130,7 +130,7 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
 
 
 def show_artifact(what: str, name: str, *, selector: str) -> None:
-    """Print an artifact of a task's result, and nothing else; a picture as its bytes."""
+    """Print an artifact of a task's result and nothing else; a picture is printed as its bytes."""
     task_id = _parse_task(what)
 
     async def fetch(store: TaskStore) -> list[Made]:
@@ -175,7 +175,7 @@ def _parse_task(what: str) -> int:
 
 
 def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
-    """Return the head and the steps, or only one step.
+    """Return the head and the steps, or one step.
 
     Args:
         secrets: texts that must not be shown.
@@ -221,7 +221,7 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
     if task.after:
         yield Line(f"After:    tasks {', '.join(str(task_id) for task_id in task.after)}")
     if task.parent_id is not None:
-        yield Line(f"From:     the result of task {task.parent_id}")
+        yield Line(f"From:     proposed from the result of task {task.parent_id}")
     yield from _field("Origins:", ", ".join(task.origins), look)
     yield from _text("Error:", task.error, Style.RED)
     if task.lack is not None and task.lack.what != task.error:
@@ -278,7 +278,7 @@ def _render_times(task: Task) -> str:
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
-    """Return which earlier results each try was given, and why."""
+    """Return the earlier results that each try received, and why."""
     for n, given in enumerate(given_results(steps)):
         if n == 0:
             yield Line("")
@@ -290,7 +290,7 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
 
 
 def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
-    """Return one step: a head, and its texts, each after its kind."""
+    """Return one step as lines: a head, then its texts, each labelled with its kind."""
     step = exchange.step
     words = [
         f"{exchange.n:>4}  {step.created_at.astimezone():%H:%M:%S}  {safe_line(exchange.title)}"
@@ -305,7 +305,7 @@ def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Ite
         words.append(step.state.value)
     if step.n_unconfirmed:
         n = step.n_unconfirmed
-        words.append(f"{n} {'call' if n == 1 else 'calls'} cut off, counted as paid")
+        words.append(f"{n} {'call' if n == 1 else 'calls'} cut off and counted as paid")
     yield Line(" · ".join(words), Style.BOLD)
     if exchange.missing:
         yield Line(f"{_MARGIN}({exchange.missing})", Style.DIM)
@@ -347,7 +347,7 @@ def _render_abandoned(shown: Shown) -> Iterator[Line]:
     for n, event in enumerate(shown.abandoned):
         if n == 0:
             yield Line("")
-            yield Line("Calls that gave no outcome:", Style.BOLD)
+            yield Line("Calls without an outcome:", Style.BOLD)
         usage = _usage_of(event.data)
         paid = f"counted: {_cost(usage, shown.objective)}" if usage.calls else "nothing was counted"
         what = f"{event.data.get('kind', '')} {safe_line(str(event.data.get('model', '')))}"
@@ -378,13 +378,13 @@ def _cost(usage: Usage, objective: Objective) -> str:
     return f"{calls}, {tokens}, {render_cost(usage, objective)}"
 
 
-# --------------------------------------------------------------------------------------------------
+# -- Why a task does not run, and why an objective makes no progress.
 # Why a task does not run, and why an objective does not move.
 # --------------------------------------------------------------------------------------------------
 
 
 def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
-    """Print why a task does not run, or why an objective does not move."""
+    """Print why a task does not run, or why an objective makes no progress."""
 
     async def fetch(store: TaskStore) -> tuple[Reason, str]:
         picked = await pick_objective(store, selector)
@@ -402,7 +402,7 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
         echo_lines(Line(row) for row in wrap(f"  {safe_line(reason.change)}", width))
 
 
-# -- all that happened: a line for each event and each step
+# -- the log: a line for each event and each step
 # --------------------------------------------------------------------------------------------------
 
 
@@ -426,7 +426,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An event with its line; `step` is the step that it is about, if known."""
+    """An event with its line. `step` is the step of the event, if it is known."""
 
     event: Event
     text: str
@@ -435,8 +435,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The wanted part of the log: of which task, from when, how many of the last lines, and whether
-    it is followed. 0 and None mean all."""
+    """Which part of the log is shown: the task, the start, the number of last lines, and whether to
+    follow. 0 and None mean no restriction."""
 
     task_id: int | None = None
     since_s: float | None = None
@@ -463,7 +463,7 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
 
 
 def parse_since(text: str | None) -> float | None:
-    """Return the seconds that `--since` means. Raises `SettingsError`."""
+    """Parse `--since` into seconds. Raises `SettingsError`."""
     if text is None:
         return None
     try:
@@ -477,11 +477,11 @@ def parse_since(text: str | None) -> float | None:
 
 
 class Writer:
-    """Writes entries as lines, with the date before the first entry of each day; or as lines of
+    """Writes entries as lines, with the date before the first entry of each day, or as lines of
     JSON.
 
     Args:
-        width: the width to which a line is cut; 0 for whole lines.
+        width: the width at which a line is cut; 0 for whole lines.
     """
 
     def __init__(self, *, as_json: bool, width: int) -> None:
@@ -512,8 +512,8 @@ def _entry_shape(entry: Entry) -> Json:
 async def read_log(
     store: TaskStore, objective: Objective, wanted: Selection, *, secrets: Sequence[str] = ()
 ) -> AsyncIterator[Entry]:
-    """Yield the entries in order, read page by page; with `is_followed`, until the objective has
-    ended."""
+    """Yield the entries in order, read page by page. With `is_followed`, continue until the
+    objective has ended."""
     teller, after_id = Teller(store, objective, secrets), 0
     if wanted.since_s is not None:
         after_id = await store.last_event_before(objective.id, since_s=wanted.since_s)
@@ -547,7 +547,7 @@ async def _read_pages(
 
 
 async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted: Selection) -> bool:
-    """Return whether nothing more follows: the objective is over, and all its events are read."""
+    """Return whether no event can follow: the objective has ended, and all its events are read."""
     if not is_over(await store.objective(objective_id)):
         return False
     return not await store.history(objective_id, after_id=after_id, task_id=wanted.task_id, limit=1)
@@ -556,7 +556,7 @@ async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted:
 async def _read_last(
     store: TaskStore, teller: Teller, wanted: Selection, between: tuple[int, int]
 ) -> list[Entry]:
-    """Return the last entries after one event and up to another, read in pages from the end."""
+    """Return the last entries between two events, read in pages from the end."""
     read: list[Event] = []
     (after_id, newest_id), objective_id = between, teller.objective.id
     before_id = newest_id + 1
@@ -572,7 +572,7 @@ async def _read_last(
 
 
 class Teller:
-    """Puts events into lines, with the requests and outcomes of the steps that they are about."""
+    """Puts events into lines, with the requests and outcomes of their steps."""
 
     def __init__(self, store: TaskStore, objective: Objective, secrets: Sequence[str]) -> None:
         self.objective = objective
@@ -582,7 +582,7 @@ class Teller:
         self._begun: dict[tuple[str, str], datetime] = {}
 
     async def tell(self, page: Sequence[Event]) -> list[Entry]:
-        """Return the entries of these events; events that a person need not see have none."""
+        """Return the entries of these events; events of no interest to a person have none."""
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
         steps = {
             (step.owner, step.key): step
@@ -659,14 +659,14 @@ def _address(event: Event) -> tuple[str, str]:
 
 
 def _place(event: Event) -> str:
-    """Return the task or the duty that an event about a step belongs to."""
+    """Return the task or the duty to which a step belongs, for a line of the log."""
     if event.task_id is not None:
         return f"task {event.task_id}"
     return str(event.data.get("owner", "")).partition(":")[0] or "objective"
 
 
 def _say_calls(step: Step | None) -> str:
-    """Return the first line of a reply, if it has text."""
+    """Return the first line of a reply as words for the log, if the reply has text."""
     if step is None or step.kind != "model":
         return ""
     (exchange,) = read_exchanges([step])
@@ -682,7 +682,7 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """Return what a person decided, or the outcome of a call that must not be repeated."""
+    """Return the decision of a person, or the outcome of a call that must not be repeated."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

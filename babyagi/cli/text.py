@@ -1,9 +1,8 @@
 """The only module that writes to the terminal, and how it makes text harmless.
 
-Everything that `echo` and `warn` are given is neutralised: text from models, tools, files and
-people may contain terminal escapes, bidirectional overrides, invisible characters and floods of
-combining marks, and none of them reaches a terminal. Colour is a property of a whole line, so no
-text can bring its own.
+`echo` and `warn` neutralise every text. Text from models, tools, files and people may contain
+terminal escapes, bidirectional overrides, invisible characters and floods of combining marks; none
+of them reaches the terminal. Colour is a property of a whole line, so no text can set it.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ class Line:
 
 
 def safe(text: str, *, keep_newlines: bool = False) -> str:
-    """Return the text with everything that could control a terminal or stay hidden made visible and
-    harmless.
+    """Return the text as it is safe to print: characters that could control a terminal or stay
+    hidden are shown as visible, harmless ones.
 
     Args:
         keep_newlines: keep line feeds; otherwise the text is returned as one line.
@@ -85,8 +84,8 @@ def cell_width(text: str) -> int:
 
 
 def split_characters(text: str) -> Iterator[str]:
-    """Yield what a person sees as one character: with its marks, with the vowels around it, an
-    emoji with all that it is joined from, a flag with both of its letters."""
+    """Yield each character as a person sees it: a letter with its marks, with the vowels around it,
+    a joined emoji, a flag with both of its letters."""
     if _NEVER_JOINED.fullmatch(text):
         yield from text
         return
@@ -100,7 +99,7 @@ def split_characters(text: str) -> Iterator[str]:
 
 
 def _belongs_to(before: str, character: str) -> bool:
-    """Return whether the character is a part of the one that began with `before`."""
+    """Return whether the character belongs to the visible character that `before` began."""
     last = before[-1]
     return (
         unicodedata.category(character) in ("Mn", "Me", "Mc")
@@ -131,8 +130,8 @@ def _character_width(character: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """Return the text as one safe line of at most `width` cells, cut with an ellipsis, between two
-    words unless the last one fills most of the line."""
+    """Return the text as one safe line of at most `width` cells, cut with an ellipsis between two
+    words, unless the last word fills most of the line."""
     return cut_words(safe_line(text), width)
 
 
@@ -149,7 +148,7 @@ def fit_end(text: str, width: int) -> str:
 
 
 def cut_words(line: str, width: int) -> str:
-    """Do the same as `fit` for a line from `safe`, and keep its blanks."""
+    """Do the same as `fit` for a line from `safe`, but keep its blanks."""
     if cell_width(line) <= width:
         return line
     head = take(line, width - 1).rstrip()
@@ -161,13 +160,13 @@ def cut_words(line: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text from `safe` with an ellipsis, in at most `width` cells; its
-    blanks are kept."""
+    """Return the beginning of a text from `safe` in at most `width` cells, with an ellipsis; blanks
+    are kept."""
     return take(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def take(text: str, width: int) -> str:
-    """Return as many characters of the beginning as fit into `width` cells, each whole."""
+    """Return as many whole characters from the beginning as fit into `width` cells."""
     if text.isascii():
         return text[: max(0, width)]
     used = n = 0
@@ -217,8 +216,8 @@ _LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows begin
 
 def flow(line: str, width: int) -> str:
     """Return one line from `safe`, broken between words into rows of at most `width` cells. Further
-    rows are indented to where the text begins. A word that is wider than a row stays whole, so that
-    an address or a path can be copied."""
+    rows are indented to the column where the text begins. A word wider than a row stays whole, so
+    that addresses and paths can be copied."""
     if width < 1 or cell_width(line) <= width:
         return line
     before = _BEFORE.match(line)
@@ -234,13 +233,13 @@ def flow(line: str, width: int) -> str:
     return "\n".join([*rows, row])
 
 
-def row_width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int:
-    """Return the cells in a row of the stream's terminal; 0 without a terminal, or when it does not
-    report its size."""
+def row_width(stream: TextIO) -> int:
+    """Return the width of the stream's terminal in cells; 0 without a terminal, or when its size is
+    unknown."""
     if not stream.isatty():
         return 0
-    if environ.get("COLUMNS", "").isdecimal():
-        return int(environ["COLUMNS"])
+    if os.environ.get("COLUMNS", "").isdecimal():
+        return int(os.environ["COLUMNS"])
     try:
         return os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
@@ -248,8 +247,8 @@ def row_width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int:
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether lines to this stream may be coloured: the terminal supports it, and nobody
-    forbids it (https://no-color.org)."""
+    """Return whether lines to this stream may be coloured: the terminal supports it, and the
+    environment does not forbid it (https://no-color.org)."""
     return (
         stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") not in ("dumb", "")
     )
@@ -258,12 +257,12 @@ def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 MIN_COLUMNS, MIN_LINES = 20, 8
 
 
-def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether there is a terminal with a person at it, on which a picture can be redrawn and
-    keys can be read. Standard output may go elsewhere."""
+def is_live_terminal() -> bool:
+    """Return whether standard error is a terminal with a person at it, where a picture can be
+    redrawn and keys can be read. Standard output may go elsewhere."""
     if (
-        environ.get("TERM", "dumb") in ("dumb", "")
-        or environ.get("CI")
+        os.environ.get("TERM", "dumb") in ("dumb", "")
+        or os.environ.get("CI")
         or not (is_person_there() and is_in_foreground())
     ):
         return False
@@ -275,9 +274,8 @@ def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def is_terminal() -> bool:
-    """Return whether standard output is a terminal, whose height bounds what can be read at
-    once.
-    """
+    """Return whether standard output is a terminal; its height then bounds what is shown at
+    once."""
     return sys.stdout.isatty()
 
 
@@ -287,11 +285,13 @@ def is_person_there() -> bool:
 
 
 def is_in_foreground() -> bool:
-    """Return whether this program reads what is typed at the terminal: it was not started in or
-    moved to the background, where reading would stop it."""
+    """Return whether this program may read from the terminal. The system stops a background program
+    that reads from its controlling terminal; from any other terminal every program may read."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
-    except (OSError, ValueError):
+    except OSError:  # the terminal does not control this program
+        return sys.stdin.isatty()
+    except ValueError:  # standard input is closed
         return False
 
 
@@ -332,14 +332,14 @@ def terminal_width() -> int:
 
 
 def ask(question: str) -> str:
-    """Ask on standard error and return what the person typed, stripped; '' at the end of input."""
+    """Ask on standard error and return the typed text, stripped; '' at the end of input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
 
 def forget_typed(descriptor: int | None = None) -> None:
-    """Drop input that was typed and not read yet, on standard input by default: what was typed
-    before a person was shown something does not answer it."""
+    """Drop unread input, on standard input by default: text that was typed before a question was
+    shown does not answer it."""
     with suppress(termios.error, OSError, ValueError):
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
 
@@ -348,8 +348,8 @@ MAX_PASSING_CHARS = 2000
 
 
 class PassingLine:
-    """The end of a growing text on the last line of the terminal; it is removed at the end. Without
-    a terminal nothing is written."""
+    """Shows the end of a growing text on the last line of the terminal, and removes it at the end.
+    Without a terminal nothing is written."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -365,7 +365,7 @@ class PassingLine:
             self._is_there = True
 
     def clear(self) -> None:
-        """Remove it from the terminal, and begin another text."""
+        """Remove the text from the terminal, and begin another one."""
         self._text = ""
         if self._is_there:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
@@ -373,14 +373,14 @@ class PassingLine:
 
 
 def print_json(value: Any) -> None:
-    """Write the value as indented JSON, in ASCII only: escapes, overrides and surrogates stay
-    escaped on the screen, and a JSON reader gets them back."""
+    """Write the value as indented JSON in ASCII: escapes, overrides and surrogates stay escaped on
+    the screen, and a JSON parser restores them."""
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
 class JsonList:
-    """Writes values one by one as one indented JSON list, so that a long list is never in memory as
-    a whole."""
+    """Writes values one by one as one indented JSON list, so that a long list is never whole in
+    memory."""
 
     def __init__(self) -> None:
         self._n = 0
@@ -396,7 +396,7 @@ class JsonList:
 
 
 def print_json_line(value: Any) -> None:
-    """Write the value as JSON on one line, at once."""
+    """Write the value as JSON on one line, without delay."""
     print(json.dumps(value, ensure_ascii=True), flush=True)
 
 

@@ -28,7 +28,7 @@ NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 @json_option
 @click.pass_context
 def tools(context: click.Context, /, as_json: bool, **flags: Any) -> None:
-    """The tools, and which a new objective may use."""
+    """List the tools, and show which a new objective may use."""
     if context.invoked_subcommand is None:
         _list(flags, as_json)
 
@@ -60,7 +60,7 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     echo(
         "To grant: --files FOLDER for those that read files, --tools web,python,… for the others "
         "(web is web_search and open_page, python is run_python, github is search_issues and "
-        "issue_link), BABYAGI_ASK=true for asking you."
+        "issue_link), BABYAGI_ASK=true for ask_user."
     )
 
 
@@ -82,7 +82,8 @@ def _shape(tool: Tool, is_granted: bool) -> Json:
 def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     """Call a tool once, as a model would.
 
-    ARGUMENTS is a JSON object, or the only value. What it changes is changed.
+    ARGUMENTS is a JSON object, or the value of the only parameter. The call is real: its changes
+    stay.
     """
     import asyncio
 
@@ -113,9 +114,9 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 
 
 def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
-    """Return the tools. Tools that work on a folder get this one, or none."""
-    from babyagi.app import open_tool_context
-    from babyagi.files import Folder
+    """Return the tools. Tools that need a folder get `folder`, or none."""
+    from babyagi.files.folder import Folder
+    from babyagi.toolbox import open_tool_context
     from babyagi.tools.catalog import open_tools
 
     folder = Folder(settings.files or Path())
@@ -144,8 +145,8 @@ def _find(name: str, settings: Settings) -> Tool:
     tool = opened[0]
     if tool.asks_person:
         raise SettingsError(
-            f"{name} asks you, and you are here already",
-            fix="babyagi tools shows those that can be tried",
+            f"{name} asks a person, and cannot be tried here",
+            fix="babyagi tools shows the tools that can be tried",
             guide="inbox",
         )
     return tool
@@ -169,14 +170,14 @@ async def _call(tool: Tool, arguments: str) -> Observation:
 
 @click.group()
 def mcp() -> None:
-    """Look at the MCP servers of a file, and try one."""
+    """List the MCP servers of a file, and test one."""
 
 
 @mcp.command("list")
 @setting_options(["mcp"])
 @json_option
 def mcp_list(as_json: bool, **flags: Any) -> int:
-    """List the tools of all servers, with the effect that the file gives them."""
+    """List the tools of all servers, with their effects."""
     import asyncio
 
     from babyagi.cli.exits import ExitCode
@@ -201,7 +202,7 @@ def mcp_list(as_json: bool, **flags: Any) -> int:
 
 
 async def _list_servers(flags: dict[str, object]) -> list[tuple[str, list[Tool], str]]:
-    from babyagi.app import list_tools
+    from babyagi.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
     async with open_servers(_servers(flags)) as connections:
@@ -215,7 +216,7 @@ def _servers(flags: dict[str, object]) -> list[McpServer]:
     path = load(given_flags(flags)).settings.mcp
     if path is None:
         raise SettingsError(
-            "no file of MCP servers is named", fix="babyagi mcp list --mcp FILE", guide="tools"
+            "no file of MCP servers is given", fix="babyagi mcp list --mcp FILE", guide="tools"
         )
     return load_servers(path)
 
@@ -227,7 +228,8 @@ def _servers(flags: dict[str, object]) -> list[McpServer]:
 def mcp_test(name: str, arguments: str, **flags: Any) -> int:
     """Call a tool of a server once, as a model would.
 
-    ARGUMENTS is a JSON object, or the only value. What it changes is changed.
+    ARGUMENTS is a JSON object, or the value of the only parameter. The call is real: its changes
+    stay.
     """
     import asyncio
 
@@ -240,7 +242,7 @@ def mcp_test(name: str, arguments: str, **flags: Any) -> int:
 
 
 async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:
-    from babyagi.app import list_tools
+    from babyagi.toolbox import list_tools
     from babyagi.tools.mcp import open_servers
 
     server = name.partition("__")[0]
@@ -250,7 +252,7 @@ async def _call_server(flags: dict[str, object], name: str, arguments: str) -> O
         if tool is None:
             raise SettingsError(
                 f"there is no tool {name[:100]!r}",
-                why=fault or "babyagi mcp list shows those that there are",
+                why=fault or "babyagi mcp list shows the tools",
                 fix="babyagi mcp list",
                 guide="tools",
             )

@@ -1,4 +1,4 @@
-"""Trusting files of variables: the question on a terminal, and the command `trust`."""
+"""Trusting .env files: the question on a terminal, and the command `trust`."""
 
 from __future__ import annotations
 
@@ -19,24 +19,22 @@ from babyagi.settings.load import (
     trusted_paths,
 )
 
-# --------------------------------------------------------------------------------------------------
+# -- the command `trust`, and the question when settings wait in an untrusted file
 # The command trust, and what happens to a command when settings wait in a file that nobody has
 # trusted.
 # --------------------------------------------------------------------------------------------------
 
-MAX_ROUNDS = 3  # a trusted .env may name further files, about which the next question asks
+MAX_ROUNDS = 3  # a trusted .env may name further files; the next question asks about them
 
 
 @click.command()
-@click.option("--revoke", is_flag=True, help="Take back what was trusted of this folder.")
-@click.option(
-    "--list", "lists", is_flag=True, help="Show the files that are trusted with some content."
-)
+@click.option("--revoke", is_flag=True, help="Stop trusting the files of this folder.")
+@click.option("--list", "lists", is_flag=True, help="List the trusted files.")
 def trust(revoke: bool, lists: bool) -> None:
     """Trust the .env of this folder as it is now.
 
-    It shows what the file says that can run, send, read or spend. A change of the file takes the
-    trust back. A file that you name with -e is trusted for that run.
+    It shows the settings in the file that can run, send, read or spend. When the file changes, it
+    is no longer trusted. A file named with -e is trusted for that run.
     """
     loaded = _read()
     if lists:
@@ -47,29 +45,32 @@ def trust(revoke: bool, lists: bool) -> None:
         _revoke(loaded.trust_home)
         return
     if not loaded.untrusted:
-        echo("Nothing to trust: no file of this folder says what can run, send, read or spend.")
+        echo(
+            "Nothing to trust: no file of this folder has settings that can run, send, read or "
+            "spend."
+        )
     for _ in range(MAX_ROUNDS):
         if loaded.untrusted:
             echo_lines(render_untrusted(loaded.untrusted))
             _trust(loaded)
             echo(
-                "Trusted as it is now. A change of the file takes that back, and so does: "
+                "Trusted as it is now. It is no longer trusted after a change, or after: "
                 "babyagi trust --revoke"
             )
             loaded = _read()
 
 
 def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
-    """Return the settings, after asking the person at the terminal about those that a command needs
-    and that wait.
+    """Return the settings. If some that the command needs are in an untrusted file, ask the person
+    at the terminal first.
 
-    One line names all other settings that wait.
+    One line names the other untrusted settings.
 
     Args:
         needs: field names; None for all of them.
 
     Raises:
-        SettingsError: one of them waits, and nobody is there or the person refused.
+        SettingsError: such a setting is untrusted, and there is no terminal or the person refused.
     """
     loaded = load()
     for _ in range(MAX_ROUNDS):
@@ -89,11 +90,13 @@ def _read() -> Loaded:
 
 
 def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
-    """Return what a person should read before trusting: each setting that needs trust, whole, under
-    the path of its file."""
+    """Return the lines to read before trusting: each setting that needs trust, whole, under the
+    path of its file."""
     lines = []
     for file in dict.fromkeys(found.file.path for found in untrusted):
-        lines.append(Line(f"{safe(str(file))} says what can run, send, read or spend:", Style.BOLD))
+        lines.append(
+            Line(f"{safe(str(file))} has settings that can run, send, read or spend:", Style.BOLD)
+        )
         lines += [
             Line(f"  {found.variable}={safe(found.shown)}")
             for found in untrusted

@@ -1,14 +1,16 @@
-"""The events of a run as plain lines, as JSON lines and as the log of a worker that no person
-watches; and the workers that are at work."""
+"""Shows the events of a run as plain lines, as JSON lines, or as the log of a worker without a
+terminal; and lists the workers."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from babyagi import events
 from babyagi.cli.render import render_cost, render_duration
@@ -22,17 +24,20 @@ from babyagi.cli.text import (
     safe_line,
     warn,
 )
+from babyagi.errors import StoreUnavailableError, first_error
 from babyagi.index.indexer import describe_trouble
 from babyagi.json_shapes import event_shape
 from babyagi.redaction import redact
+from babyagi.reporting.transcript import first_line
 from babyagi.tasks import Event, Joined, Worker
 from babyagi.taskstore.port import TaskStore
-from babyagi.transcript import first_line
 from babyagi.verbs import serving
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
 REPORT_LINE = "the report is being written"
+logger = logging.getLogger("babyagi.events")
+
 PAUSE_S = 0.05  # changes that come close together are read at once
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind: a full batch
 
@@ -42,8 +47,8 @@ _TASK_WORDS = {
     events.TASK_RECORDED: "recorded",
     events.TASK_LACKED: "lacks something",
     events.TASK_REQUEUED: "queued again",
-    events.TASK_WOKEN: "need not wait any more, a result holds what it lacked",
-    events.TASK_AFTER_DROPPED: "need not wait for a task that it named",
+    events.TASK_WOKEN: "no longer waits: a result has what it lacked",
+    events.TASK_AFTER_DROPPED: "no longer waits for a task that it named",
     events.TASK_DONE: "done",
     events.TASK_FAILED: "failed",
     events.TASK_DEAD: "given up",
@@ -52,48 +57,46 @@ _TASK_WORDS = {
     events.TASK_MOVED: "moved in the list by a person",
     events.TASK_RETRIED: "retried",
     events.TASK_PARKED: "waits for your answer",
-    events.TASK_ANSWERED: "has its answer and is queued",
-    events.TASK_TOO_DEEP_DROPPED: (
-        "proposed a task further from the first one than BABYAGI_MAX_DEPTH allows"
-    ),
-    events.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
+    events.TASK_ANSWERED: "has its answer and is queued again",
+    events.TASK_TOO_DEEP_DROPPED: ("proposed a task that is deeper than BABYAGI_MAX_DEPTH allows"),
+    events.TASK_DUPLICATE_DROPPED: "proposed a task that exists already",
 }
 
 _OTHER_WORDS = {
     events.OBJECTIVE_CREATED: "objective {id} created",
-    events.OBJECTIVE_SCHEDULED: "a schedule has begun it",
+    events.OBJECTIVE_SCHEDULED: "started by a schedule",
     events.OBJECTIVE_PAUSED: "objective {id} paused",
     events.OBJECTIVE_RESUMED: "objective {id} goes on",
     events.OBJECTIVE_EXTENDED: "objective {id} has new limits",
-    events.OBJECTIVE_ASKED_FURTHER: "objective {id} is asked further",
-    events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
-    events.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; that is checked now",
+    events.OBJECTIVE_ASKED_FURTHER: "objective {id} has a further question",
+    events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded again",
+    events.OBJECTIVE_CLAIMED_MET: "an agent says that the objective is met; this is checked now",
     events.OBJECTIVE_CHECKED: "checked whether the objective is met",
-    events.OBJECTIVE_ENDED: "objective {id}: no further task is started",
-    events.OBJECTIVE_REOPENED: "objective {id} is open again",
-    events.TASK_DUPLICATE_DROPPED: "a proposed task is there already",
+    events.OBJECTIVE_ENDED: "objective {id}: no further task starts",
+    events.OBJECTIVE_REOPENED: "objective {id} is active again",
+    events.TASK_DUPLICATE_DROPPED: "a proposed task exists already",
     events.TASK_PROPOSAL_DROPPED: (
-        "a proposed task was left out: more were proposed than may be, or it lies too deep"
+        "a proposed task was left out: there were too many, or it was too deep"
     ),
     events.PLAN_FAILED: "nothing could be planned from a result",
-    events.CONTEXT_CUT: "a prompt does not hold all of what it needs",
+    events.CONTEXT_CUT: "a prompt was too small for all of its content",
     events.ORDER_APPLIED: "the list was ordered",
     events.REPORT_WRITTEN: "the report is written",
-    events.RESULTS_INDEXED: "the index catches up",
-    events.INDEX_UNAVAILABLE: "results do not get into the result store; the run goes on",
-    events.INDEX_AVAILABLE: "results get into the result store again",
-    events.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
-    events.STEP_OVERSPENT: "the cost of an answer is not what it should be",
+    events.RESULTS_INDEXED: "the index is catching up",
+    events.INDEX_UNAVAILABLE: "results cannot be written to the result store; the run goes on",
+    events.INDEX_AVAILABLE: "results are written to the result store again",
+    events.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made again",
+    events.STEP_OVERSPENT: "the cost of an answer differs from its reservation",
     events.STEP_LEFT_UNKNOWN: (
-        "a tool call was cut off that must not be repeated; a person must say what came of it"
+        "a tool call that must not be repeated was cut off; a person must say what its outcome was"
     ),
     events.STEP_REQUEST_CHANGED: (
-        "a finished call is used again although its request would be another now"
+        "the stored outcome of a call is used, although its request would differ now"
     ),
     events.MODEL_UNAVAILABLE: "waiting for the model",
     events.MODEL_AVAILABLE: "the model answers again",
     events.WORKER_BLOCKED: "a worker is blocked",
-    events.WORKER_LOST: "a worker was lost; what it held is free again",
+    events.WORKER_LOST: "a worker was lost; its claims were released",
 }
 
 
@@ -102,7 +105,7 @@ _SAID_LATER = (events.TASK_CLAIMED, events.TASK_RECORDED, events.TASK_ADDED)
 
 
 def describe_event(event: Event, task_name: str) -> str | None:
-    """Return the change of state in words, None for an event that changes no state."""
+    """Return the change of state in words; None for an event that changes no state."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
         name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
         return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
@@ -127,7 +130,7 @@ def _describe_data(event: Event) -> str:
         case events.INDEX_UNAVAILABLE:
             return f": {fit(describe_trouble(data), 400)}"
         case events.RESULTS_INDEXED:
-            return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
+            return f": {data['n']} more results, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)
     return f" ({fit(words, 200)})" if words else ""
 
@@ -139,7 +142,7 @@ def _describe_overspending(data: Mapping[str, Any]) -> str:
     if not data.get("is_said", True):
         said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it took"
     end = (
-        f"; no further call is made, because the limit of {data['limit']} cannot be held"
+        f"; no further call is made, because the limit of {data['limit']} cannot be guaranteed"
         if data.get("limit")
         else ""
     )
@@ -172,8 +175,8 @@ def _after(task_ids: Sequence[int]) -> str:
 
 
 class EventNames:
-    """Renders events with the names of their tasks, which never change and are read once: one line
-    per task, when it is done, with the first line of its result and its cost."""
+    """Renders events with the names of their tasks. Names never change, so each name is read once.
+    A task gets one line when it is done: the first line of its result, and its cost."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
@@ -181,7 +184,7 @@ class EventNames:
 
     async def render_event(self, event: Event) -> str | None:
         """Return `12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event
-        that changes no state, or that the line of a finished task includes."""
+        that changes no state, or that the line of a finished task covers."""
         if event.kind in _SAID_LATER:
             return None
         text = describe_event(event, await self.name_of(event))
@@ -190,7 +193,7 @@ class EventNames:
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     async def _found(self, event: Event) -> str:
-        """Return the first line of the result, and what the task cost."""
+        """Return the first line of the task's result, and the cost of the task."""
         task_id = event.task_id or 0
         objective = await self._store.objective(event.objective_id)
         task = await self._store.task(event.objective_id, task_id)
@@ -214,8 +217,8 @@ class EventNames:
 
 
 def break_line(line: str, width: int) -> list[str]:
-    """Return a line for a terminal of this width, 0 for none. The result gets a row of its own if
-    it has no room beside the task, and both are cut between words."""
+    """Return a line for a terminal of this width (0: no wrapping). A result that does not fit
+    beside its task gets a row of its own; both are cut between words."""
     done, arrow, found = line.partition(" → ")
     if not width or not arrow or cell_width(safe_line(line)) <= width:
         return [line]
@@ -269,15 +272,17 @@ class JsonView:
             print_json_line(event_shape(event))
 
 
-# -- workers for a person and for a script: data types in, lines and JSON out
+# -- workers as lines and as JSON
 # --------------------------------------------------------------------------------------------------
 
 
 def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return `2 workers`, or that no worker is there."""
+    """Return `2 workers`, or words that say that there are none."""
     n_serving = len(serving(workers, objective_id))
     return (
-        f"{n_serving} worker{'' if n_serving == 1 else 's'}" if n_serving else "nobody is at work"
+        f"{n_serving} worker{'' if n_serving == 1 else 's'}"
+        if n_serving
+        else "no worker is running"
     )
 
 
@@ -320,8 +325,8 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     )
 
 
-# -- the log of a worker on standard error: one record for each change, as text or as JSON,
-# in the same words as the lines on a screen. No prompt, no result and no key is in a record.
+# -- the log of a worker on standard error: one record for each change, as text or as JSON, in the
+# words of the screen. No record has a prompt, a result or a key.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -330,8 +335,8 @@ _FIELDS = ("event", "schedule_id", "objective_id", "task_id")
 
 
 class RecordFormatter(logging.Formatter):
-    """Formats each record as a line: `at=2026-12-01T03:00:00.125Z level=info event=task.done
-    objective_id=1 task_id=2 msg="…"`, or the same as a JSON object."""
+    """Formats each record as a line `at=2026-12-01T03:00:00.125Z level=info event=task.done
+    objective_id=1 task_id=2 msg="…"`, or as the same fields in JSON."""
 
     def __init__(self, *, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> None:
         super().__init__()
@@ -357,7 +362,7 @@ class RecordFormatter(logging.Formatter):
         return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
 
     def _message(self, record: logging.LogRecord) -> str:
-        """Return the message, with the kind and words of an exception; its traceback is in the log
+        """Return the message, with the class and text of an exception; its traceback is in the log
         file."""
         error = record.exc_info[1] if record.exc_info else None
         said = record.getMessage()
@@ -372,8 +377,8 @@ def _quoted(value: object) -> str:
 
 
 def open_worker_log(*, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> logging.Handler:
-    """Send the records of this program, and warnings of others, also to standard error. Remove the
-    returned handler with `close_worker_log`."""
+    """Write the records of this program, and warnings of other packages, to standard error as well.
+    Pass the returned handler to `close_worker_log` at the end."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RecordFormatter(as_json=as_json, worker=worker, secrets=secrets))
     logging.getLogger().addHandler(handler)
@@ -392,7 +397,121 @@ class SilentView:
     pause_s = 0.0
 
     async def fetch(self, events: Sequence[Event]) -> None:
-        """Do nothing: what is not drawn need not be fetched."""
+        """Do nothing: this view shows no events."""
 
     def draw(self) -> None:
-        """Do nothing."""
+        """Do nothing: this view draws nothing."""
+
+
+# -- following the events of an objective; every view is built on this
+# --------------------------------------------------------------------------------------------------
+
+BATCH = 1000
+
+
+class View(Protocol):
+    """Something that shows an objective. `fetch` may wait. `draw` never waits, and shows all that
+    was fetched."""
+
+    tick_s: float  # longest time between two calls of `draw` when nothing happens
+    pause_s: float  # shortest time between two calls of `draw`
+
+    async def fetch(self, events: Sequence[Event]) -> None: ...
+
+    def draw(self) -> None: ...
+
+
+class Follower:
+    """Passes the events of an objective after `after_id` to a view, each once and in order.
+
+    Attributes:
+        reported: set when a report was written.
+    """
+
+    def __init__(
+        self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
+    ) -> None:
+        self._store = store
+        self._objective_id = objective_id
+        self._view = view
+        self._after_id = after_id
+        self.reported = asyncio.Event()
+
+    async def follow(self) -> None:
+        """Show events as they arrive, until cancelled. Retry when the store is unavailable."""
+        while True:
+            try:
+                n_shown = await self.step()
+                if n_shown < BATCH:
+                    await asyncio.sleep(self._view.pause_s)
+                    await self._store.wait_for_events(
+                        self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
+                    )
+            except StoreUnavailableError:
+                await asyncio.sleep(1.0)
+
+    async def step(self) -> int:
+        """Show the events since the last step, and return how many there were."""
+        found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
+        await self._view.fetch(found)
+        if found:
+            self._after_id = found[-1].id
+        if any(event.kind == events.REPORT_WRITTEN for event in found):
+            self.reported.set()
+        self._view.draw()
+        return len(found)
+
+    async def drain(self) -> None:
+        """Show all remaining events."""
+        while await self.step() == BATCH:
+            pass
+
+
+class LoggedView:
+    """A view whose events are also logged, one record each.
+
+    Args:
+        without: kinds of events that are logged elsewhere.
+    """
+
+    def __init__(self, view: View, *, without: Sequence[str] = ()) -> None:
+        self._view = view
+        self._without = without
+        self.tick_s, self.pause_s = view.tick_s, view.pause_s
+        self._fresh: Sequence[Event] = ()
+
+    async def fetch(self, events: Sequence[Event]) -> None:
+        await self._view.fetch(events)
+        self._fresh = events
+
+    def draw(self) -> None:
+        for event in self._fresh:
+            text = describe_event(event, "")
+            if text and event.kind not in self._without:
+                named = f"objective {event.objective_id}"
+                logger.info(
+                    "%s",
+                    text if text.startswith(named) else f"{named}: {text}",
+                    extra={
+                        "event": event.kind,
+                        "objective_id": event.objective_id,
+                        "task_id": event.task_id,
+                    },
+                )
+        self._fresh = ()
+        self._view.draw()
+
+
+@asynccontextmanager
+async def following(follower: Follower) -> AsyncIterator[None]:
+    """Show events while the body runs; after it, show the remaining ones."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(follower.follow())
+            try:
+                yield
+            finally:
+                task.cancel()
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+    await follower.drain()

@@ -1,4 +1,4 @@
-"""What a file of components describes: agents and pipelines, built from its parts."""
+"""Builds agents and pipelines from a file of components."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ from babyagi.tools.search import build_engine_search
 
 QUERY = "query"
 FOUND = "documents"
-"""The variable of what a search found."""
+"""The variable that holds the documents of a search."""
 TRANSCRIPT = "transcript"
 MEMORY = "memory"
 _OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", MEMORY, TRANSCRIPT)
-"""The places that the template of an agent may have. That of the memory is left empty: what an
-agent remembers stands before the question."""
+"""The placeholders that the template of an agent may have. The one for the memory stays empty: the
+memory is inserted before the question."""
 _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
 
 Search = WebSearch | RemotePipeline | IssueSearch
 Work = PromptNode | PythonRuntime | Search
-"""The kinds that can be run in a pipeline."""
+"""The component kinds that can be run in a pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A node that can be run. `takes` names the nodes that it takes from."""
+    """A node of a pipeline that can be run. `takes` names its input nodes."""
 
     name: str
     takes: tuple[str, ...]
@@ -80,7 +80,7 @@ class Stage:
 
     @property
     def gives(self) -> str:
-        """The variable of what it gives."""
+        """Return the variable that holds the node's output."""
         match self.work:
             case PromptNode(output_variable=variable):
                 return variable
@@ -92,14 +92,14 @@ class Stage:
 def build_pipeline_tool(
     name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool]
 ) -> Tool:
-    """Return the pipeline as a tool: a text goes in, what its last node gave comes out.
+    """Return the pipeline as a tool: it takes a text and returns the output of its last node.
 
     Args:
-        stages: as `check_flow` found them good; the last one gives the outcome.
-        tools: by node, of the nodes that are no prompts; each takes one text.
+        stages: checked by `check_flow`; the last one gives the output.
+        tools: by node, for the nodes that are not prompts; each takes one text.
 
     Raises:
-        ValueError: no tool can have that name.
+        ValueError: the name is invalid for a tool.
     """
 
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
@@ -127,14 +127,14 @@ def build_pipeline_tool(
 
 
 def check_flow(stages: Sequence[Stage]) -> None:
-    """Look whether every node is given what it takes.
+    """Check that every node gets its inputs.
 
     Args:
         stages: in an order in which they can run.
 
     Raises:
-        SettingsError: a template takes a variable that nothing before it gives, or a node that
-        takes one text has several inputs.
+        SettingsError: a template needs a variable that no earlier node gives, or a node that takes
+            one text has several inputs.
     """
     there = {QUERY}
     for stage in stages:
@@ -147,19 +147,19 @@ def check_flow(stages: Sequence[Stage]) -> None:
         for variable in template.variables if template else ():
             if variable not in there:
                 what = (
-                    f"the template {shown(template.name)} wants {shown(variable)}"
+                    f"the template {shown(template.name)} needs {shown(variable)}"
                     if template
                     else ""
                 )
                 raise fault(
-                    f"node {shown(stage.name)}: {what}, and nothing before it gives that",
+                    f"node {shown(stage.name)}: {what}, and no earlier node gives that",
                     f"there is: {', '.join(sorted(there))}",
                 )
         if template is None and len(stage.takes) > 1:
             raise fault(
                 (
-                    f"node {shown(stage.name)} takes from {len(stage.takes)} nodes and has "
-                    "no template to join them"
+                    f"node {shown(stage.name)} has {len(stage.takes)} inputs and no template to "
+                    "join them"
                 ),
                 "give it one input",
             )
@@ -188,8 +188,8 @@ async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
 
 
 def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]) -> Prompt:
-    """The prompt of a node. What a model wrote is put in as it is; what a tool gave is fenced, as
-    everywhere."""
+    """Return the prompt of a node. Text from a model is inserted unchanged; output of a tool is
+    fenced."""
     if node.template is None:
         text, used = _show("input", given), [given]
     else:
@@ -225,7 +225,7 @@ def _show(label: str, passage: Passage) -> str:
     )
 
 
-# --------------------------------------------------------------------------------------------------
+# -- one agent of a file: its model, its tools and its bounds
 # What a file says about one agent: its model, its tools and its bounds, ready to be made an
 # agent.
 # --------------------------------------------------------------------------------------------------
@@ -233,8 +233,8 @@ def _show(label: str, passage: Passage) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDescription:
-    """An agent as a file describes it. `model` and `api_key` are empty where the file leaves them
-    to the settings."""
+    """An agent as a file describes it. `model` and `api_key` are empty if the file leaves them to
+    the settings."""
 
     name: str
     tools: tuple[Tool, ...]
@@ -248,13 +248,12 @@ class AgentDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """What a file of agents is given by the person who uses it.
+    """What a person grants to a file of agents.
 
     Attributes:
-        keys: by the variable that holds them (`KEY_VARIABLES`); those that are not set are
-            empty.
+        keys: by the variable that holds them (`KEY_VARIABLES`); '' if the variable is not set.
         variables: of the environment, for `<NAME>_PARAMS_<PARAM>`.
-        hosts: that the file may name, beside the providers' own.
+        hosts: that the file may name, besides the providers' own.
     """
 
     keys: Mapping[str, str] = field(repr=False)
@@ -265,14 +264,13 @@ class Granted:
 def load_description(
     path: Path, name: str, *, granted: Granted, has_model: bool
 ) -> AgentDescription:
-    """Return what the file says about the agent of this name; without a name about its only one.
+    """Return the description of the agent with this name; without a name, of the only agent.
 
     Args:
-        has_model: the model is given elsewhere, so those of the file, and how many there are, do
-            not matter.
+        has_model: the model comes from elsewhere, so the models in the file are not checked.
 
     Raises:
-        SettingsError: with the file, the culprit, and what to do.
+        SettingsError: it names the file, the faulty entry, and the remedy.
     """
     with _named(path):
         document = read_document(parse_yaml(read_source(path)))
@@ -295,10 +293,10 @@ def load_description(
 
 
 def build_described_agent_tool(agent: AgentDescription) -> Tool:
-    """The agent as a tool of another one, whose model it asks.
+    """Return the agent as a tool of another agent, whose model it uses.
 
     Raises:
-        SettingsError: it has a memory, or no tool can have its name.
+        SettingsError: it has a memory, or its name is invalid for a tool.
     """
     if agent.memory is not None:
         raise _has_memory(agent.name)
@@ -318,9 +316,9 @@ def build_described_agent_tool(agent: AgentDescription) -> Tool:
 
 def _has_memory(name: str, where: str = "") -> SettingsError:
     return fault(
-        f"{where}agent {shown(name)} has a memory, and as a tool each of its questions stands by "
-        "itself",
-        "take its memory away",
+        f"{where}agent {shown(name)} has a memory, but as a tool it must answer each question "
+        "independently",
+        "remove its memory",
     )
 
 
@@ -336,7 +334,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Built:
-    """What an agent of the file is made of."""
+    """The parts of an agent of the file."""
 
     tools: tuple[Tool, ...]
     protocol: AgentProtocol | str
@@ -345,7 +343,7 @@ class _Built:
 
 
 class _Builder:
-    """Builds the tools of agents, those of each agent once, however often it is named."""
+    """Builds the tools of agents; each agent's tools once, even if several entries name it."""
 
     def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
@@ -354,46 +352,44 @@ class _Builder:
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, _Built] = {}
         self._underway: list[str] = []
-        self._models: dict[str, PromptModel] = {}  # by the agent or node that asks it
+        self._models: dict[str, PromptModel] = {}  # by the agent or node that uses it
 
     def check_pipelines(self) -> None:
-        """Look at the pipelines that nobody uses, too."""
+        """Check the pipelines that no agent uses as well."""
         for name in self._document.pipelines:
             check_flow(self._stages(name))
 
     def require_one_model(self) -> PromptModel | None:
-        """The model that all ask, None when the settings name it.
+        """Return the model that all agents use; None when the settings choose it.
 
         Raises:
-            SettingsError: they ask different ones.
+            SettingsError: they use different ones.
         """
         asked = list(self._models.items())
         for other, model in asked[1:]:
             if model != asked[0][1]:
                 what = (
-                    f"{shown(asked[0][0])} asks {shown(asked[0][1].model)}, {shown(other)} "
-                    f"asks {shown(model.model)}"
+                    f"{shown(asked[0][0])} uses {shown(asked[0][1].model)}, {shown(other)} uses "
+                    f"{shown(model.model)}"
                 )
                 why = "" if model.model != asked[0][1].model else " with another key"
                 raise fault(
-                    f"{what}{why}; a run asks one model",
-                    "name the same PromptModel in both, or hand in a model",
+                    f"{what}{why}; a run uses one model",
+                    "name the same PromptModel in both, or pass a model",
                 )
         return asked[0][1] if asked else None
 
     def build_agent(self, entry: AgentEntry) -> _Built:
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
-            raise fault(
-                f"agents use each other in a circle: {circle}", "take one of these tools away"
-            )
+            raise fault(f"agents use each other in a cycle: {circle}", "remove one of these tools")
         if entry.name not in self._agents:
             self._underway.append(entry.name)
             node = self._kinds.get(entry.prompt_node)
             if not isinstance(node, PromptNode):
                 raise fault(
-                    f"agent {shown(entry.name)}: prompt_node {shown(entry.prompt_node)} is "
-                    "no PromptNode of the file"
+                    f"agent {shown(entry.name)}: prompt_node {shown(entry.prompt_node)} is not a "
+                    "PromptNode of the file"
                 )
             self._note_model(node)
             tools = tuple(self._build_tool(tool, entry) for tool in entry.tools)
@@ -418,14 +414,14 @@ class _Builder:
                 found = read_memory(component, where)
         if not isinstance(found, MemoryComponent):
             raise fault(
-                f"{where}: {shown(entry.memory)} is no memory of the file",
+                f"{where}: {shown(entry.memory)} is not a memory of the file",
                 "name a component of the type ConversationMemory, or write {type: …, params: {…}}",
             )
         if found.asks:
             node = self._kinds.get(found.asks)
             if not isinstance(node, PromptNode):
                 raise fault(
-                    f"{where}: prompt_node {shown(found.asks)} is no PromptNode of the file"
+                    f"{where}: prompt_node {shown(found.asks)} is not a PromptNode of the file"
                 )
             self._note_model(node)
         return found.memory
@@ -458,7 +454,7 @@ class _Builder:
         return self._build_component(entry, where, self._kinds.get(entry.target))
 
     def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
-        """The tool that one component is by itself."""
+        """Return the tool of a single component."""
         name, description = entry.name, entry.description
         match kind:
             case PromptNode():
@@ -479,7 +475,8 @@ class _Builder:
             case None:
                 what = "there is no component, pipeline or agent"
                 raise fault(
-                    f"{where}: {what} {shown(entry.target)} in the file", "add it, or mend the name"
+                    f"{where}: {what} {shown(entry.target)} in the file",
+                    "add it, or correct the name",
                 )
         raise fault(
             f"{where}: {shown(entry.target)} cannot be run",
@@ -504,9 +501,7 @@ class _Builder:
             kind = self._kinds[node.name]
             if not isinstance(kind, Work):
                 what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
-                raise fault(
-                    what, "a pipeline is made of PromptNode, PythonRuntime and what searches"
-                )
+                raise fault(what, "a pipeline consists of PromptNode, PythonRuntime and searches")
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
         return stages
 
@@ -546,14 +541,14 @@ class _Builder:
 def _read_agent_template(
     template: PromptTemplate | None, entry: AgentEntry, tools: Sequence[Tool]
 ) -> tuple[str, AgentProtocol | str]:
-    """The instruction and the protocol of an agent whose prompt node has this template.
+    """Return the instruction and the protocol of an agent whose prompt node has this template.
 
-    One without a place for the question is an instruction, in every protocol. One with that place
-    is the whole prompt of the text protocol, to which each step is added.
+    A template without a placeholder for the question is an instruction, in every protocol. A
+    template with it is the whole prompt of the text protocol, to which each step is appended.
 
     Raises:
-        SettingsError: it has places that an agent does not fill, or needs another protocol than
-        the agent names.
+        SettingsError: it has placeholders that an agent does not fill, or needs another protocol
+            than the agent names.
     """
     if template is None:
         return fill("agent"), entry.protocol
@@ -561,7 +556,7 @@ def _read_agent_template(
     for variable in template.variables:
         if variable not in _OF_AN_AGENT:
             raise fault(
-                f"{where} wants {shown(variable)}, and an agent has none",
+                f"{where} needs {shown(variable)}, which an agent does not have",
                 f"there is: {', '.join(_OF_AN_AGENT)}",
             )
     is_whole = not template.text or {QUERY, TRANSCRIPT} & set(template.variables)
@@ -569,7 +564,7 @@ def _read_agent_template(
         raise fault(
             f"{where} is a whole prompt of the text protocol, and the agent has the protocol "
             f"{entry.protocol}",
-            "take its place for the question away, or write: protocol: text",
+            "remove its placeholder for the question, or write: protocol: text",
         )
     if not template.text:
         return fill("agent"), "text"
@@ -582,14 +577,14 @@ def _read_agent_template(
 
 
 def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
-    """The template up to the place where the steps go, which is its end."""
+    """Return the template up to the placeholder of the transcript, which must be at its end."""
     before, *behind = template.split(TRANSCRIPT)
     if not behind:
-        logger.warning("%s has no place for the transcript; it is added at the end", where)
+        logger.warning("%s has no placeholder for the transcript; it is added at the end", where)
     if "".join(behind).strip():
         raise fault(
-            f"{where} has text behind the place of the transcript",
-            "put {transcript} at its end: each request goes on where the one before ended",
+            f"{where} has text after the placeholder of the transcript",
+            "put {transcript} at its end: each request continues the one before",
         )
     return replace(template, text=before.rstrip())
 

@@ -1,4 +1,4 @@
-"""A file of components as YAML: read with its lines, checked field by field."""
+"""Reads a file of components as YAML, with its line numbers, and checks it field by field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES = 256 * 2**10
-MAX_VALUES = 10_000  # with everything that an alias stands for counted each time
+MAX_VALUES = 10_000  # counting what each alias stands for, every time
 MAX_DEPTH = 20
 
 _TAG = "tag:yaml.org,2002:"
@@ -31,13 +31,13 @@ _NUMBERS = tuple(_TAG + kind for kind in ("bool", "float", "int", "null"))
 
 
 def fault(what: str, fix: str = "") -> SettingsError:
-    """The error for something that is wrong in a file of agents. Values that may be secret have no
-    place in it."""
+    """Return the error for a fault in a file of agents. Its text never contains values that may be
+    secret."""
     return SettingsError(what, fix=fix or "correct the file", guide="tools")
 
 
 def shown(text: object) -> str:
-    """A name from the file as a message may hold it: quoted, on one line, bounded."""
+    """Return a name from the file for a message: quoted, on one line, bounded."""
     return repr(shorten(one_line(clean(str(text))), 60))
 
 
@@ -45,7 +45,7 @@ def read_source(path: Path) -> str:
     """Return the text of the file.
 
     Raises:
-        SettingsError: it is not there, no file, too long, or no UTF-8.
+        SettingsError: it does not exist, is not a file, is too long, or is not UTF-8.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -56,9 +56,9 @@ def read_source(path: Path) -> str:
         why = (
             error.strerror
             if isinstance(error, OSError) and error.strerror
-            else "no path can be called that"
+            else "the path is invalid"
         )
-        raise fault(f"it cannot be read: {why}", "name a YAML file that is there") from None
+        raise fault(f"it cannot be read: {why}", "name an existing YAML file") from None
     if len(body) > MAX_FILE_BYTES:
         raise fault(f"it is longer than {MAX_FILE_BYTES:,} bytes", "put less into one file")
     try:
@@ -68,11 +68,11 @@ def read_source(path: Path) -> str:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return what the text says.
+    """Parse the YAML text.
 
     Raises:
-        SettingsError: it is no YAML, more than one document, too large once its aliases are written
-            out, or holds what no file of agents needs.
+        SettingsError: it is not YAML, has more than one document, is too large once its aliases are
+            expanded, or contains types that a file of agents does not need.
     """
     import yaml
 
@@ -85,13 +85,13 @@ def parse_yaml(text: str) -> Any:
             getattr(error, "problem", None) or getattr(error, "reason", None),
         )
         where = f"line {mark.line + 1}: " if mark is not None else ""
-        raise fault(f"{where}no YAML: {shown(problem or 'unreadable')[1:-1]}") from None
+        raise fault(f"{where}not YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
         raise fault(f"it is nested more than {MAX_DEPTH} deep") from None
 
 
 class _Reading:
-    """Nodes become values, counted as they are met; an alias is the same node met again."""
+    """Converts nodes to values and counts them; an alias is counted each time it is used."""
 
     def __init__(self, library: Any) -> None:
         self._yaml = library
@@ -101,12 +101,11 @@ class _Reading:
     def read(self, node: yaml.Node, depth: int) -> Any:
         self._n_values += 1
         if self._n_values > MAX_VALUES:
-            raise fault(
-                f"it holds more than {MAX_VALUES:,} values, those that aliases stand for included"
-            )
+            raise fault(f"it holds more than {MAX_VALUES:,} values, including expanded aliases")
         if depth > MAX_DEPTH:
             raise fault(
-                f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor holds itself"
+                f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor contains "
+                "itself"
             )
         if isinstance(node, self._yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self._read_mapping(node, depth)
@@ -123,7 +122,7 @@ class _Reading:
                 )
             key = key_node.value
             if key in values:
-                raise fault(f"{_line(key_node)}: the key {shown(key)} stands twice")
+                raise fault(f"{_line(key_node)}: the key {shown(key)} occurs twice")
             values[key] = self.read(value_node, depth + 1)
         return values
 
@@ -134,10 +133,10 @@ class _Reading:
             try:
                 return self._scalars.construct_object(node)
             except (ValueError, OverflowError):
-                raise fault(f"{_line(node)}: no number that can be read") from None
+                raise fault(f"{_line(node)}: not a valid number") from None
         raise fault(
             f"{_line(node)}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, "
-            "and a file of agents holds text only"
+            "and a file of agents may contain only plain values"
         )
 
 
@@ -155,7 +154,7 @@ def _kind_of_node(node: yaml.Node) -> str:
     )
 
 
-# --------------------------------------------------------------------------------------------------
+# -- the keys of one mapping: each has a type, and an unknown key is an error
 # Reading the keys of one mapping of the file: each has its type, and a key that nobody knows is an
 # error.
 # --------------------------------------------------------------------------------------------------
@@ -164,13 +163,13 @@ _NAME = re.compile(r"[\w.-]{1,64}")
 
 
 class Fields:
-    """A mapping that is called `where` in errors. No error shows a value: it may be secret.
+    """A mapping, named `where` in errors. Errors never show a value, because it may be secret.
 
     Args:
-        known: the keys that it may have; None where any may stand.
+        known: the allowed keys; None allows any.
 
     Raises:
-        SettingsError: (every method) with the key that is wrong.
+        SettingsError: (every method) it names the faulty key.
     """
 
     def __init__(self, given: object, where: str, *, known: Sequence[str] | None) -> None:
@@ -196,11 +195,11 @@ class Fields:
         return key in self._given
 
     def raw(self, key: str) -> Any:
-        """The value as it stands there, None when there is none."""
+        """Return the unparsed value; None when the key is missing."""
         return self._given.get(key)
 
     def name(self, key: str) -> str:
-        """A name of letters, digits, `_`, `.` and `-`."""
+        """Return a name of letters, digits, `_`, `.` and `-`."""
         text = self.text(key)
         if not _NAME.fullmatch(text):
             raise fault(
@@ -219,7 +218,7 @@ class Fields:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts, or one text alone; empty where there is none."""
+        """Return a list of texts; one text alone is a list of one, a missing key an empty list."""
         value = self._given.get(key, [])
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
@@ -227,7 +226,7 @@ class Fields:
         return tuple(texts)
 
     def number(self, key: str, default: float, *, at_most: float, is_whole: bool = True) -> float:
-        """A number from 0 on; from the environment it comes as text."""
+        """Return a number of at least 0; from the environment it comes as text."""
         value = self._given.get(key, default)
         try:
             found = math.nan if isinstance(value, bool) else float(value)
@@ -241,7 +240,7 @@ class Fields:
         return int(found) if is_whole else found
 
     def entries(self, key: str) -> list[Any]:
-        """A list with at least one entry."""
+        """Return a list with at least one entry from the file."""
         value = self._need(key)
         if not isinstance(value, list) or not value:
             raise fault(f"{self.where}: {key} must be a list with at least one entry")
@@ -268,7 +267,8 @@ def _kind_of_value(value: object) -> str:
     return "a mapping"
 
 
-# --------------------------------------------------------------------------------------------------
+# -- the entries of a file of agents, and the checks within the file: components, pipelines in
+# running order, agents
 # The nouns of a file of agents, and the checks that need no more than the file: components,
 # pipelines in running order, agents.
 # --------------------------------------------------------------------------------------------------
@@ -280,7 +280,7 @@ _OTHER_ROOT = "File"  # of indexing pipelines, which no agent has
 MAX_REFLECT = 5
 MAX_BOUND = 1_000_000
 NOT_THERE = {
-    "mcp": "tools of MCP servers are not there",
+    "mcp": "tools of MCP servers are not supported",
 }
 _WHOLE_BOUNDS = tuple(
     f.name for f in fields(AgentBounds) if f.name.startswith("max_") and f.name != "max_time_s"
@@ -289,7 +289,7 @@ _WHOLE_BOUNDS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A named part. `params` may hold a key, so no repr shows them."""
+    """A named part. `params` may contain a key, so no repr shows them."""
 
     name: str
     type: str
@@ -306,8 +306,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEntry:
-    """`nodes` stand in an order in which they can run; the last one is the only one that nobody
-    takes from."""
+    """A pipeline. `nodes` are in an order in which they can run; only the last one is no other
+    node's input."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -325,7 +325,7 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEntry:
-    """An agent; its memory is named, or described in its place."""
+    """An agent. Its memory is the name of a component, or described in place."""
 
     name: str
     prompt_node: str
@@ -337,22 +337,22 @@ class AgentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What a file says. No two of its names are the same."""
+    """The content of a file. All its names are different."""
 
     components: Mapping[str, Component]
     pipelines: Mapping[str, PipelineEntry]
     agents: Mapping[str, AgentEntry]
 
     def find_agent(self, name: str) -> AgentEntry:
-        """Return the agent of this name; without a name the only one.
+        """Return the agent with this name; without a name, the only agent.
 
         Raises:
-            SettingsError: there is none of this name, or there are several and no name.
+            SettingsError: there is none with this name, or there are several and no name was given.
         """
         names = ", ".join(self.agents)
         if not name and len(self.agents) > 1:
             raise fault(
-                f"it describes {len(self.agents)} agents", f"say which one by its name: {names}"
+                f"it describes {len(self.agents)} agents", f"choose one by its name: {names}"
             )
         if name and name not in self.agents:
             raise fault(f"there is no agent {shown(name)}", f"name one of: {names}")
@@ -360,10 +360,10 @@ class Document:
 
 
 def read_document(given: object) -> Document:
-    """Return what the values of a file say.
+    """Check and return the content of a file.
 
     Raises:
-        SettingsError: with the culprit, and what to do.
+        SettingsError: it names the faulty entry, and the remedy.
     """
     if not isinstance(given, dict):
         raise fault(
@@ -394,7 +394,7 @@ def read_document(given: object) -> Document:
             if node.name not in document.components:
                 raise fault(
                     (
-                        f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is no "
+                        f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is not a "
                         "component of the file"
                     ),
                     "add it to components",
@@ -410,7 +410,7 @@ def _check_version(top: Fields) -> None:
         raise fault("version must be a word or a number", "write: version: ignore")
     if version != "ignore":
         logger.warning(
-            "a file of agents has the version %s; it is read as if that were: ignore",
+            "a file of agents has the version %s; it is read as version: ignore",
             shown(version),
         )
 
@@ -443,8 +443,8 @@ def _read_pipeline(given: object, n: int) -> PipelineEntry:
     ends = [node.name for node in ordered if node.name not in taken]
     if len(ends) > 1:
         raise fault(
-            f"{where} ends in several nodes: {', '.join(ends)}",
-            "let one last node take from all of them",
+            f"{where} has several last nodes: {', '.join(ends)}",
+            "add one last node with all of them as inputs",
         )
     return PipelineEntry(name=name, nodes=tuple(ordered))
 
@@ -453,27 +453,27 @@ def _read_node(given: object, where: str) -> Node:
     fields_ = Fields(given, where, known=("name", "inputs"))
     if fields_.name("name") in (ROOT, _OTHER_ROOT):
         raise fault(
-            f"{where}: {ROOT} and {_OTHER_ROOT} are roots, no nodes",
+            f"{where}: {ROOT} and {_OTHER_ROOT} are roots, not nodes",
             "give the component another name",
         )
     return Node(name=fields_.name("name"), inputs=tuple(dict.fromkeys(fields_.texts("inputs"))))
 
 
 def _check_roots(nodes: Sequence[Node], where: str) -> None:
-    """One root, `Query`: every node takes from it or from another node."""
+    """Require the single root `Query`: every node has it or another node as an input."""
     names = {node.name for node in nodes}
     roots = [root for root in (ROOT, _OTHER_ROOT) if any(root in node.inputs for node in nodes)]
     roots += [node.name for node in nodes if not node.inputs]
     if len(roots) > 1:
         raise fault(
             f"{where} has two roots: {roots[0]} and {roots[1]}",
-            f"let every node take from {ROOT} or from another node",
+            f"let the inputs of every node be {ROOT} or other nodes",
         )
     for node in nodes:
         for name in node.inputs:
             if name not in (*names, ROOT, _OTHER_ROOT):
                 raise fault(
-                    f"{where}: {shown(node.name)} takes from the unknown node {shown(name)}",
+                    f"{where}: {shown(node.name)} has the unknown input {shown(name)}",
                     f"name {ROOT} or a node of the pipeline",
                 )
     if roots != [ROOT]:
@@ -481,14 +481,14 @@ def _check_roots(nodes: Sequence[Node], where: str) -> None:
 
 
 def _order(nodes: Sequence[Node], where: str) -> list[Node]:
-    """The nodes in the order of the file, as far as each stands behind those it takes from."""
+    """Return the nodes in the order of the file, but each after its inputs."""
     left, ordered = {node.name: node for node in nodes}, list[Node]()
     while left:
         ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
         if ready is None:
             raise fault(
                 f"{where} goes in a circle: {' → '.join(_find_circle(left))}",
-                "take one of these inputs away",
+                "remove one of these inputs",
             )
         ordered.append(left.pop(ready.name))
     return ordered
@@ -536,7 +536,7 @@ def _read_agent(given: object, n: int) -> AgentEntry:
 
 
 def _read_memory(params: Fields, where: str) -> str | Component | None:
-    """The name of a component, or one that stands where it is used."""
+    """Return the name of a component, or a memory described in place."""
     given = params.raw("memory")
     if not isinstance(given, dict):
         return params.name("memory") if params.has("memory") else None
@@ -587,6 +587,6 @@ def _require_names(what: str, names: Sequence[str]) -> None:
     for name in names:
         if name in seen:
             raise fault(
-                f"two have the name {shown(name)}, each a {what}", "give one of them another name"
+                f"two entries have the name {shown(name)}, each a {what}", "rename one of them"
             )
         seen.add(name)

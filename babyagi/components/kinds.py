@@ -1,7 +1,7 @@
-"""The kinds of component, each with its parameters read; a parameter whose value is a component's
-name is that component.
+"""The kinds of component, and the parsing of their parameters. A parameter whose value is the name
+of a component stands for that component.
 
-A variable of the environment, `<NAME>_PARAMS_<PARAM>`, goes before what the file says.
+An environment variable `<NAME>_PARAMS_<PARAM>` overrides the file.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ KEY_VARIABLES = (
     DEEPSET_KEY,
     GITHUB_KEY,
 )
-"""The variables that components may have their keys from, each its own."""
+"""The environment variables from which components may read their keys."""
 REACT_TEMPLATE = "zero-shot-react"  # for agents: the text protocol itself
 CONVERSATIONAL = "conversational-agent"  # for agents: an instruction, in every protocol
 TEMPLATE_NAMES = tuple(
@@ -47,7 +47,7 @@ TEMPLATE_NAMES = tuple(
         "multiple-choice-question-answering topic-classification language-detection translation"
     ).split()
 )
-"""The prompt templates that are built in, beside those for agents."""
+"""The built-in prompt templates, besides those for agents."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
 _PLACE = re.compile(
@@ -59,14 +59,14 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key as the file gives it: itself, or the variable that holds it. No repr shows it."""
+    """A key in the file: the key itself, or the variable that holds it. No repr shows it."""
 
     where: str = field(compare=False)
     written: str = field(repr=False)
 
     @property
     def variable(self) -> str:
-        """The variable that holds it; empty where the file has the key itself."""
+        """Return the variable that holds the key; empty if the file has the key itself."""
         found = _VARIABLE.fullmatch(self.written.strip())
         return found[1] if found else ""
 
@@ -74,10 +74,10 @@ class Key:
         """Return the key.
 
         Args:
-            keys: by the variable that holds them; those that are not set are empty.
+            keys: by the variable that holds them; '' if the variable is not set.
 
         Raises:
-            SettingsError: the variable is not set, or this is no key. The key is not shown.
+            SettingsError: the variable is not set, or its value is not a key. The key is not shown.
         """
         key = (keys[self.variable] if self.variable else self.written).strip()
         if not key:
@@ -92,7 +92,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptModel:
-    """A language model: its name, and the key for it where the file has one."""
+    """A language model: its name, and its key if the file has one."""
 
     model: str
     api_key: Key | None = None
@@ -100,8 +100,8 @@ class PromptModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTemplate:
-    """A text with places: `$query`, `${query}`, `{query}` or `{join(documents)}`; `$$` stands for
-    `$`, `{{query}}` for `{query}`."""
+    """A text with placeholders: `$query`, `${query}`, `{query}` or `{join(documents)}`; `$$` stands
+    for `$`, `{{query}}` for `{query}`."""
 
     name: str
     text: str
@@ -115,13 +115,15 @@ class PromptTemplate:
         )
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """The text with a value at each place; what a value holds is not looked at again."""
+        """Return the text with its placeholders filled; placeholders inside the values stay as they
+        are."""
         return _PLACE.sub(
             lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
         )
 
     def split(self, variable: str) -> list[str]:
-        """The texts around the places of a variable, which hold their own places still."""
+        """Return the texts around the placeholders of a variable; other placeholders stay in
+        them."""
         texts, start = [], 0
         for place in _PLACE.finditer(self.text):
             if _variable(place) == variable:
@@ -130,14 +132,15 @@ class PromptTemplate:
         return [*texts, self.text[start:]]
 
     def with_values(self, values: Mapping[str, str]) -> PromptTemplate:
-        """The template with these places taken; what stands there then may have places again."""
+        """Return the template with these placeholders replaced; the inserted text may itself
+        contain placeholders."""
         text = _PLACE.sub(lambda place: values.get(_variable(place), place[0]), self.text)
         return replace(self, text=text)
 
 
 def find_template(name: str) -> PromptTemplate | None:
-    """Return the built-in template of this name, also as `deepset/NAME`; None where there is
-    none. `zero-shot-react` has no text: it is the text protocol."""
+    """Return the built-in template of this name, also as `deepset/NAME`; None when there is none.
+    `zero-shot-react` has no text: it means the text protocol."""
     bare = name.removeprefix("deepset/")
     if bare == REACT_TEMPLATE:
         return PromptTemplate(name=bare, text="")
@@ -150,8 +153,8 @@ def find_template(name: str) -> PromptTemplate | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptNode:
-    """A question to a model. Without a template what it is given is the question; without a model
-    the settings name one."""
+    """A question to a model, as a component. Without a template its input is the question; without
+    a model the settings choose one."""
 
     name: str
     model: PromptModel | None
@@ -162,7 +165,7 @@ class PromptNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """A search of the web by one engine, `domains` alone where there are any."""
+    """A web search with one engine, limited to `domains` if there are any."""
 
     name: str
     engine: str
@@ -183,8 +186,8 @@ class PythonRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePipeline:
-    """A pipeline on another machine: one on deepset Cloud, which has a place there (`workspace`,
-    `pipeline`) and a key, or that of a Haystack server."""
+    """A pipeline on another machine: one on deepset Cloud (`workspace`, `pipeline`, key), or that
+    of a Haystack server."""
 
     name: str
     base_url: str
@@ -199,7 +202,7 @@ class RemotePipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueSearch:
-    """The issues of a repository on GitHub, or on a server of its kind."""
+    """The issues of a repository on GitHub, or on a compatible server."""
 
     name: str
     repository: str
@@ -211,7 +214,7 @@ class IssueSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueLink:
-    """A link to a new issue of a repository that is already filled in, with `labels` of its own."""
+    """A link to a new, prefilled issue of a repository, with fixed `labels`."""
 
     name: str
     repository: str
@@ -220,8 +223,8 @@ class IssueLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryComponent:
-    """What an agent remembers, None for nothing. `asks` is the PromptNode that writes it, empty
-    where the file leaves that to the agent's."""
+    """The memory of an agent; None for no memory. `asks` is the PromptNode that updates the memory;
+    empty means that of the agent."""
 
     name: str
     memory: ConversationMemory | None
@@ -246,7 +249,7 @@ MEMORY_TYPES: Mapping[str, tuple[type[ConversationMemory], str]] = {
     "ConversationSummaryMemory": (ConversationSummaryMemory, "summary_frequency"),
     "EntityMemory": (EntityMemory, "update_every"),
 }
-"""Each with the parameter that says after how many turns it is brought up to date."""
+"""Each with the parameter that says after how many turns it is updated."""
 
 
 def read_kinds(
@@ -258,11 +261,11 @@ def read_kinds(
     """Return every component by its name, used or not.
 
     Args:
-        variables: of the environment, which a person has set: `<NAME>_PARAMS_<PARAM>`.
-        hosts: that a person lets the file name, beside the providers' own.
+        variables: environment variables set by a person: `<NAME>_PARAMS_<PARAM>`.
+        hosts: that a person lets the file name, besides the providers' own.
 
     Raises:
-        SettingsError: with the component, the parameter that is wrong, and what to do.
+        SettingsError: it names the component, the faulty parameter, and the remedy.
     """
     found: dict[str, Kind] = {}
     for is_node in (False, True):  # a prompt node refers to the others
@@ -304,7 +307,7 @@ def _read_prompt_template(name: str, params: Fields) -> PromptTemplate:
     if known is None and not text.strip():
         raise fault(
             f"{params.where} has no prompt_text",
-            f"add it, or name one that is built in: {', '.join(TEMPLATE_NAMES)}",
+            f"add it, or name a built-in one: {', '.join(TEMPLATE_NAMES)}",
         )
     values = Fields(params.raw("values") or {}, f"{params.where}, values", known=None)
     template = replace(known, name=name) if known else PromptTemplate(name=name, text=text)
@@ -400,7 +403,7 @@ _READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
     "GitHubIssueSearch": (_read_issue_search, ("repository", "api_key", "base_url", "top_k")),
     "IssueLink": (_read_issue_link, ("repository", "labels")),
 }
-"""How each type is read, and the parameters that it may have."""
+"""The parser of each type, and its allowed parameters."""
 
 
 def _read_top_k(params: Fields, default: int) -> int:
@@ -432,8 +435,8 @@ def _read_repository(params: Fields) -> str:
 
 
 def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component, or an agent in its place, describes. Its name is the
-    person's to give, because whoever wrote the file would get at what that holds."""
+    """Return the memory that a component, or an agent in place, describes. Only the person may name
+    it, because the author of the file could otherwise read another memory."""
     if component.type == NO_MEMORY:
         Fields(component.params, where, known=())
         return MemoryComponent(name=component.name, memory=None)
@@ -444,7 +447,7 @@ def read_memory(component: Component, where: str) -> MemoryComponent:
         )
     made, every = MEMORY_TYPES[component.type]
     asking = (every, "prompt_node") if every else ()
-    labels = ("input_key", "output_key")  # of a run there is one question and one answer
+    labels = ("input_key", "output_key")  # a run has one question and one answer
     params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
     for label in labels:
         params.text(label, "")
@@ -469,22 +472,22 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
     )
     model = others.get(named, PromptModel(model=named.strip())) if named.strip() else None
     if model is not None and not isinstance(model, PromptModel):
-        raise fault(f"{where}: model_name_or_path names {shown(named)}, which is no PromptModel")
+        raise fault(f"{where}: model_name_or_path names {shown(named)}, which is not a PromptModel")
     filled = others.get(template) or find_template(template)
     if template and not isinstance(filled, PromptTemplate):
         raise fault(
             (
-                f"{where}: default_prompt_template {shown(template)} is no PromptTemplate of the "
-                "file"
+                f"{where}: default_prompt_template {shown(template)} is not a PromptTemplate of "
+                "the file"
             ),
-            "add one to components, or name one that is built in: "
+            "add one to components, or name a built-in one: "
             f"{', '.join((*TEMPLATE_NAMES, REACT_TEMPLATE, CONVERSATIONAL))}",
         )
     stop_words = params.texts("stop_words")
     if len(stop_words) > MAX_STOP_WORDS:
         raise fault(
             f"{where} has {len(stop_words)} stop_words",
-            f"keep {MAX_STOP_WORDS}: the rest of what an endpoint takes is in use",
+            f"keep {MAX_STOP_WORDS}: the program uses the other places",
         )
     output_variable = params.text("output_variable", DEFAULT_OUTPUT)
     if not _IDENTIFIER.fullmatch(output_variable):
@@ -508,25 +511,22 @@ def _need_key(params: Fields, variable: str) -> Key:
 
 
 def _read_key(params: Fields, variable: str) -> Key | None:
-    """The key; one that is in a variable can be in this one alone, so that no file gets at what
-    else the environment holds."""
+    """Return the key. It may only be in the variable of its type, so that a file cannot read other
+    variables of the environment."""
     if not params.has("api_key"):
         return None
     key = Key(where=params.where, written=params.text("api_key"))
     if key.variable not in ("", variable):
         raise fault(
-            (
-                f"{params.where}: api_key asks for {key.variable}; of all variables it may "
-                f"have {variable} alone"
-            ),
+            (f"{params.where}: api_key names {key.variable}; only {variable} is allowed"),
             f"write ${{{variable}}}",
         )
     return key
 
 
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
-    """Raise for an address that the file chose: what is asked there, and the key for it, would go
-    to whoever wrote the file."""
+    """Raise for an address that the file chose: questions, and the key for the service, would go to
+    the author of the file."""
     if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
         return
     host, own = host_of(kind.base_url), host_of(kind.own_url)
@@ -536,21 +536,21 @@ def _require_host(kind: Kind, hosts: Collection[str]) -> None:
     if not host:
         raise fault(
             f"{where} must be https://HOST, got {shown(kind.base_url)}",
-            "correct it, or take it away",
+            "correct it, or remove it",
         )
     what = "each search and its key" if own else "each question"
     instead = f", which is not {own}" if own else ""
     raise fault(
         f"{where} would send {what} to {shown(host)}{instead}",
         (
-            f"{'take base_url away; ' if own else ''}where you trust that host: --agent-hosts "
+            f"{'take base_url away; ' if own else ''}if you trust that host: --agent-hosts "
             f"{host}, or BABYAGI_AGENT_HOSTS={host} in the environment"
         ),
     )
 
 
 def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:
-    """What the environment says about the parameters of a component."""
+    """Return the overrides of a component's parameters from the environment."""
     prefix = re.sub(r"\W", "_", component.name).upper() + "_PARAMS_"
     given: dict[str, Any] = {
         name[len(prefix) :].lower(): value
@@ -558,12 +558,13 @@ def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[
         if name.startswith(prefix)
     }
     for param in given:
-        logger.info("%s%s=*** goes before what the file says", prefix, param.upper())
+        logger.info("%s%s=*** overrides the file", prefix, param.upper())
     return given
 
 
 def _variable(place: re.Match[str]) -> str:
-    """The name of the variable at a place; empty where the place only writes a sign."""
+    """Return the name of the variable at a placeholder; empty if the placeholder is only an escaped
+    `$` or bracket."""
     return place[2] or place[3] or place[4] or place[5] or ""
 
 

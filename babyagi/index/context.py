@@ -1,34 +1,33 @@
 """Chooses which earlier results go into a prompt, and how much of each: what a task needs, and
 little more.
 
-A task is given the results of the tasks that it comes after or was planned from. Then come results
+A task is given the results of the tasks that it depends on or was planned from. Then come results
 that establish the names, codes and numbers it asks about, and results that are near in words or
-meaning. If none of these has to do with what it asks, it gets what its parent was made from. A
-check or a report of the whole objective is shown every result, the decisive ones whole.
+meaning. If none of these is related to the task, it gets the results that its parent was made from.
+A check or a report of the whole objective is shown every result, the decisive ones whole.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 
 from babyagi.index.excerpts import cut_passage, cut_result
-from babyagi.index.hashing import STOP_WORDS, WORD
+from babyagi.index.hashing import STOP_WORDS, find_words
 from babyagi.index.indexer import Embed, text_of
 from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.subjects import Subjects, head, phrases
 from babyagi.index.trigrams import Words, fold
-from babyagi.marks import find_marks, held_marks
+from babyagi.marks import MarkedText, find_marks, mark_tokens
 from babyagi.tasks import Objective, Result, Task
 
 N_CACHED = 4000  # texts whose words are cached
 N_POOL = 50  # nearest results that are examined one by one
-N_HOLDING = 100  # results with the task's marks, found by full text
 MAX_MARKS = 24
 N_COMMON = 10  # a mark in more results than this says little
 N_COMMON_WORD = 2  # the same for a single word that is not a mark, or is part of one
@@ -60,6 +59,7 @@ NEW_SHARE = 0.25  # of the words of a near result's name that no earlier result 
 # match.
 WINDOW_CHARS = 40
 MAX_PLACES = 20  # that are examined one by one
+WHOLE_CHARS = 200  # a text of so many is examined whole, and what was read is cached
 _DIGIT = re.compile(r"\d")
 _GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
 
@@ -106,17 +106,10 @@ async def choose_context(
     reason_by_id = dict.fromkeys(task.after, "after")
     if task.parent_id is not None:
         reason_by_id.setdefault(task.parent_id, "parent")
-    kin = await _load_kin(reason_by_id, search)
     found = await search.relevant(
-        asked, k=N_POOL, embed=embed, exclude={task.id}, beside=[one.task_id for one in kin]
+        asked, k=N_POOL, embed=embed, exclude={task.id}, beside=reason_by_id, marks=marks
     )
-    holding = await search.holding(" ".join(marks), limit=N_HOLDING) if marks else []
-    pool = _Pool(
-        asked,
-        kin=kin,
-        found=found,
-        holding=[result for result in holding if result.task_id != task.id],
-    )
+    pool = _Pool(asked, search, kin=await _load_kin(reason_by_id, search), found=found)
     picked, n_needed = _pick(task, pool, asked=asked, marks=marks, reason_by_id=reason_by_id)
     if (
         task.parent_id is not None
@@ -128,7 +121,7 @@ async def choose_context(
         picked.results,
         budget_tokens * BYTES_PER_TOKEN,
         n_needed=n_needed,
-        n_always=len(kin),
+        n_always=len(pool.kin),
         task_name=asked,
     )
     return [
@@ -152,8 +145,9 @@ def _pick(
     marks: Sequence[str],
     reason_by_id: Mapping[int, str],
 ) -> tuple[_Picked, int]:
-    """Pick first what the task comes after, then what contains its marks and phrases, then what is
-    near. Return the results, and how many of them are needed."""
+    """Pick first the results of the task's dependencies, then those that contain its marks (codes,
+    names, numbers) and phrases, then the nearest. Return the results, and how many of them are
+    needed."""
     picked = _Picked()
     picked.add_all(pool.kin, reason_by_id)
     named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
@@ -166,8 +160,8 @@ def _pick(
 
 
 def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
-    """Return whether a name states inputs besides its subject, and the results are about all of
-    them."""
+    """Return whether the name states inputs besides its subject, and each input is covered by one
+    of the results."""
     taken = set(marks) - _held(head(name), marks)
     return bool(taken) and taken <= _held(
         "\n".join(head(result.task_name) for result in results), taken
@@ -175,7 +169,8 @@ def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Res
 
 
 async def _load_kin(reason_by_id: Mapping[int, str], search: ResultSearch) -> list[Result]:
-    """Return the results of these tasks, the parent's last."""
+    """Return the results of the tasks that this task depends on or was planned from, the parent's
+    last."""
     return sorted(
         await search.results(list(reason_by_id)),
         key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
@@ -221,60 +216,47 @@ class _Picked:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Share:
-    """The words of a result's name that are asked about, their weight, and the weight of the whole
-    name."""
-
-    stems: frozenset[str]
-    asked: float
-    whole: float
-
-
-_NO_SHARE = _Share(stems=frozenset(), asked=0.0, whole=0.0)
-
-
 class _Pool:
     """The results that a task may be given, compared with what it asks."""
 
     def __init__(
         self,
         asked: str,
+        search: ResultSearch,
         *,
         kin: Sequence[Result],
         found: Ranking,
-        holding: Sequence[Result],
     ) -> None:
         self._ranked = found.ranked
         self.kin = kin
-        results = [*kin, *(entry.result for entry in found), *holding]
+        results = [*kin, *(entry.result for entry in found), *found.with_marks]
         self._results = sorted(
             {_key(result): result for result in results}.values(),
             key=lambda result: result.created_at,
         )
+        self._search = search
         self._asked_text = asked
         self._asked = _stems(asked)
         self.asked_about = self._find_asked_about()
+        # whether it lacks something, then its age: of two, the smaller one was first to answer
+        self._ages = [(bool(one.lack), one.created_at, one.task_id) for one in self._results]
         n_by_stem = Counter(
             chain.from_iterable(_stems(result.task_name) for result in self._results)
         )
-        self._weight_by_stem = {
-            stem: math.log(1 + len(self._results) / n) for stem, n in n_by_stem.items()
-        }
+        weight_by_n = {n: math.log(1 + len(self._results) / n) for n in set(n_by_stem.values())}
+        self._weight_by_stem = {stem: weight_by_n[n] for stem, n in n_by_stem.items()}
         self._score_by_key = {
             **{_key(one): round(found.scores.get(one.task_id, 0.0), 3) for one in kin},
             **{_key(entry.result): entry.score for entry in found},
         }
         self._are_all_scored = False
-        self._share_by_name: dict[str, _Share] = {}
 
     def score(self, result: Result) -> float:
         """Return how well the result fits, from 0 to 1. Results without a score from the search are
         scored together when one of them is asked for."""
         if _key(result) not in self._score_by_key and not self._are_all_scored:
             self._are_all_scored = True
-            texts = [text_of(result) for result in self._results]
-            scores = Words(self._asked_text).score(texts, keep=True)
+            scores = self._search.compare(Words(self._asked_text), self._results)
             for one, score in zip(self._results, scores, strict=True):
                 self._score_by_key.setdefault(_key(one), round(score, 3))
         return self._score_by_key.get(_key(result), 0.0)
@@ -282,22 +264,9 @@ class _Pool:
     def name_share(self, result: Result) -> float:
         """Return how much of the result's name is asked about, from 0 to 1; rare words count
         more."""
-        share = self._share(result)
-        return share.asked / share.whole if share.whole else 0.0
-
-    def _share(self, result: Result) -> _Share:
-        """Return what of the name of one of the pool's results is asked about."""
-        found = self._share_by_name.get(result.task_name)
-        if found is None:
-            stems = _stems(result.task_name)
-            asked = stems & self._asked
-            found = (
-                _Share(stems=asked, asked=self._weigh(asked), whole=self._weigh(stems))
-                if asked
-                else _NO_SHARE
-            )
-            self._share_by_name[result.task_name] = found
-        return found
+        stems = _stems(result.task_name)
+        asked = stems & self._asked
+        return self._weigh(asked) / self._weigh(stems) if asked else 0.0
 
     def _find_asked_about(self) -> list[Result]:
         """Return the results whose subject occurs in what is asked; for each subject the newest
@@ -324,14 +293,10 @@ class _Pool:
         if not marks:
             return []
         wanted = _Marks(marks)
-        names = {_key(result): wanted.held_by(result.task_name) for result in self._results}
-        unnamed = set(marks) - {mark for held in names.values() for mark in held}
+        names = [wanted.held_by(result.task_name) for result in self._results]
+        unnamed = set(marks).difference(*names)
         in_texts = _Marks(unnamed)
-        texts = (
-            {_key(result): in_texts.held_by(result.text) for result in self._results}
-            if unnamed
-            else {}
-        )
+        texts = [in_texts.held_by(result.text) for result in self._results] if unnamed else []
         parts = {word for mark in marks if len(mark.split()) > 1 for word in mark.split()}
         known = {
             mark for result in self.asked_about for mark in wanted.held_by(head(result.task_name))
@@ -339,94 +304,83 @@ class _Pool:
         found: list[Result] = []
         for mark in sorted(marks, key=lambda mark: (-len(mark.split()), mark)):
             where = texts if mark in unnamed else names
-            holding = (
-                []
-                if mark in known
-                else [result for result in self._results if mark in where[_key(result)]]
-            )
+            holding = [] if mark in known else [n for n, held in enumerate(where) if mark in held]
             known |= set(mark.split()) if holding else set()
             if mark not in unnamed:
-                places = {
-                    _key(result): len(phrases(fold(result.task_name).partition(mark)[0]))
-                    for result in holding
+                depths = {
+                    n: len(phrases(fold(self._results[n].task_name).partition(mark)[0]))
+                    for n in holding
                 }
-                found += self._establishing(places, is_word=mark in parts)
-            elif 0 < len(holding) <= N_COMMON and not any(
-                result in holding for result in [*self.kin, *self.asked_about, *found]
-            ):
-                found.append(max(holding, key=lambda result: (self.score(result), result.task_id)))
+                found += self._establishing(depths, is_word=mark in parts)
+            elif 0 < len(holding) <= N_COMMON:
+                mentioning = [self._results[n] for n in holding]
+                if not any(one in mentioning for one in [*self.kin, *self.asked_about, *found]):
+                    found.append(max(mentioning, key=lambda one: (self.score(one), one.task_id)))
         return found
 
     def with_phrases(self) -> list[Result]:
         """Return the results that establish each phrase of what is asked, except phrases of
         `asked_about`."""
-        asked = dict.fromkeys(phrases(self._asked_text))
-        places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
-        for result in self._results:
-            named = phrases(result.task_name)
-            if not asked.keys().isdisjoint(named):
-                for at, phrase in enumerate(named):
-                    if phrase in asked:
-                        places[phrase].setdefault(_key(result), at)
+        asked = phrases(self._asked_text)
+        depths: dict[tuple[str, ...], dict[int, int]] = {phrase: {} for phrase in asked}
+        for n, result in enumerate(self._results):
+            found_phrases = phrases(result.task_name)
+            for phrase in depths.keys() & found_phrases:
+                depths[phrase][n] = found_phrases.index(phrase)
         known = {
             phrase for result in self.asked_about for phrase in phrases(head(result.task_name))
         }
         found: list[Result] = []
-        for phrase in asked:
+        for phrase, depth_by_place in depths.items():
             if phrase not in known:
-                found += self._establishing(places[phrase], is_word=len(phrase) == 1)
+                found += self._establishing(depth_by_place, is_word=len(phrase) == 1)
         return found
 
-    def _establishing(
-        self, place_by_key: Mapping[tuple[int, int], int], *, is_word: bool
-    ) -> list[Result]:
+    def _establishing(self, depth_by_place: Mapping[int, int], *, is_word: bool) -> list[Result]:
         """Return the results that established something, out of those whose names contain it.
 
-        These are the one whose name has it nearest to the front, and the earliest one, because it
-        had to be found before others could use it. What many names contain says little (with
-        `is_word`, a few are many); then more of such a name must be asked about.
+        Two results are returned: the one whose name mentions it nearest to the front, and the
+        earliest one, because a value must be found before others can use it. If many names contain
+        it (with `is_word`, a few), it says little, and a larger part of such a name must be asked
+        about.
+
+        Args:
+            depth_by_place: how far from the front of its name a result has it, by its place.
         """
-        if not place_by_key:
+        if not depth_by_place:
             return []
-        named = [result for result in self._results if _key(result) in place_by_key]
-        leading = min(
-            named,
-            key=lambda result: (
-                bool(result.lack),
-                place_by_key[_key(result)],
-                result.created_at,
-                result.task_id,
-            ),
-        )
-        earliest = min(
-            named, key=lambda result: (bool(result.lack), result.created_at, result.task_id)
-        )
-        found = [leading] if leading is earliest else [leading, earliest]
+        ages = self._ages
+        earliest = min(depth_by_place, key=ages.__getitem__)
+        leading = min(depth_by_place, key=lambda n: (ages[n][0], depth_by_place[n], *ages[n][1:]))
+        found = [self._results[n] for n in dict.fromkeys((leading, earliest))]
         n_common, least = (N_COMMON_WORD, NAME_SHARE) if is_word else (N_COMMON, COMMON_SHARE)
-        if len(named) <= n_common:
+        if len(depth_by_place) <= n_common:
             return found
-        n_leading = list(place_by_key.values()).count(place_by_key[_key(leading)])
+        n_leading = list(depth_by_place.values()).count(depth_by_place[leading])
         return [
             result
-            for result in (found if n_leading <= N_LEADING else [earliest])
+            for result in (found if n_leading <= N_LEADING else [self._results[earliest]])
             if self.name_share(result) >= least
         ]
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
         """Return the results whose names are mostly asked about, then those that contain most of
-        what is asked. The nearest result needs only `NEAR`, not `least`."""
-        covered = {stem for result in picked for stem in self._share(result).stems}
+        what is asked. The nearest result is returned if it reaches `NEAR`, any other only if it
+        reaches `least`."""
+        covered = {stem for result in picked for stem in _stems(result.task_name)}
         found: list[Result] = []
-        asked_about = [
-            (share, result)
-            for result in self._results
-            if (share := self._share(result)).asked >= NAME_SHARE * share.whole > 0
-        ]
-        for share, result in sorted(asked_about, key=lambda one: (-one[0].asked, -one[1].task_id)):
-            new = share.stems - covered
-            if self._weigh(new) >= NEW_SHARE * share.whole:
+        asked_about = []
+        for result in self._results:
+            stems = _stems(result.task_name)
+            asked = stems & self._asked
+            if asked and (weight := self._weigh(asked)) >= NAME_SHARE * (
+                whole := self._weigh(stems)
+            ):
+                asked_about.append((-weight, -result.task_id, whole, asked, result))
+        for *_, whole, asked, result in sorted(asked_about, key=lambda one: one[:2]):
+            if self._weigh(asked - covered) >= NEW_SHARE * whole:
                 found.append(result)
-                covered |= new
+                covered |= asked
         known = {_key(result) for result in [*picked, *found]}
         best = max((entry.nearness for entry in self._ranked), default=0.0)
         bounds = [NEAR, *[max(least, BEST_SHARE * best)] * len(self._ranked)]
@@ -456,8 +410,11 @@ class _Marks:
     mark occur."""
 
     def __init__(self, marks: Collection[str]) -> None:
-        self._marks = [(mark, fold(mark.split(maxsplit=1)[0]), mark.isdecimal()) for mark in marks]
-        self._has_number = any(is_number for _, _, is_number in self._marks)
+        self._marks = [
+            (mark, fold(mark.split(maxsplit=1)[0]), mark.isdecimal(), mark_tokens(mark))
+            for mark in marks
+        ]
+        self._has_number = any(is_number for _, _, is_number, _ in self._marks)
 
     def held_by(self, text: str) -> frozenset[str]:
         """Return the marks that occur in the text as whole words."""
@@ -465,24 +422,29 @@ class _Marks:
         # most texts have no such sign, and looking for one costs a tenth of replacing none
         is_grouped = self._has_number and ("," in folded or "'" in folded or "\u202f" in folded)
         bare = _GROUPING.sub("", folded) if is_grouped else folded
-        return frozenset(
-            mark
-            for mark, first, is_number in self._marks
-            if first in (bare if is_number else folded)
-            and _holds(bare if is_number else folded, mark, first)
-        )
+        found = []
+        for mark, first, is_number, tokens in self._marks:
+            where = bare if is_number else folded
+            if first in where and _holds(where, mark, first, tokens):
+                found.append(mark)
+        return frozenset(found)
 
 
-def _holds(folded: str, mark: str, first: str) -> bool:
+def _holds(folded: str, mark: str, first: str, tokens: Sequence[str]) -> bool:
+    if len(folded) <= WHOLE_CHARS:
+        return _read_marked(folded).holds(tokens)
     at = folded.find(first)
     for _ in range(MAX_PLACES):
         if at < 0:
             return False
         start, end = max(0, at - WINDOW_CHARS), at + len(mark) + WINDOW_CHARS
-        if held_marks(folded[start:end], [mark]):
+        if MarkedText(folded[start:end]).holds(tokens):
             return True
         at = folded.find(first, at + 1)
-    return bool(held_marks(folded, [mark]))
+    return MarkedText(folded).holds(tokens)
+
+
+_read_marked = lru_cache(maxsize=N_CACHED)(MarkedText)
 
 
 def _key(result: Result) -> tuple[int, int]:
@@ -499,7 +461,7 @@ def _supersedes(one: Result, other: Result) -> bool:
 
 @lru_cache(maxsize=N_CACHED)
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem for phrase in phrases(text) for stem in phrase)
+    return frozenset(chain.from_iterable(phrases(text)))
 
 
 # -- for a check or a report
@@ -563,7 +525,7 @@ def choose_for_objective(
 def _weigh_for_objective(
     results: Sequence[Result], objective_text: str, leaf_ids: Collection[int]
 ) -> Mapping[tuple[int, int], tuple[str, float]]:
-    """Return why each result bears on the objective, and how much."""
+    """Return for each result why it bears on the objective, and how much."""
     marks = frozenset(sorted(find_marks(objective_text))[:MAX_MARKS])
     wanted = _Marks(marks)
     held = {_key(result): wanted.held_by(text_of(result)) for result in results}
@@ -601,9 +563,9 @@ def fit(
 
     Args:
         results: most needed first.
-        n_needed: so many get what they need: the first ones whole, the others their best passages.
-            The results after them share what is left.
-        n_always: so many of these get a share, however small it is.
+        n_needed: this many get what they need: the first ones are kept whole, of the others the
+            best passages. The results after them share what is left.
+        n_always: this many of these get a share, however small it is.
         task_name: what is asked.
     """
     sizes = [_size(result.text) for result in results]
@@ -673,18 +635,18 @@ def drop_repetitions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signs:
-    """The words of a result, and its figures, which must be equal in two results that say the
-    same."""
+    """The words of a result, and its figures; two results that say the same have equal figures."""
 
     words: frozenset[str]
     figures: frozenset[str]
 
 
 def _signs(result: Result) -> _Signs:
-    words = frozenset(WORD.findall(fold(result.text)))
+    words = frozenset(find_words(fold(result.text)))
     if len(words) < MIN_OWN_WORDS:
-        words |= frozenset(WORD.findall(fold(result.task_name)))
-    return _Signs(words=words, figures=frozenset(word for word in words if _DIGIT.search(word)))
+        words |= frozenset(find_words(fold(result.task_name)))
+    figures = frozenset(word for word in words if not word.isalpha() and _DIGIT.search(word))
+    return _Signs(words=words, figures=figures)
 
 
 def _are_near_equal(one: _Signs, other: _Signs) -> bool:

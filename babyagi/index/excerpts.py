@@ -47,7 +47,7 @@ def cut_result(
 
     Args:
         task_name: the reader's task.
-        max_passages: at most so many passages if the text does not fit; 0 for as many as fit.
+        max_passages: at most this many passages if the text does not fit; 0 for as many as fit.
     """
     if _size(result.text) <= max_bytes:
         return result.text
@@ -139,7 +139,7 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
 def _keep(
     passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int
 ) -> set[int]:
-    """Return the places of the best passages that fit, with their headings."""
+    """Return the places of the best passages that fit, including their headings."""
     kept: set[int] = set()
     left = max_bytes - _size(GAP) - 1
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):

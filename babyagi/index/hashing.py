@@ -120,8 +120,7 @@ class HashEmbedder:
 def split_words(text: str) -> Counter[str]:
     """Count the words of a text, folded, without stop words unless there are no others."""
     head = text.encode("utf-8", "replace")[:MAX_TEXT_BYTES].decode("utf-8", "ignore")
-    folded = unicodedata.normalize("NFKC", head).casefold()
-    runs = (_PLAIN_WORD if folded.isascii() else WORD).findall(folded)
+    runs = find_words(unicodedata.normalize("NFKC", head).casefold())
     if max(map(len, runs), default=0) > MAX_WORD_CHARS:
         runs = [
             run[start : start + MAX_WORD_CHARS]
@@ -130,6 +129,11 @@ def split_words(text: str) -> Counter[str]:
         ]
     words = Counter(runs)
     return Counter({word: n for word, n in words.items() if word not in STOP_WORDS}) or words
+
+
+def find_words(folded: str) -> list[str]:
+    """Return the words of a folded text, in order."""
+    return (_PLAIN_WORD if folded.isascii() else WORD).findall(folded)
 
 
 @dataclass(frozen=True, slots=True)

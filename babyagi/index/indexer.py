@@ -1,5 +1,5 @@
-"""Feeds results to the index: embeds those without a vector, stores the vectors, upserts them,
-marks them as indexed; and reports when results do not reach the index."""
+"""Writes results to the index: embeds those without a vector, stores the vectors, upserts them, and
+marks the results as indexed. Reports when results cannot be indexed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXE
 
 
 class EventSource(Protocol):
-    """What is needed of the task store for events."""
+    """The task store's methods for events, which the indexer needs."""
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
@@ -36,8 +36,8 @@ class EventSource(Protocol):
 
 
 async def find_trouble(source: EventSource, objective_id: int) -> str:
-    """Return why the objective's results do not reach the index, according to its workers; "" when
-    they do."""
+    """Return why the objective's results cannot be indexed, according to its workers; "" if they
+    can."""
     latest = await source.events_of(objective_id, kinds=KINDS, limit=1)
     return (
         describe_trouble(latest[0].data)
@@ -47,16 +47,16 @@ async def find_trouble(source: EventSource, objective_id: int) -> str:
 
 
 def describe_trouble(data: Mapping[str, Any]) -> str:
-    """Return what an `index.unavailable` event says, in one line."""
+    """Return an `index.unavailable` event in words, on one line."""
     why = f" ({data['why']})" if data.get("why") else ""
     return f"{data.get('reason', '')}{why}"
 
 
 class Availability:
-    """Reports whether one worker can feed the results of one objective to the index.
+    """Reports whether one worker can index the results of one objective.
 
     Args:
-        tell: tells a person as well, where nobody follows the objective's events.
+        tell: tells a person as well, if no view shows the objective's events.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Availability:
             )
 
     async def note_success(self) -> None:
-        """Report that results reach the index again, if trouble was reported before."""
+        """Report that results are indexed again, if trouble was reported before."""
         if await self.is_troubled():
             self._is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
             if self._tell is not None:
@@ -106,7 +106,7 @@ class Availability:
         try:
             await self._source.append_event(self.objective_id, kind=kind, data=data)
         except BabyagiError as error:
-            logger.info("what the result store is like could not be recorded: %s", error.what)
+            logger.info("the state of the result store could not be recorded: %s", error.what)
             return False
         return True
 
@@ -136,7 +136,7 @@ SAME = 0.999  # vectors with this score count as equal: results may have equal t
 
 
 class ResultSource(Protocol):
-    """What search and indexer need of the task store."""
+    """The task store's methods that search and indexer need."""
 
     async def task(self, objective_id: int, task_id: int) -> Task: ...
 
@@ -161,16 +161,13 @@ class ResultSource(Protocol):
         space: str,
         limit: int,
         words: Sequence[str] = (),
+        marks: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending: ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
 
     async def owe_index(self, objective_id: int) -> None: ...
-
-    async def find_words(
-        self, objective_id: int, *, words: Sequence[str], limit: int
-    ) -> list[int]: ...
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
@@ -247,15 +244,14 @@ class Indexer:
         self._n_rebuilds_in_a_row = 0
 
     async def run_once(self, *, embed: Embed, limit: int = BATCH) -> int:
-        """Feed the oldest results that are not indexed, at most `limit`, and return how many went
-        in.
+        """Index the oldest results that are not indexed, at most `limit`, and return their number.
 
         It first compares the index with the task store at its first run in a process, after the
         index could not answer (it may have lost something), and every `CHECK_EVERY` batches. Lost
-        results are fed again from the stored vectors. A damaged index is dropped and all results
-        are marked as not indexed; then 0 is returned. If more than half is missing, as after a
-        change to another index, all results are marked as not indexed, so that the following
-        batches show the progress.
+        results are indexed again from the stored vectors. A damaged index is dropped and all
+        results are marked as not indexed; then 0 is returned. If more than half is missing, as
+        after a change to another index, all results are marked as not indexed, so that the
+        following batches show the progress.
 
         Raises:
             IndexUnavailableError: the index or the embedder cannot answer now; nothing is marked as
@@ -283,7 +279,7 @@ class Indexer:
         return len(owed)
 
     async def check(self, *, n_probes: int = N_PROBES) -> CheckReport:
-        """Compare the index with the task store, and change nothing. Others may work meanwhile.
+        """Compare the index with the task store, and change nothing. Workers may go on meanwhile.
         Where reads lag, a difference is checked again after the lag.
 
         Args:
@@ -466,7 +462,7 @@ def id_head(uid: str) -> str:
 
 
 def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
-    """Return the scores by task id, without hits of other objectives."""
+    """Return the scores by task id. Hits of other objectives are left out."""
     its_id = re.compile(f"{id_head(uid)}([0-9a-f]{{12}})").fullmatch
     return {int(found[1], 16): hit.score for hit in hits if (found := its_id(hit.id))}
 

@@ -25,8 +25,8 @@ class IndexItem:
 
     @property
     def excerpt(self) -> str:
-        """The beginning of its text, for people who inspect the index; the task store has it
-        whole."""
+        """The beginning of the result's text, for people who inspect the index; the task store has
+        the whole text."""
         return self.text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
 
 
@@ -58,16 +58,16 @@ class VectorIndex(Protocol):
     Attributes:
         is_memory: it holds only what this process put in, so the caller must first put in what is
             missing.
-        read_lag_s: for so many seconds reads may not show the effect of an upsert or a drop; 0 if
-            they show it at once.
+        read_lag_s: for this many seconds after an upsert or a drop, reads may not show its effect;
+            0 if they show it at once.
     """
 
     is_memory: bool
     read_lag_s: float
 
     async def ping(self) -> None:
-        """Return when the index can be used. A server is asked with the key, and has
-        `PING_TIMEOUT_S` to answer.
+        """Check that the index can be used, and raise if it cannot. A server is asked with the key,
+        and has `PING_TIMEOUT_S` to answer.
 
         An index inside this process is not started; only its requirements are checked.
         """

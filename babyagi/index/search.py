@@ -1,4 +1,4 @@
-"""Finds the earlier results of an objective that bear on a text.
+"""Finds the earlier results of an objective that are relevant to a text.
 
 Candidates come from the nearest vectors and from the full text of the task store. They are compared
 with the query by character trigrams. If the vectors are lexical, that order is the answer;
@@ -20,7 +20,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from babyagi.errors import (
     CredentialsError,
@@ -34,8 +34,11 @@ from babyagi.index.builtin import BuiltinIndex, score
 from babyagi.index.hashing import STOP_WORDS, HashEmbedder, split_words
 from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
-from babyagi.index.trigrams import MAX_CHARS, Words, searchable
+from babyagi.index.trigrams import MAX_CHARS, Words, read_text, searchable
 from babyagi.tasks import Objective, Pending, Result, Task
+
+if TYPE_CHECKING:
+    from babyagi.index.trigrams import ReadText
 
 # Results not yet indexed that are compared one by one; with more, the index is not asked.
 MAX_PENDING = 200
@@ -44,13 +47,13 @@ MAX_NEW_VECTORS = 32
 N_CANDIDATES = 100  # from each way; measured by `python -m benchmarks.retrieval`
 N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
-# Results that are cached for the next search, unless they are longer than is compared.
-MAX_KEPT = 2_000
+# Of results that are cached for the next search, with what was read of them: 3 bytes a character.
+# Results that are longer than is compared are not cached.
+MAX_KEPT_CHARS = 10_000_000
 FILL_BATCH = 2_000
 # The index is counted again when results have grown by this share: counting reads all its ids,
 # which is too slow for every search.
 GROWTH_SHARE = 0.01
-BACKGROUND_SHARE = 0.25  # the weight of the background, relative to the text
 # For reciprocal rank fusion. With the usual 60, two middling ranks beat a first one, and two of
 # three paraphrases that a model had found were lost; `python -m benchmarks.retrieval --onnx-model`
 # shows no difference between 5 and 1.
@@ -84,12 +87,13 @@ class RankedResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
     """Results, best first. `degraded` says what was wrong with the index or the embedder; "" when
-    nothing was. `scores` are those of all results of this objective that were compared, by task
-    id."""
+    nothing was. `scores` has the score of each result of this objective that was compared, by task
+    id. `with_marks` are results of this objective that contain the rare words of the marks."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
     scores: Mapping[int, float] = field(default_factory=dict)
+    with_marks: Sequence[Result] = ()
 
     def __iter__(self) -> Iterator[RankedResult]:
         return iter(self.ranked)
@@ -101,11 +105,22 @@ class Ranking:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Tasks whose results may bear on a text. `nearest` are cosine similarities by task id;
-    `by_words` are task ids by common words, best first; `degraded` is as in `Ranking`."""
+    `by_words` are task ids by common words, best first; `with_marks` are task ids by the words of
+    the marks; `degraded` is as in `Ranking`."""
 
     nearest: Mapping[int, float] = field(default_factory=dict)
     by_words: Sequence[int] = ()
+    with_marks: Sequence[int] = ()
     degraded: str = ""
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A cached result; `read` is its text prepared for comparison, None before the first
+    comparison."""
+
+    result: Result
+    read: ReadText | None = None
 
 
 class ResultSearch:
@@ -122,8 +137,11 @@ class ResultSearch:
         self._memory: BuiltinIndex | None = None
         self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
         self._n_trusted = 0  # up to so many results the index is not counted again
+        # Words that too many results contain to be searched for; more results change nothing.
+        self._common_words: set[str] = set()
         # By task id, least recently used first. A result that was planned from never changes.
-        self._kept: dict[int, Result] = {}
+        self._kept: dict[int, _Kept] = {}
+        self._n_kept_chars = 0
 
     async def relevant(
         self,
@@ -133,26 +151,29 @@ class ResultSearch:
         embed: Embed,
         exclude: Collection[int] = (),
         beside: Collection[int] = (),
-        background: str = "",
+        marks: Collection[str] = (),
     ) -> Ranking:
         """Return the `k` results that bear most on the text; fewer if there are fewer. Of equal
         ones, the latest comes first.
 
         Args:
-            embed: called at most once with the text, then the background if there is one, then
-                results without a vector. It may return vectors for the first ones only.
+            embed: called at most once with the text, then results without a vector. It may return
+                vectors for the first ones only.
             exclude: ids of tasks whose results are not wanted.
             beside: ids of tasks whose results get a score in any case.
-            background: what the text is asked for; it counts a quarter.
+            marks: parts of the text; results that contain their rare words are returned as well.
 
         Raises:
             What the task store raises, and what `embed` raises that is not a failure of an embedder
                 (a limit, a lost lease).
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
-        found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
+        found = await self.candidates(text, n=n_wanted, embed=embed, marks=marks)
+        with_marks = await self.results(
+            [task_id for task_id in found.with_marks if task_id not in exclude]
+        )
         if not (found.nearest or found.by_words):
-            return Ranking(ranked=(), degraded=found.degraded)
+            return Ranking(ranked=(), degraded=found.degraded, with_marks=with_marks)
         by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][
             :n_wanted
         ]
@@ -162,8 +183,7 @@ class ResultSearch:
             await self.results(list({*by_vectors, *by_words, *beside})),
             key=lambda result: result.task_id,
         )
-        texts = [text_of(result) for result in results]
-        scores = Words(text, background=background).score(texts, keep=True)
+        scores = self.compare(Words(text), results)
         score_by_id = {result.task_id: score for result, score in zip(results, scores, strict=True)}
         candidates = {*by_vectors, *by_words}
         ranked = self._rank(
@@ -171,11 +191,17 @@ class ResultSearch:
             score_by_id,
             by_vectors=by_vectors,
             nearest=found.nearest,
+            k=k,
         )
-        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded, scores=score_by_id)
+        return Ranking(
+            ranked=tuple(ranked),
+            degraded=found.degraded,
+            scores=score_by_id,
+            with_marks=with_marks,
+        )
 
     async def candidates(
-        self, text: str, *, n: int, embed: Embed, background: str = ""
+        self, text: str, *, n: int, embed: Embed, marks: Collection[str] = ()
     ) -> Candidates:
         """Return what may bear on the text: about `n` candidates from each way. Arguments and
         errors are as for `relevant`."""
@@ -185,16 +211,16 @@ class ResultSearch:
             self._objective_id,
             space=self._space,
             limit=MAX_PENDING,
-            words=searchable(text, limit=MAX_WORDS),
+            words=self._rare_words(text),
+            marks=self._rare_words(" ".join(marks)) if marks else (),
             n_found=n,
         )
+        self._common_words |= pending.common_words
         if pending.n_results == 0:
             return Candidates()
         nearest: dict[int, float] = {}
         try:
-            query, vectors = await self._embed(
-                [text, background] if background else [text], pending, embed
-            )
+            query, vectors = await self._embed(text, pending, embed)
         except EMBEDDING_TROUBLE as error:
             degraded = f"compared by words only: {error.what}"
         else:
@@ -207,39 +233,52 @@ class ResultSearch:
         if not nearest or len(pending.results) == MAX_PENDING:
             latest = await self._source.last_finished(self._objective_id, limit=N_LATEST)
             by_words += [task.id for task in latest]
-        return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
+        return Candidates(
+            nearest=nearest, by_words=by_words, with_marks=pending.with_marks, degraded=degraded
+        )
+
+    def _rare_words(self, text: str) -> list[str]:
+        """Return the words to search for, except those that are known to be common."""
+        words = searchable(text, limit=MAX_WORDS)
+        return [word for word in words if word not in self._common_words]
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
-        """Return the results of those of these tasks that have one, in any order. Results that were
-        read lately come from the cache."""
+        """Return the results of these tasks, in any order; tasks without a result are left out.
+        Results that were read lately come from the cache."""
         # taken out before other users of this cache can remove them
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
         self._kept |= known  # now the most recently used
         unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
         self.keep(read)
-        return [*known.values(), *read]
+        return [*(kept.result for kept in known.values()), *read]
 
     def keep(self, results: Iterable[Result]) -> None:
         """Cache the results that were planned from for the next search."""
-        self._kept |= {
-            result.task_id: result
-            for result in results
-            if result.is_planned and len(result.text) <= MAX_CHARS
-        }
-        for task_id in list(self._kept)[:-MAX_KEPT]:
-            del self._kept[task_id]
+        for result in results:
+            if result.is_planned and len(result.text) <= MAX_CHARS:
+                self._forget(result.task_id)
+                self._kept[result.task_id] = _Kept(result)
+                self._n_kept_chars += len(result.text)
+        while self._n_kept_chars > MAX_KEPT_CHARS:
+            self._forget(next(iter(self._kept)))
 
-    async def holding(self, text: str, *, limit: int) -> list[Result]:
-        """Return the results that contain the rare words of the text, found by full text."""
-        words = searchable(text, limit=MAX_WORDS)
-        return (
-            await self.results(
-                await self._source.find_words(self._objective_id, words=words, limit=limit)
-            )
-            if words
-            else []
-        )
+    def _forget(self, task_id: int) -> None:
+        kept = self._kept.pop(task_id, None)
+        if kept is not None:
+            self._n_kept_chars -= len(kept.result.text)
+
+    def compare(self, words: Words, results: Sequence[Result]) -> list[float]:
+        """Return how much of the query each of these results contains, from 0 to 1."""
+        return words.score([self._read(result) for result in results])
+
+    def _read(self, result: Result) -> ReadText:
+        kept = self._kept.get(result.task_id)
+        if kept is None or kept.result is not result:
+            return read_text(text_of(result))
+        if kept.read is None:
+            kept.read = read_text(text_of(result))
+        return kept.read
 
     async def task(self, task_id: int) -> Task | None:
         """Return the task with this id, or None if the objective has none."""
@@ -257,7 +296,7 @@ class ResultSearch:
     # ----------------------------------------------------------------------------------------------
 
     async def _embed(
-        self, texts: Sequence[str], pending: Pending, embed: Embed
+        self, text: str, pending: Pending, embed: Embed
     ) -> tuple[bytes, Mapping[int, bytes]]:
         """Return the query vector, and the vectors of the pending results by task id. New vectors
         are stored so that nobody pays for them again; those of the hash embedder are only kept in
@@ -266,8 +305,7 @@ class ResultSearch:
         self._free = {id_: vector for id_, vector in self._free.items() if id_ in task_ids}
         vectors = {**self._free, **pending.vectors}
         bare = [one for one in pending.results if one.task_id not in vectors][-MAX_NEW_VECTORS:]
-        embedded = await embed([*texts, *map(text_of, bare)])
-        asked, new = embedded[: len(texts)], embedded[len(texts) :]
+        asked, *new = await embed([text, *map(text_of, bare)])
         if bare and len(new) == len(bare):
             made = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
             if is_lexical(self._space):
@@ -277,7 +315,7 @@ class ResultSearch:
                     self._objective_id, space=self._space, vectors=made
                 )
             vectors |= made
-        return mix(asked), vectors
+        return asked, vectors
 
     async def _by_vectors(
         self, query: bytes, *, n_results: int, n_pending: int, k: int
@@ -320,7 +358,7 @@ class ResultSearch:
         return scores_of(self._uid, hits)
 
     async def _count(self, n_expected: int) -> int:
-        """Return how many results the index holds. An index in this process's memory is filled
+        """Return how many results the index contains. An index in this process's memory is filled
         first if it lacks some."""
         n_held = len(await self._index.ids(self._collection))
         if n_held < n_expected and self._index.is_memory:
@@ -359,26 +397,28 @@ class ResultSearch:
         *,
         by_vectors: Sequence[int],
         nearest: Mapping[int, float],
+        k: int,
     ) -> list[RankedResult]:
-        """Return the results, best first. `scores` say how much of the query each contains."""
+        """Return the `k` best results, best first. `scores` say how much of the query each result
+        contains."""
         scores = {result.task_id: scores[result.task_id] for result in results}
         near = scores
         if by_vectors and not is_lexical(self._space):
             near = find_nearness(scores, nearest)
             scores = fuse(by_vectors, best_first(scores))
-        ranked = [
-            RankedResult(
-                result=result,
-                score=round(scores[result.task_id], 3),
-                nearness=round(near[result.task_id], 3),
-            )
-            for result in results
-        ]
-        return sorted(
-            ranked,
-            key=lambda entry: (entry.score, entry.result.created_at, entry.result.task_id),
+        shown = round_all(scores, 3)
+        best = sorted(
+            results,
+            key=lambda one: (shown[one.task_id], one.created_at, one.task_id),
             reverse=True,
-        )
+        )[:k]
+        nearness = shown if near is scores else round_all(near, 3)
+        return [
+            RankedResult(
+                result=result, score=shown[result.task_id], nearness=nearness[result.task_id]
+            )
+            for result in best
+        ]
 
 
 def is_lexical(space: str) -> bool:
@@ -389,7 +429,20 @@ def is_lexical(space: str) -> bool:
 def best_first(scores: Mapping[int, float]) -> list[int]:
     """Return the task ids by falling score; of equal scores, the latest first. Scores are rounded,
     because equal ones may differ in their last digits."""
-    return sorted(scores, key=lambda task_id: (-round(scores[task_id], 5), -task_id))
+    import numpy as np
+
+    task_ids = np.fromiter(scores, "i8", count=len(scores))
+    rounded = np.fromiter(scores.values(), "f8", count=len(scores)).round(5)
+    ordered: list[int] = task_ids[np.lexsort((-task_ids, -rounded))].tolist()
+    return ordered
+
+
+def round_all(scores: Mapping[int, float], n_digits: int) -> dict[int, float]:
+    """Return the rounded scores by task id, in a tenth of the time that `round` takes."""
+    import numpy as np
+
+    rounded = np.fromiter(scores.values(), "f8", count=len(scores)).round(n_digits)
+    return dict(zip(scores, rounded.tolist(), strict=True))
 
 
 def fuse(*orders: Sequence[int]) -> dict[int, float]:
@@ -423,19 +476,6 @@ def find_nearness(
         key: max(share, (similarities.get(key, 0.0) - middle) / room)
         for key, share in shares.items()
     }
-
-
-def mix(asked: Sequence[bytes]) -> bytes:
-    """Return the unit vector between the text and its background, nearer to the text; the text's
-    own vector if there is no background."""
-    import numpy as np
-
-    if len(asked) == 1:
-        return asked[0]
-    mixed = np.frombuffer(asked[0], dtype="<f4") + BACKGROUND_SHARE * np.frombuffer(
-        asked[1], dtype="<f4"
-    )
-    return bytes((mixed / (np.linalg.norm(mixed) or 1.0)).astype("<f4").tobytes())
 
 
 def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:

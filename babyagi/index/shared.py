@@ -25,7 +25,6 @@ from babyagi.index.search import (
     find_nearness,
     fuse,
     is_lexical,
-    mix,
     score_all,
 )
 from babyagi.index.trigrams import Words
@@ -41,7 +40,7 @@ N_OTHERS = 2
 
 
 class SharedSource(ResultSource, Protocol):
-    """What is needed of the task store."""
+    """The task store's methods that a search over several objectives needs."""
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]: ...
 
@@ -77,25 +76,23 @@ class SharedSearch(ResultSearch):
         embed: Embed,
         exclude: Collection[int] = (),
         beside: Collection[int] = (),
-        background: str = "",
+        marks: Collection[str] = (),
     ) -> Ranking:
         """Do the same as `ResultSearch.relevant` over all objectives. `exclude` and `beside` apply
         to own results only. Own results win a tie. `degraded` also says which objectives were
         skipped."""
-        asking = _Asking(embed, n_asked=2 if background else 1)
+        asking = _Asking(embed)
         own = await super().relevant(
             text,
             k=k,
             embed=asking.embed_all,
             exclude=exclude,
             beside=beside,
-            background=background,
+            marks=marks,
         )
-        others, notes = await self._search_others(text, asking, background=background)
+        others, notes = await self._search_others(text, asking)
         ranked = (
-            await self._rank_together([*own, *others], Words(text, background=background), asking)
-            if others
-            else list(own)
+            await self._rank_together([*own, *others], Words(text), asking) if others else list(own)
         )
         foreign = [entry for entry in ranked if self._is_other(entry)]
         best = drop_repetitions(
@@ -108,10 +105,11 @@ class SharedSearch(ResultSearch):
             ranked=tuple(kept[:k]),
             degraded="; ".join(filter(None, [own.degraded, *notes])),
             scores=own.scores,
+            with_marks=own.with_marks,
         )
 
     async def _search_others(
-        self, text: str, asking: _Asking, *, background: str
+        self, text: str, asking: _Asking
     ) -> tuple[list[RankedResult], list[str]]:
         """Return the candidates of the other objectives, not ranked yet, and which objectives were
         skipped."""
@@ -121,10 +119,10 @@ class SharedSearch(ResultSearch):
             try:
                 n_results = await self._source.count_results(objective.id)
                 if n_results and (why := self._why_not(objective, n_results)):
-                    notes.append(f"objective {objective.id} was passed over: {why}")
+                    notes.append(f"objective {objective.id} was skipped: {why}")
                 elif n_results:
                     found[objective.id] = await search.candidates(
-                        text, n=N_CANDIDATES, embed=asking.embed_asked, background=background
+                        text, n=N_CANDIDATES, embed=asking.embed_asked
                     )
             except NotFoundError:
                 notes.append(f"objective {objective.id} was deleted meanwhile")
@@ -156,8 +154,8 @@ class SharedSearch(ResultSearch):
         return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
 
     async def _load(self, found: Mapping[int, Candidates]) -> list[RankedResult]:
-        """Return the results that are nearest of all, and the results of each objective that share
-        most words with the query. Their scores are not computed yet."""
+        """Return the results that are nearest in all these objectives, and of each objective the
+        results that share most words with the query. Their scores are not computed yet."""
         near = [
             (score, objective_id, task_id)
             for objective_id, one in found.items()
@@ -179,8 +177,8 @@ class SharedSearch(ResultSearch):
         later before earlier."""
         scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
         near = scores
-        if asking.vectors and not is_lexical(self._space):
-            similarities = await self._similarities_to(mix(asking.vectors), entries)
+        if asking.vector and not is_lexical(self._space):
+            similarities = await self._similarities_to(asking.vector, entries)
             by_vectors = sorted(
                 similarities, key=lambda place: (-round(similarities[place], 5), place)
             )
@@ -227,10 +225,9 @@ class SharedSearch(ResultSearch):
 class _Asking:
     """Embeds the query once for all searches, and repeats the outcome, also a failure."""
 
-    def __init__(self, embed: Embed, *, n_asked: int) -> None:
-        self.vectors: list[bytes] = []
+    def __init__(self, embed: Embed) -> None:
+        self.vector = b""
         self._embed = embed
-        self._n_asked = n_asked
         self._trouble: BabyagiError | None = None
 
     async def embed_all(self, texts: Sequence[str]) -> list[bytes]:
@@ -239,14 +236,14 @@ class _Asking:
         except EMBEDDING_TROUBLE as error:
             self._trouble = error
             raise
-        self.vectors = vectors[: self._n_asked]
+        self.vector = vectors[0]
         return vectors
 
     async def embed_asked(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vectors of the query only. The other texts are another objective's."""
+        """Return the vector of the query only. The other texts are another objective's."""
         if self._trouble is not None:
             raise self._trouble
-        return self.vectors or await self.embed_all(texts[: self._n_asked])
+        return [self.vector] if self.vector else await self.embed_all(texts[:1])
 
 
 def open_search(source: SharedSource, index: VectorIndex, *, objective: Objective) -> ResultSearch:

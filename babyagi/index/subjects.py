@@ -48,8 +48,13 @@ _ASKING = frozenset(
 def phrases(text: str) -> tuple[tuple[str, ...], ...]:
     """Return the runs of words between stop words and punctuation. Words lose the ending of an
     English plural."""
+    return _split(fold(text))
+
+
+@lru_cache(maxsize=N_CACHED)
+def _split(folded: str) -> tuple[tuple[str, ...], ...]:
     found: list[tuple[str, ...]] = [()]
-    for match in _WORD_OR_BREAK.finditer(fold(text)):
+    for match in _WORD_OR_BREAK.finditer(folded):
         word = match[0]
         if not match[1] or word in STOP_WORDS or word in _ASKING:
             found.append(())
@@ -65,20 +70,22 @@ def phrases(text: str) -> tuple[tuple[str, ...], ...]:
 @lru_cache(maxsize=N_CACHED)
 def content(text: str) -> tuple[str, ...]:
     """Return the words of all phrases, without the adjective in a question such as "how large"."""
-    return tuple(stem for phrase in phrases(_MEASURING.sub(" ", fold(text))) for stem in phrase)
-
-
-@lru_cache(maxsize=N_CACHED)
-def _words_of(text: str) -> frozenset[str]:
-    return frozenset(content(text))
+    return tuple(chain.from_iterable(_split(_MEASURING.sub(" ", fold(text)))))
 
 
 @lru_cache(maxsize=N_CACHED)
 def head(name: str) -> str:
-    """Return the name up to where it says what its subject takes, if that is enough to identify the
-    subject; else the whole name."""
+    """Return the beginning of the name, before it says what the work is based on ("given its map"),
+    if that identifies the subject; else the whole name."""
     first = _TAKING.split(fold(name), maxsplit=1)[0]
     return first if len(content(first)) > 1 or _DIGIT.search(first) else name
+
+
+@lru_cache(maxsize=N_CACHED)
+def _words_of(name: str) -> frozenset[str]:
+    """Return the words of a name and of its `head`, which may have words that the whole name does
+    not have."""
+    return frozenset((*content(name), *content(head(name))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,17 +115,16 @@ class Subjects:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        # a part of a name may hold words that the whole name does not
-        n_by_word = Counter(
-            chain.from_iterable(_words_of(name) | _words_of(head(name)) for name in names)
-        )
-        self._weight_by_word = {word: math.log(1 + len(names) / n) for word, n in n_by_word.items()}
+        n_by_word = Counter(chain.from_iterable(map(_words_of, names)))
+        weight_by_n = {n: math.log(1 + len(names) / n) for n in set(n_by_word.values())}
+        self._weight_by_word = {word: weight_by_n[n] for word, n in n_by_word.items()}
         self.subjects: list[tuple[str, ...]] = []
         self._words_of: list[frozenset[str]] = []
         known: dict[str, set[frozenset[str]]] = defaultdict(set)  # by the rarest word of each
         for name in names:
             words = content(head(name))
-            subject = _without(words, {one for word in words for one in known.get(word, ())})
+            earlier = [one for word in words if word in known for one in known[word]]
+            subject = _without(words, earlier) if earlier else words
             self.subjects.append(subject)
             self._words_of.append(frozenset(subject))
             if subject:
@@ -145,7 +151,7 @@ class Subjects:
         return math.fsum(map(self._weight_by_word.__getitem__, words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:
-        """Return the place where most of the subject stands without other words in between."""
+        """Return the place where most of the subject stands with no other words in between."""
         wanted, n_words = self._words_of[place], len(self.subjects[place])
         whole = self._weigh(wanted)
         best, span = 0.0, range(0)

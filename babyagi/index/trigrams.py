@@ -5,8 +5,8 @@ A trigram is found wherever it stands, so misspelt and inflected words count for
 left of them. It is lexical: other words for the same thing count nothing.
 
 Every three letters in a row have a code of 16 bits by which they are looked up; about one trigram
-in 500 of a text has the code of a different one in the query. The codes of a text are cached,
-because the same results are compared with the query of each task.
+in 500 of a text has the code of a different one in the query. Who compares the same texts with many
+queries keeps their codes (`read_text`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING
 
 from babyagi.index.hashing import MAX_WORD_CHARS, STOP_WORDS, WORD, split_words
@@ -25,11 +25,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Letters = NDArray[np.uint16]  # UTF-16 code units, or the codes of trigrams
+    ReadText = tuple[Letters, NDArray[np.intp]]
 
 MAX_CHARS = 8_000  # of each text; 100 texts of 2,000 take about 3 ms
 MAX_PIECES = 120  # of the query
-N_CACHED = 2_000  # texts whose codes are cached: 2 bytes a character, at most 32 MB
-BACKGROUND_WEIGHT = 0.25
 # The texts were chosen because they contain the query, so a trigram that all of them have still
 # counts: BM25 has 1 here.
 COMMON = 1.4
@@ -40,26 +39,18 @@ _GAP = re.compile(r"[\W_]+")
 
 
 class Words:
-    """A query, to be compared with any number of texts.
+    """A query, to be compared with any number of texts."""
 
-    Args:
-        text: the query.
-        background: what the query is for; it counts a quarter.
-    """
-
-    def __init__(self, text: str, *, background: str = "") -> None:
+    def __init__(self, text: str) -> None:
         import numpy as np
 
-        weights = dict.fromkeys(_pieces(background), BACKGROUND_WEIGHT) | dict.fromkeys(
-            _pieces(text), 1.0
-        )
-        asked = sorted(weights.items(), key=lambda entry: -entry[1])[:MAX_PIECES]
-        self._weights = np.array([weight for _, weight in asked], dtype="f4")
+        asked = _pieces(text)[:MAX_PIECES]
+        self._n_asked = len(asked)
         # numbers start at 1; 0 is a trigram that is not in the query
         self._number_by_code = np.zeros(N_CODES, dtype=np.uint8)
-        self._number_by_code[[code for code, _ in asked]] = range(1, len(asked) + 1)
+        self._number_by_code[asked] = range(1, len(asked) + 1)
 
-    def score(self, texts: Sequence[str], *, keep: bool = False) -> list[float]:
+    def score(self, texts: Sequence[str | ReadText]) -> list[float]:
         """Return a score for each text, from 0 to 1: mostly the share of the query in its best
         passage, the rest BM25 of the whole text.
 
@@ -67,14 +58,13 @@ class Words:
         them.
 
         Args:
-            keep: the texts will be compared again, so their codes are cached.
+            texts: plain texts, or the output of `read_text`.
         """
         import numpy as np
 
-        if not texts or not len(self._weights):
+        if not texts or not self._n_asked:
             return [0.0] * len(texts)
-        read_one = _read_again if keep else _read
-        read = [read_one(text[:MAX_CHARS]) for text in texts]
+        read = [read_text(text) if isinstance(text, str) else text for text in texts]
         codes = np.concatenate([one for one, _ in read])
         sizes = np.array([len(one) for one, _ in read])
         n_passages = np.array([len(one) for _, one in read])
@@ -84,9 +74,7 @@ class Words:
         counts = self._count(codes, passages)
         counts_of_text = np.add.reduceat(counts, first)
         n_having = np.count_nonzero(counts_of_text, axis=0)
-        rarities = self._weights * np.log(
-            COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)
-        ).astype("f4")
+        rarities = np.log(COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)).astype("f4")
         lengths = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * sizes / sizes.mean()
         # `einsum`, because `@` would wake the threads of BLAS
         best = np.maximum.reduceat(np.einsum("ij,j->i", counts > 0, rarities), first)
@@ -98,15 +86,18 @@ class Words:
         return scores
 
     def _count(self, codes: Letters, passages: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return how often each trigram stands in each passage. `passages` are the places where
-        they begin."""
+        """Return how often each trigram occurs in each passage. `passages` are the places where
+        passages begin."""
         import numpy as np
 
-        n = len(self._weights)
+        n = self._n_asked
         numbers = self._number_by_code.take(codes)
         at = np.flatnonzero(numbers > 0)
-        passage_no = np.searchsorted(passages, at, side="right") - 1
-        return np.bincount(passage_no * n + numbers[at] - 1, minlength=len(passages) * n).reshape(
+        # far fewer passages than trigrams are looked up
+        n_found = np.diff(np.searchsorted(at, passages), append=len(at))
+        # numbers start at 1
+        first_of_passage = np.repeat(np.arange(-1, len(passages) * n - 1, n), n_found)
+        return np.bincount(first_of_passage + numbers[at], minlength=len(passages) * n).reshape(
             -1, n
         )
 
@@ -131,13 +122,11 @@ def _pieces(text: str) -> list[int]:
     return list(dict.fromkeys(_codes(letters)[letters[1:-1] > _BLANK].tolist()))
 
 
-def _read(text: str) -> tuple[Letters, NDArray[np.intp]]:
-    """Return the codes of a text, and the places where its passages begin."""
-    letters = _letters(text)
+def read_text(text: str) -> ReadText:
+    """Return the trigram codes of the part of a text that is compared, and the places where its
+    passages begin."""
+    letters = _letters(text[:MAX_CHARS])
     return _codes(letters), _passage_starts(letters[:-2])
-
-
-_read_again = lru_cache(maxsize=N_CACHED)(_read)
 
 
 def _letters(text: str) -> Letters:

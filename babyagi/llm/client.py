@@ -1,5 +1,5 @@
-"""A model behind any server that speaks OpenAI's protocol: the endpoint, asked through OpenAI's own
-client, and both dialects over it."""
+"""Models behind any server with OpenAI's protocol: the endpoint, called through OpenAI's own
+client, and the two dialects (Chat Completions and Responses)."""
 
 from __future__ import annotations
 
@@ -84,8 +84,8 @@ WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
 
 
 def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:
-    """The error of whoever would ask these models without a key, None where none is needed or there
-    is one."""
+    """Return the error for calling these models without a key; None if no key is needed or there is
+    one."""
     asked = set(models) - set(WITHOUT_ENDPOINT)
     if not asked or has_key or base_url:
         return None
@@ -99,7 +99,7 @@ def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> Crede
     )
 
 
-# -- one server: a JSON object is posted, a JSON object comes back
+# -- one server: takes a JSON object, returns a JSON object
 # --------------------------------------------------------------------------------------------------
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -107,16 +107,16 @@ MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # between two pieces of an answer that has begun
 LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
-MAX_BROKEN = 2  # streams in a row, after which a server is asked for whole answers
+MAX_BROKEN = 2  # broken streams in a row after which whole answers are requested
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Who asks: the key, and where they are used the organisation and the version of Azure's API.
+    """The credentials: the key and, if used, the organisation and the version of Azure's API.
 
-    With a version the address is an Azure resource's, and a model's name that of a deployment.
+    With a version, the address is an Azure resource and model names are deployment names.
     """
 
     key: str = field(default="", repr=False)
@@ -125,7 +125,7 @@ class Account:
 
 
 Gather = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
-"""Makes of a stream's bytes the object that would have come at once."""
+"""Builds the whole reply object from the bytes of a stream."""
 
 
 @dataclass(slots=True)
@@ -133,14 +133,14 @@ class _InFlight:
     """A request that is not answered yet."""
 
     sent_s: float
-    has_begun: bool = False  # its answer has begun to come
+    has_begun: bool = False  # part of its answer has arrived
 
 
 def is_client(given: object) -> TypeIs[AsyncOpenAI]:
-    """Whether this is a client of the `openai` package; nothing is imported to find out.
+    """Return whether the object is a client of the `openai` package, without importing the package.
 
     Raises:
-        TypeError: it is one that cannot be awaited.
+        TypeError: it is a client that cannot be awaited.
     """
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(given).__mro__}
     if "openai.OpenAI" in kinds:
@@ -149,16 +149,16 @@ def is_client(given: object) -> TypeIs[AsyncOpenAI]:
 
 
 class Endpoint:
-    """A server and the key for it. The connection is opened with the first request; it and the
-    circuit breaker are shared by all who ask this server.
+    """A server and its key. The connection is opened with the first request; it and the circuit
+    breaker are shared by all callers.
 
     Args:
         base_url: empty or None for OpenAI's own.
-        api_key: empty where the server needs none; an `Account` where there is more to say.
-        timeout_s: seconds that one call may take in all: waiting, retries and the body included.
-        proxies: through which the server is reached; the environment names none.
+        api_key: empty if the server needs none; an `Account` for more than a key.
+        timeout_s: seconds for one call in all: waiting, retries and reading the body.
+        proxies: the proxies to use; those of the environment are ignored.
         sleep: waits that many seconds.
-        random: a number from 0 up to 1, for the waits.
+        random: returns a number from 0 up to 1, for the waits.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Endpoint:
             parts = urlsplit(self.base_url)
         except ValueError as error:
             raise ModelRejectedError(
-                f"{redact_url(self.base_url)} is no address",
+                f"{redact_url(self.base_url)} is not an address",
                 fix="set OPENAI_BASE_URL",
                 guide="models",
             ) from error
@@ -202,8 +202,9 @@ class Endpoint:
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> Self:
-        """An endpoint that is asked through a program's own client, with its address, key, headers
-        and HTTP client; whoever made the client closes it. It retries nothing by itself."""
+        """Return an endpoint that uses a program's own client, with its address, key, headers and
+        HTTP client. The program closes that client. The endpoint makes that client retry nothing by
+        itself."""
         key = client.api_key
         endpoint = cls(
             base_url=str(client.base_url),
@@ -213,7 +214,7 @@ class Endpoint:
             random=random,
         )
         endpoint._client, endpoint._is_given = client.with_options(max_retries=0), True
-        endpoint._client._platform = "Unknown"  # else processes are started to find out
+        endpoint._client._platform = "Unknown"  # else the client starts processes to find out
         return endpoint
 
     @property
@@ -233,26 +234,28 @@ class Endpoint:
         `retrying` says.
 
         Args:
-            parse: raises `MalformedReplyError` for an object that is no answer.
-            gather: reads an answer that comes as a stream, which the request asks for.
+            parse: raises `MalformedReplyError` for an object that is not an answer.
+            gather: reads the answer as a stream, which the request asks for.
 
         Raises:
-            RefusedParameterError: the request was understood and refused; it may work without one
-            of its parameters.
-            EndlessAnswerError: the answer was too long. OverdueError: it was not there, or still
-            coming, at the deadline.
+            RefusedParameterError: the request was refused; it may work without one of its
+                parameters.
+            EndlessAnswerError: the answer was too long. OverdueError: the answer was not complete
+                at the deadline.
             Whatever `ChatModel.complete` raises.
         """
         address, caller = self._address(model), asyncio.current_task()
         ask = partial(self._post_once, path, request, address, gather)
-        if self._client is None and not is_openai_imported():  # in a thread: it takes a while
+        if self._client is None and not is_openai_imported():  # in a thread, because it takes long
             await asyncio.to_thread(import_openai)
 
         async def send() -> T:
             self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
             try:
                 return await self._send_guarded(ask, address, parse)
-            except Exception:  # not the deadline's: after it, what was in flight decides
+            except (
+                Exception
+            ):  # not a case for the deadline: after it, the request in flight decides
                 del self._in_flight_by_call[caller]
                 raise
 
@@ -280,8 +283,8 @@ class Endpoint:
         address: ModelAddress,
         parse: Callable[[Mapping[str, Any]], T],
     ) -> T:
-        """Send it once, if the circuit breaker lets it through, and tell the breaker what came of
-        it."""
+        """Send the request once, if the circuit breaker allows it, and report the outcome to the
+        breaker."""
         sent_s = _now_s()
         self._breaker.check(address.model, now_s=sent_s)
         try:
@@ -311,8 +314,8 @@ class Endpoint:
             raise unreadable from error
 
     def _overdue(self, address: ModelAddress, request: _InFlight | None) -> ModelUnavailableError:
-        """Return the error for a call whose deadline has come: with a request in flight, or (None)
-        between two."""
+        """Return the error for a call that has reached its deadline: with a request in flight, or
+        (None) between two requests."""
         what = f"{address.model} at {address.url} gave no answer in {self._timeout_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=LONGER)
@@ -322,7 +325,7 @@ class Endpoint:
         return overdue
 
     async def close(self) -> None:
-        """A client that was handed in stays open."""
+        """Close the connection; a client that was passed in stays open."""
         if self._client is not None and not self._is_given:
             client, self._client = self._client, None
             await client.close()
@@ -347,7 +350,7 @@ class Endpoint:
                         async with aclosing(_chain(first, chunks)) as whole:
                             return await gather(whole)
                     body = first + b"".join([chunk async for chunk in chunks])
-                if gather is not None and _EVENT.match(body):  # though it did not say so
+                if gather is not None and _EVENT.match(body):  # although it did not report so
                     return await gather(_one(body))
                 return self._read(body, address)
             finally:
@@ -359,7 +362,8 @@ class Endpoint:
             raise meaning from error
 
     def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
-        """What it means here that asking or reading raised this; None for what is none of HTTP."""
+        """Return our error for an exception of a request or of reading its answer; None if it is
+        not an HTTP error."""
         import openai
 
         match error:
@@ -379,10 +383,11 @@ class Endpoint:
     async def _send(
         self, path: str, request: Mapping[str, Any], address: ModelAddress
     ) -> httpx2.Response:
-        """The response with its head; what is no success is raised as an `APIStatusError`."""
+        """Return the response with its headers; a status that is not success raises
+        `APIStatusError`."""
         import httpx2
 
-        is_stream = True  # so that the body is read here, within its bounds
+        is_stream = True  # so that the body is read here, with its bounds
         return await self._open(address).post(
             path,
             cast_to=httpx2.Response,
@@ -396,7 +401,8 @@ class Endpoint:
         )
 
     def _judge_stream(self, error: StreamError, address: ModelAddress) -> BabyagiError:
-        """Our error for a stream that is no answer, or that the server broke off with one."""
+        """Return our error for a stream that is not an answer, or that the server ended with an
+        error."""
         if error.said is None:
             unreadable = (
                 _cut(address, error.what) if error.is_cut else _unreadable(address, error.what)
@@ -419,13 +425,14 @@ class Endpoint:
         return found
 
     def _judge_error_body(self, found: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
-        """Return our error for an error that came with status 200, in place of an answer."""
+        """Return our error for an error object that came with status 200 instead of an answer."""
         code = found["error"].get("code") if isinstance(found["error"], dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
         return judge(build_refusal(status, found), address)
 
     def _open(self, address: ModelAddress) -> AsyncOpenAI:
-        """The client, told everything explicitly: no variable of the environment acts here."""
+        """Open the client with explicit arguments only, so that no environment variable has an
+        effect."""
         if self._client is None:
             plain, azure = import_openai()
             account = self._account
@@ -446,9 +453,9 @@ class Endpoint:
                 client = plain(base_url=self.base_url, **told)
             client.admin_api_key = client.project = client.webhook_secret = None
             client.organization = account.organization or None
-            # else it holds those of OPENAI_CUSTOM_HEADERS
+            # else it has the headers of OPENAI_CUSTOM_HEADERS
             client._custom_headers = {"user-agent": "babyagi"}
-            client._platform = "Unknown"  # else processes are started to find out
+            client._platform = "Unknown"  # else the client starts processes to find out
             self._client = client
         return self._client
 
@@ -459,7 +466,7 @@ class Endpoint:
             return httpx2.AsyncClient(
                 follow_redirects=False,
                 transport=httpx2.AsyncHTTPTransport(
-                    # where nothing is encrypted, no authorities are loaded, which takes 30 ms
+                    # without encryption no certificates are loaded, which takes 30 ms
                     verify=not self.base_url.lower().startswith("http://"),
                     proxy=self._proxies.find(self.base_url),
                 ),
@@ -467,7 +474,7 @@ class Endpoint:
             )
         except (httpx2.InvalidURL, ValueError) as error:
             raise ModelRejectedError(
-                f"{address.url} cannot be asked",
+                f"{address.url} cannot be called",
                 why=str(error),
                 fix="check HTTPS_PROXY and HTTP_PROXY",
                 guide="models",
@@ -481,11 +488,11 @@ class Endpoint:
             ) from error
 
     async def greet(self, *, timeout_s: float) -> None:
-        """Connect as a call would, with no key and no question.
+        """Connect as a call would, without a key or a question.
 
         Raises:
-            ModelRejectedError, ModelUnavailableError: no connection can be made. What is answered,
-                or that nothing is, is no error.
+            ModelRejectedError, ModelUnavailableError: no connection can be made. Any answer, or
+                none, is no error.
         """
         import httpx2
 
@@ -504,9 +511,9 @@ def _now_s() -> float:
 
 
 def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
-    """Return the error for an answer that is none, and may have been paid for."""
+    """Return the error for an invalid answer that may have been paid for."""
     return ModelUnavailableError(
-        f"{address.model} at {address.url} answered with something that is no answer",
+        f"{address.model} at {address.url} sent an invalid answer",
         why=found,
         fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
         may_be_billed=True,
@@ -521,13 +528,14 @@ def _cut(address: ModelAddress, why: str) -> ModelUnavailableError:
 def _describe(body: bytes) -> str:
     if not body.strip():
         return "an empty body"
-    return "a web page" if body.lstrip()[:1] == b"<" else "a body that is no JSON"
+    return "a web page" if body.lstrip()[:1] == b"<" else "a body that is not JSON"
 
 
 async def _read_chunks(
     response: httpx2.Response, address: ModelAddress
 ) -> AsyncGenerator[bytes, None]:
-    """The body as it comes: never more than `MAX_BODY_BYTES`, and never `IDLE_S` without a byte."""
+    """Yield the body as it arrives: at most `MAX_BODY_BYTES`, and with no pause longer than
+    `IDLE_S`."""
     _require_plain(response)
     n_bytes, chunks = 0, aiter(response.aiter_raw())
     while True:
@@ -545,10 +553,10 @@ async def _read_chunks(
 
 
 def _require_plain(response: httpx2.Response) -> None:
-    """A compressed answer, which we never ask for, could take any amount of memory."""
+    """Refuse a compressed answer: we never request one, and it could take any amount of memory."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise ModelUnavailableError(
-            "an answer came compressed, though plain was asked for", may_be_billed=True
+            "an answer was compressed, which was not requested", may_be_billed=True
         )
 
 
@@ -559,7 +567,7 @@ def _require_end(n_bytes: int) -> None:
 
 
 async def _cap_refusal(response: httpx2.Response) -> None:
-    """Let no refusal, which is read whole before it comes here, take more memory than an answer."""
+    """Bound the size of an error response, which the client reads whole."""
     import httpx2
 
     if response.is_success:
@@ -582,7 +590,7 @@ async def _cap_refusal(response: httpx2.Response) -> None:
 
 
 async def _say_less(request: httpx2.Request) -> None:
-    """Tell a server nothing of the machine that asks it."""
+    """Remove the headers that describe this machine from a request."""
     for name in [name for name in request.headers if name.startswith("x-stainless-")]:
         del request.headers[name]
 
@@ -591,7 +599,8 @@ _EVENT = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
 
 
 def _is_stream(response: httpx2.Response, first: bytes) -> bool:
-    """Whether events follow: what begins as an object is none, whatever its head says."""
+    """Return whether the body is an event stream: what begins as a JSON object is not, whatever the
+    header says."""
     is_said = "event-stream" in response.headers.get("content-type", "").lower()
     return not first.lstrip().startswith(b"{") if is_said else bool(_EVENT.match(first))
 
@@ -607,18 +616,18 @@ async def _one(body: bytes) -> AsyncIterator[bytes]:
 
 
 def _is_of_http(error: Exception) -> bool:
-    """Whether the HTTP client raised it, or what it stands on."""
+    """Return whether the HTTP client, or a layer below it, raised the error."""
     room = type(error).__module__.partition(".")[0]
     return room in _HTTP_ROOMS or isinstance(error, (UnicodeError, OSError))
 
 
 def _unusable_client(address: ModelAddress, is_of_another_loop: bool) -> ModelRejectedError:
-    why, fix = "it is closed", "hand in a client that is open, and close it after the run"
+    why, fix = "it is closed", "pass an open client, and close it after the run"
     if is_of_another_loop:
         why = "its connections belong to an event loop that has ended"
-        fix = "await run_async in one event loop, or hand in a new client for each run"
+        fix = "await run_async in one event loop, or pass a new client for each run"
     return ModelRejectedError(
-        f"{address.url} cannot be asked through the client that was handed in: {why}",
+        f"{address.url} cannot be called through the client that was passed in: {why}",
         fix=fix,
         guide="models",
     )
@@ -630,18 +639,19 @@ def _cause_of(error: Exception) -> Exception:
 
 
 class OpenAIModel:
-    """A `ChatModel` behind an endpoint. What the endpoint refuses to take is left out from then on;
-    tools are for the caller to leave out, and are not offered twice where they were refused.
+    """A `ChatModel` behind an endpoint. Parameters that the endpoint refuses are left out from then
+    on. If it refuses tools, the caller must leave them out, and later prompts with tools fail
+    without a request.
 
     Args:
         endpoint: closed with the model; several models may share one.
         temperature: None sends none.
         dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
             Completions for every other.
-        price: None when it is unknown; then calls are counted as costing nothing, and a limit in
-            money must be off.
-        is_watched: long answers come as a stream though nobody looks on, so that one that is
-            clearly no answer is stopped.
+        price: None when it is unknown; then calls are counted as free, and a cost limit must be
+            off.
+        is_watched: long answers are streamed even when no person watches, so that an answer which
+            is clearly invalid can be stopped.
     """
 
     def __init__(
@@ -661,12 +671,12 @@ class OpenAIModel:
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
         self._dialect = RESPONSES if dialect == "responses" else CHAT
-        # Servers that are not OpenAI's mostly know the older name, and some ignore the newer one: a
-        # reply without a limit.
+        # Most servers that are not OpenAI's know only the older name, and some ignore the newer
+        # one, which gives a reply without a limit.
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
-        self._n_broken = 0  # streams in a row that broke off
+        self._n_broken = 0  # broken streams in a row; the last one reported its cost
         self._counts_streams = True  # the last one said what it cost
 
     def reserve(self, prompt: Prompt) -> Reservation:
@@ -677,8 +687,8 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """The answer is asked for as a stream, from a server that streams, where somebody looks on
-        or it is worth stopping."""
+        """Complete the prompt. The answer is streamed if the server supports it, and a person
+        watches or an invalid answer is worth stopping."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
@@ -699,8 +709,8 @@ class OpenAIModel:
         return completion
 
     async def _ask(self, prompt: Prompt, hearing: Hearing, *, is_heard: bool) -> RawReply:
-        """Post the prompt, leaving out what is refused; every round leaves out one thing more, so
-        there is an end."""
+        """Post the prompt without refused parameters; each round leaves out one more, so the loop
+        ends."""
         while True:
             form = self._form
             sent = self._dialect.render(prompt, self.name, form)
@@ -715,7 +725,7 @@ class OpenAIModel:
                 smaller = form.without(error.refusal, sent)
                 if smaller is None:
                     raise error.error from error
-                if self._form is form:  # else another call has learnt it meanwhile
+                if self._form is form:  # else another call has learned it meanwhile
                     self._form = smaller
 
     async def _post(self, request: Mapping[str, Any], gather: Gather | None = None) -> RawReply:
@@ -728,7 +738,7 @@ class OpenAIModel:
         )
 
     async def _post_for_stream(self, request: Mapping[str, Any], hearing: Hearing) -> RawReply:
-        """Post a request for a stream, and note how the server streams."""
+        """Post a request for a stream, and record how the server streams."""
         take = partial(gather, into=self._dialect.gathering(hearing))
         try:
             reply = await self._post(request, take)
@@ -740,9 +750,8 @@ class OpenAIModel:
         return reply
 
     def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
-        """Whether an answer is asked for as a stream. One that nobody looks at has to be worth it,
-        so that it can be stopped: not a short one, and no calls of tools, whose pieces servers get
-        wrong most often."""
+        """Return whether to request a stream. If no person watches, it must be worth stopping: not
+        a short answer, and no tool calls, whose pieces servers often get wrong."""
         if is_heard:
             return self._n_broken < MAX_BROKEN
         is_sound = self._counts_streams and not self._n_broken
@@ -759,7 +768,7 @@ class OpenAIModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How a prompt becomes a request, and a reply a `RawReply`."""
+    """Converts a prompt to a request of one API, and its reply to a `RawReply`."""
 
     path: str
     render: Callable[[Prompt, str, Form], dict[str, Any]]
@@ -804,8 +813,8 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
 
 
 def _list_messages(prompt: Prompt, form: Form) -> Sequence[Message]:
-    """The messages; for a server that takes only the user's and the model's in turn, those that
-    follow each other as one, and the program's as the user's."""
+    """Return the messages. For a server that requires user and model to alternate, consecutive
+    messages of one role are joined, and those of the system count as the user's."""
     if form.takes_system:
         return prompt.messages
     listed: list[Message] = []
@@ -836,7 +845,7 @@ def _render_message(message: Message) -> dict[str, Any]:
 
 
 def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
-    """Return what the reply's first choice holds.
+    """Return the content of the reply's first choice.
 
     Raises:
         MalformedReplyError: there is no choice, or no message in it.
@@ -879,7 +888,7 @@ def _render_response_request(prompt: Prompt, name: str, form: Form) -> dict[str,
     request: dict[str, Any] = {
         "model": name,
         "input": [item for message in prompt.messages for item in _render_items(message)],
-        # a model's hidden reasoning counts against it too
+        # the hidden reasoning of a model counts towards it
         "max_output_tokens": prompt.max_output_tokens,
     }
     if form.stores:
@@ -930,10 +939,10 @@ def _render_items(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _parse_response(reply: Mapping[str, Any]) -> RawReply:
-    """Return what the reply's output holds.
+    """Return the content of the reply's output.
 
     Raises:
-        MalformedReplyError: there is no output, though nothing cut it off.
+        MalformedReplyError: there is no output, although it was not cut off.
     """
     cut_by = as_mapping(reply.get("incomplete_details")).get("reason")
     output = reply.get("output")
@@ -988,7 +997,7 @@ CHAT = Dialect(
     ask_for_stream=_ask_for_chunks,
     gathering=ChatGathering,
 )
-# nothing is kept at the endpoint
+# the endpoint stores nothing
 RESPONSES = Dialect(
     path="/responses",
     render=_render_response_request,

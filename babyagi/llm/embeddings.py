@@ -1,4 +1,4 @@
-"""Embedders: an endpoint that speaks OpenAI's protocol, and Chroma's ONNX model on this machine."""
+"""Embedders: an endpoint with OpenAI's protocol, and Chroma's ONNX model on this machine."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ DIMENSION_BY_MODEL = {
 # allows 2,048 texts, 300,000 tokens.
 MAX_TEXTS_PER_REQUEST = 40
 MAX_BYTES_PER_REQUEST = 300_000
-# The models take 8,191 tokens, and a token is rarely less than 3 bytes.
+# The models take 8,191 tokens, and a token is rarely shorter than 3 bytes.
 MAX_BYTES_PER_TEXT = 24_000
 TROUBLE = (ModelUnavailableError, ContextTooLongError, RequestRefusedError, EndlessAnswerError)
 
 
 class OpenAIEmbedder:
-    """An `Embedder` behind an endpoint. A longer text than `MAX_BYTES_PER_TEXT` is embedded by its
-    beginning.
+    """An `Embedder` behind an endpoint. Of a text longer than `MAX_BYTES_PER_TEXT` only the
+    beginning is embedded.
 
     Args:
         endpoint: closed with the embedder; a model may share it.
-        dimensions: asked of the model where it offers a choice; None for its own.
+        dimensions: requested from models that offer a choice; None for the model's default.
 
     `dimension` is 0 for an unknown model until its first answer; `space` is fixed from the start.
     """
@@ -76,7 +76,7 @@ class OpenAIEmbedder:
         self._endpoint = endpoint
         self._dimensions = dimensions
         self._price = price
-        # by a person's fault: the same answer would come each time
+        # caused by a setting: the same answer would come each time
         self._refused: BabyagiError | None = None
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
@@ -132,7 +132,7 @@ class OpenAIEmbedder:
                 raise ModelRejectedError(
                     what,
                     why=error.error.why,
-                    fix="leave the dimensions to the model",
+                    fix="do not set the dimensions",
                     guide="results",
                 ) from error
             raise error.error from error
@@ -141,7 +141,8 @@ class OpenAIEmbedder:
         """Return one unit vector per text.
 
         Raises:
-            MalformedReplyError: the rows are not exactly those asked for, or one is no direction.
+            MalformedReplyError: the rows are not exactly those requested, or a row has no
+                direction.
         """
         rows = reply.get("data")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -151,13 +152,14 @@ class OpenAIEmbedder:
         }
         if len(rows) != n_texts or set(by_index) != set(map(str, range(n_texts))):
             raise MalformedReplyError(
-                f"{n_texts} texts were sent, {len(rows)} rows came, or their numbers do not fit"
+                f"{n_texts} texts were sent, {len(rows)} rows were received, or their indexes "
+                "are wrong"
             )
         vectors = [normalize(by_index[str(place)]) for place in range(n_texts)]
         self.dimension = self.dimension or len(vectors[0]) // 4
         if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:
             raise MalformedReplyError(
-                f"vectors of {self.dimension} dimensions were expected, {min(wrong)} came"
+                f"vectors of {self.dimension} dimensions were expected, {min(wrong)} were received"
             )
         return vectors
 
@@ -176,7 +178,7 @@ class OpenAIEmbedder:
 
 
 def _prepare(texts: Sequence[str]) -> list[str]:
-    """The texts as they are sent: cleaned, cut, and none empty, which the API refuses."""
+    """Return the texts as they are sent: cleaned, cut, and never empty, which the API refuses."""
     cut = (clean(text).encode()[:MAX_BYTES_PER_TEXT].decode("utf-8", "ignore") for text in texts)
     return [text if text.strip() else "(empty)" for text in cut]
 
@@ -202,19 +204,21 @@ def _bound_tokens(batch: Sequence[str]) -> int:
 
 
 def normalize(vector: Any) -> bytes:
-    """Return the vector at length 1 as little-endian float32."""
+    """Return the vector, scaled to length 1, as little-endian float32."""
     if (
         not isinstance(vector, list)
         or not vector
         or not all(isinstance(value, (int, float)) for value in vector)
     ):
-        raise MalformedReplyError("a row is no list of numbers")
+        raise MalformedReplyError("a row is not a list of numbers")
     try:
         length = math.hypot(*vector)
     except OverflowError:
         length = math.inf
     if not 0 < length < math.inf:
-        raise MalformedReplyError("a vector has no direction: all zeros, or numbers without end")
+        raise MalformedReplyError(
+            "a vector has no direction: all zeros, or numbers that are not finite"
+        )
     return struct.pack(f"<{len(vector)}f", *(value / length for value in vector))
 
 
@@ -246,11 +250,11 @@ BATCH = 4
 
 
 class OnnxEmbedder:
-    """An `Embedder` from files on this machine. Of a text the first 256 tokens count, of
-    `MAX_CHARS` characters.
+    """An `Embedder` from local files. It embeds the first 256 tokens of the first `MAX_CHARS`
+    characters of a text.
 
-    Whatever keeps it from working is an `IndexUnavailableError`: a run goes on without vectors, and
-    has them once that is mended.
+    Every failure is an `IndexUnavailableError`: a run goes on without vectors, and gets them once
+    the failure is repaired.
     """
 
     is_local = True
@@ -260,7 +264,7 @@ class OnnxEmbedder:
     def __init__(self, *, offload: Offload) -> None:
         self._offload = offload
         self._model: Any = None
-        self._turn = asyncio.Lock()  # one batch at a time: each uses every processor
+        self._turn = asyncio.Lock()  # one batch at a time: each uses all processors
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
         return Reservation()
@@ -280,14 +284,14 @@ class OnnxEmbedder:
         if missing := missing_files():
             raise _trouble(
                 missing,
-                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, and they are fetched",
+                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads them",
             )
         try:
             self._model = model = self._model or open_model()
             return [self._check(vector) for vector in model(list(texts))]
         except IndexUnavailableError:
             raise
-        except Exception as error:  # of two libraries that name no errors of their own
+        except Exception as error:  # the two libraries document no error types
             fix = (
                 f"remove {files_folder()} if its files are damaged, and start again with "
                 f"BABYAGI_EMBEDDING_MODEL={NAME}"
@@ -298,31 +302,32 @@ class OnnxEmbedder:
         import numpy as np
 
         if vector.shape != (self.dimension,) or not abs(float(np.linalg.norm(vector)) - 1.0) < 1e-3:
-            raise _trouble("it gave a vector that is no direction", fix="")
+            raise _trouble("it gave a vector without a direction", fix="")
         return bytes(vector.astype("<f4").tobytes())
 
 
 def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
-    """Fetch the model's files unless they are here. It blocks, for as long as the network takes.
+    """Download the model's files unless they exist. It blocks for as long as the network takes.
 
     Args:
-        tell: takes a line before anything is fetched.
+        tell: gets one line of text before the download begins.
 
     Raises:
-        SettingsError: they are not here and cannot be fetched, or what was fetched cannot be used.
+        SettingsError: the files do not exist and cannot be downloaded, or the downloaded ones are
+            invalid.
     """
     if not missing_files():
         return
     folder = files_folder()
     try:
-        tell(f"the embedding model {NAME} is fetched once, 80 MB, into {folder}")
+        tell(f"the embedding model {NAME} is downloaded once (80 MB) into {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / "babyagi.lock").open("a") as lock:
-            # another process that fetches them would write into the same archive
+            # another process that downloads would write into the same archive
             fcntl.flock(lock, fcntl.LOCK_EX)
             open_model()(["is it whole?"])
     except Exception as error:
-        # the network, the disk, an archive that is another: each library has errors of its own
+        # network, disk and archive errors have different types in each library
         raise SettingsError(
             f"the embedding model {NAME} is not on this machine and could not be fetched",
             why=f"{type(error).__name__}: {error}",
@@ -335,7 +340,7 @@ def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
 
 
 def missing_files() -> str:
-    """Which of the model's files are not on this machine, in words; empty when all are."""
+    """Return which of the model's files are missing, in words; empty when none is."""
     missing = [name for name in FILES if not (files_folder() / name).is_file()]
     return (
         f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in {files_folder()}"
@@ -350,9 +355,9 @@ def files_folder() -> Path:
 
 
 def open_model() -> Any:
-    """Chroma's embedding function; calling it fetches the files that are not there."""
+    """Return Chroma's embedding function; calling it downloads missing files."""
     model = _import_kind()(preferred_providers=["CPUExecutionProvider"])
-    model.tqdm = partial(model.tqdm, disable=True)  # a bar of its own would stand in ours
+    model.tqdm = partial(model.tqdm, disable=True)  # its progress bar would break into ours
     return model
 
 

@@ -1,5 +1,5 @@
-"""What an endpoint's refusal or a broken connection means for us, and which optional parts of a
-request it takes."""
+"""Translates an endpoint's refusal or a broken connection into our errors, and learns which
+optional parts of a request it accepts."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from babyagi.text import clean, one_line, shorten
 
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
-AFRESH = "; an objective keeps the model that it was started with, so start it afresh with --new"
-# What OpenAI had shut down by November 2026; its list of deprecations names what follows.
+AFRESH = "; an objective keeps the model that it was started with, so start a new one with --new"
+# What OpenAI had shut down by November 2026; its list of deprecations names the successors.
 SHUT_DOWN_MODELS = frozenset(
     "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 "
     "gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
@@ -61,14 +61,14 @@ _TOOLS = re.compile(
 )
 # a llama.cpp without its --jinja
 _TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
-# The gateway gave up waiting: the model behind it may have worked, and been paid.
+# The gateway timed out: the model behind it may have worked, and may be billed.
 _MAYBE_BILLED = frozenset({408, 504, 524})
 _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAddress:
-    """Whom we ask, for texts. `secret` must stand in none of them."""
+    """The called model and its address, for error texts. `secret` must not appear in them."""
 
     model: str
     url: str
@@ -77,7 +77,8 @@ class ModelAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What an endpoint said with an error status, or with an error in place of an answer."""
+    """What an endpoint reported with an error status, or with an error object instead of an
+    answer."""
 
     status: int
     code: str = ""
@@ -93,16 +94,16 @@ class Refusal:
 
 
 def is_about_form(refusal: Refusal) -> bool:
-    """Whether what was refused may be one part of the request. What a chat template refuses comes
-    from some servers as their own fault."""
+    """Return whether the refusal may be about one part of the request. Some servers report a
+    refusal of the chat template as an internal error."""
     return refusal.status in (400, 422) or (
         refusal.status == 500 and bool(_SYSTEM.search(refusal.message))
     )
 
 
 class RefusedParameterError(Exception):
-    """A refusal that may be about one part of a request; `refusal` says which, `error` is what it
-    means if none can be left out."""
+    """A refusal that may be about one part of a request. `refusal` says which; `error` is raised if
+    no part can be left out."""
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)
@@ -129,8 +130,8 @@ def check_model_name(name: str) -> None:
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """Return what the body says, in any of the shapes that servers use; a body that is no JSON is
-    its own message."""
+    """Return what the body reports, in any of the formats that servers use; a body that is not JSON
+    is itself the message."""
     text = body[:100_000].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -157,23 +158,23 @@ def build_refusal(status: int, found: Any, *, headers: Mapping[str, str] | None 
 
 
 def say_why(text: str, address: ModelAddress) -> str:
-    """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no
+    """Return the endpoint's message for a person: one line, at most `MAX_WHY_CHARS`, without the
     key."""
     return shorten(one_line(clean(redact(text, secrets=[address.secret]))), MAX_WHY_CHARS)
 
 
-# -- judging
+# -- translating refusals
 # --------------------------------------------------------------------------------------------------
 
 
 def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
-    """Return our error for what the endpoint said."""
+    """Return our error for the refusal."""
     why = say_why(refusal.message, address)
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 
 
 def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError | None:
-    """The refusals that are told by their words, whatever their status."""
+    """Return our error for refusals that are recognised by their text, whatever their status."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
         return ModelRejectedError(
             f"the account at {address.url} has no quota left",
@@ -196,7 +197,7 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
         refusal.message
     ):
         return ToolsUnsupportedError(
-            f"{address.model} at {address.url} takes no tools",
+            f"{address.model} at {address.url} does not support tools",
             why=why,
             fix=(
                 "choose a model that supports tools, start the server with tool calling on, "
@@ -211,7 +212,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
     match refusal.status:
         case status if status >= 500 or status in _TRANSIENT:
             what = (
-                f"{address.model} at {address.url} is limiting us"
+                f"{address.model} at {address.url} limits our requests"
                 if status == 429
                 else f"{address.url} answered {status}"
             )
@@ -224,14 +225,14 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
             )
         case 401:
             return CredentialsError(
-                f"{address.url} refuses the key",
+                f"{address.url} rejects the key",
                 why=why,
                 fix="set OPENAI_API_KEY to a key that works there",
                 guide="models",
             )
         case 403:
             return ModelRejectedError(
-                f"{address.url} forbids asking {address.model}",
+                f"{address.url} forbids calls of {address.model}",
                 why=why,
                 fix="check the key's rights and region",
                 guide="models",
@@ -254,7 +255,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
                 address,
             )
             return ModelRejectedError(
-                f"{address.url} is not the endpoint",
+                f"{address.url} is not the final address of the endpoint",
                 why=why,
                 fix="set OPENAI_BASE_URL to the final address",
                 guide="models",
@@ -270,7 +271,7 @@ def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> Babya
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
         return ModelRejectedError(
-            f"{address.url} has no such address", why=why, fix=fix, guide="models"
+            f"{address.url} has no such path", why=why, fix=fix, guide="models"
         )
     wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
     return ModelRejectedError(
@@ -281,24 +282,24 @@ def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> Babya
     )
 
 
-# -- the client's own errors
+# -- errors of the HTTP client
 # --------------------------------------------------------------------------------------------------
 
 
 _CANNOT_BE_ASKED = frozenset({"UnsupportedProtocol", "InvalidURL", "LocalProtocolError"})
 _NOT_REACHED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"})
-# how versions of OpenSSL call an answer that is plain HTTP
+# how versions of OpenSSL report an answer that is not encrypted
 _NOT_ENCRYPTED = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQUEST")
 
 
 def translate(error: Exception, address: ModelAddress) -> BabyagiError:
-    """Return our error for what the HTTP client raised: httpx2, or httpx beneath a client that a
-    program handed in. What failed before a byte was sent is surely not billed."""
+    """Return our error for an error of the HTTP client: httpx2, or httpx below a client that a
+    program passed in. What failed before a byte was sent is certainly not billed."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     why = say_why(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
         return CredentialsError(
-            "the key holds characters that no key can hold",
+            "the key contains characters that are not allowed in a key",
             fix="set OPENAI_API_KEY anew",
             guide="models",
         )
@@ -318,20 +319,20 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
         )
     if kinds & _CANNOT_BE_ASKED:
         return ModelRejectedError(
-            f"{address.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
+            f"{address.url} cannot be called", why=why, fix="check OPENAI_BASE_URL", guide="models"
         )
     if kinds & _NOT_REACHED:
         return ModelUnavailableError(
             f"{address.url} cannot be reached",
             why=why,
-            fix="is the server running, and the address right?",
+            fix="check that the server is running and that the address is right",
         )
     return ModelUnavailableError(
         f"the connection to {address.url} broke", why=why, may_be_billed=True
     )
 
 
-# -- which optional parts of a request an endpoint takes, as learnt from its refusals
+# -- which optional parts of a request an endpoint accepts, learned from its refusals
 # --------------------------------------------------------------------------------------------------
 
 _UNSUPPORTED = re.compile(
@@ -350,7 +351,7 @@ _SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
-# a parameter, the field of the form that lets it be said, and how a refusal names it
+# a parameter, the field of `Form` that allows it, and how a refusal names it
 _LEFT_OUT = (
     ("stop", "stops", r"\bstop\b"),
     ("stream_options", "says_usage", r"stream_options|include_usage"),
@@ -361,26 +362,26 @@ _LEFT_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What to leave out or to name otherwise. `schema_kind` is `json_schema`, `json_object` or
-    empty.
+    """Which parts of a request to leave out, or to name differently, for an endpoint that refuses
+    them. `schema_kind` is `json_schema`, `json_object` or empty.
 
-    `has_swapped` says that the other name of the output's limit was tried already; a reply without
-    a limit is never asked for.
+    `has_swapped` says that the other name of the output limit was tried already; a request always
+    has an output limit.
     """
 
     temperature: float | None = None
     schema_kind: str = "json_schema"
     output_limit: str = "max_tokens"
     has_swapped: bool = False
-    stores: bool = True  # whether `store: false` may be said
+    stores: bool = True  # whether `store: false` is accepted
     streams: bool = True
     says_usage: bool = True  # whether a stream may be asked to say what it cost
     stops: bool = True  # whether words that end the reply may be named
     takes_system: bool = True  # whether roles may be other than the user's and the model's in turn
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
-        """Return the form without what the refusal names, None when it names nothing that was sent
-        and can be left out."""
+        """Return the form without the part that the refusal names; None when the refusal names no
+        part that was sent and can be left out."""
         words = f"{refusal.param} {refusal.message}"
         if _SYSTEM.search(words) and self.takes_system:
             return replace(self, takes_system=False)

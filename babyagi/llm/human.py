@@ -1,4 +1,4 @@
-"""A person as the model: the prompt is handed over, what is typed comes back."""
+"""A person as the model: the prompt is shown, and the typed text is the answer."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ NAME = "human"
 
 
 class HumanModel:
-    """A `ChatModel` that costs nothing. One question at a time; the others wait for their turn.
+    """A `ChatModel` that costs nothing. It asks one question at a time; others wait in line.
 
     Args:
-        ask: shows the text, returns what was typed; it decides how, and what happens when nobody is
-            there.
+        ask: shows the text and returns what was typed.
     """
 
-    def __init__(self, ask: Callable[[str], Awaitable[str]], *, name: str = NAME) -> None:
-        self.name = name
+    def __init__(self, ask: Callable[[str], Awaitable[str]]) -> None:
+        self.name = NAME
         self._ask = ask
         self._turn = asyncio.Lock()
 

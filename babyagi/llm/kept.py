@@ -1,8 +1,9 @@
-"""A prompt as the journal keeps it: JSON text, in which messages that it shares with an earlier one
-of the same owner are named and not repeated.
+"""How the journal stores a prompt: as JSON text in which messages shared with an earlier prompt of
+the same owner are referenced, not repeated.
 
-What is kept has no mark in its fences yet (`prompt.seal`), and of each tool only the name. A longer
-one is compressed, which halves what a run's prompts take."""
+The stored fences have no mark yet (`prompt.seal`), and of each tool only the name is stored. A long
+prompt is compressed, which halves the size of a run's prompts.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +23,12 @@ MAX_BYTES = 64_000_000  # of one prompt, which no model takes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptPrompt:
-    """What a model was asked.
+    """A stored prompt.
 
     Attributes:
-        tools: the names of those it could call.
-        n_same: messages at the beginning that the prompt before began with, too.
-        n_missing: messages at the beginning that are not known any more.
+        tools: the names of the tools that could be called.
+        n_same: leading messages that the previous prompt has as well.
+        n_missing: leading messages that are no longer stored.
     """
 
     messages: tuple[Message, ...]
@@ -41,11 +42,12 @@ def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: 
     """Return the prompt as text for `read_prompt`.
 
     Args:
-        before: the messages of a prompt that is kept whole or as this one. before_key: of its step.
+        before: the messages of an earlier stored prompt.
+        before_key: the key of its step.
     """
     n_same = 0
     for known, asked in zip(before, prompt.messages, strict=False):
-        if known != asked:
+        if known is not asked and known != asked:
             break
         n_same += 1
     fields: dict[str, Any] = {"same": {"as": before_key, "n": n_same}} if n_same else {}
@@ -83,10 +85,10 @@ def _fields(message: Message) -> dict[str, Any]:
 
 
 def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt | None:
-    """Return the prompt that was kept, its fences without marks; None where none was.
+    """Return the stored prompt, its fences without marks; None if there is none.
 
     Args:
-        find: gives what was kept at the key of another step of the same owner, "" for nothing.
+        find: returns what is stored at the key of another step of the same owner; "" for nothing.
     """
     fields = _load(request)
     if fields is None:
@@ -104,7 +106,7 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
 def _all_messages(
     fields: dict[str, Any], find: Callable[[str], str | None]
 ) -> tuple[list[Message], int]:
-    """The messages that are known, and how many before them are not any more."""
+    """Return the messages that are still stored, and how many before them are not."""
     chain, seen, n_lost = [fields], set[str](), 0
     while same := chain[-1].get("same"):
         earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None

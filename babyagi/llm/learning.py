@@ -1,8 +1,8 @@
-"""A model at an address that is no known provider's: what it can do is learnt from its replies, and
+"""A model at an address of no known provider: its abilities are learned from its replies, and
 remembered by address and model.
 
-How many tokens the server counts tells most: tools that it drops count nothing, and of a prompt
-that it cuts only the rest counts.
+The server's token counts reveal most: tools that it drops are not counted, and of a prompt that it
+cuts only the rest is counted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ CONTEXT_SLACK = 8
 
 
 def is_known_provider(base_url: str) -> bool:
-    """Whether the address is one of those that take tools; an empty one is OpenAI's."""
+    """Return whether the address belongs to a provider that supports tools; an empty address is
+    OpenAI's."""
     try:
         host = urlsplit(base_url).hostname or ""
     except ValueError:
@@ -52,7 +53,7 @@ def write_abilities(found: Abilities) -> str:
 
 
 def read_abilities(text: str) -> Abilities:
-    """Return what was written; nothing is known where that cannot be read."""
+    """Parse stored abilities; unreadable text means that nothing is known."""
     try:
         return Abilities(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
@@ -60,12 +61,12 @@ def read_abilities(text: str) -> Abilities:
 
 
 def describe(found: Abilities) -> str:
-    """Return in words what is known of a model and its server; empty where nothing is."""
+    """Return in words what is known about a model and its server; empty if nothing is."""
     if found.takes_tools is None:
         return ""
-    said = ["it takes tools" if found.takes_tools else "it takes no tools"]
+    said = ["it takes tools" if found.takes_tools else "it does not support tools"]
     if found.holds_schema is not None:
-        said.append("holds to a schema" if found.holds_schema else "holds to no schema")
+        said.append("follows a JSON schema" if found.holds_schema else "ignores JSON schemas")
     said += ["counts no tokens"] if found.counts_tokens is False else []
     said += ["reasons apart"] if found.reasons_apart else []
     said += [f"reads {found.context_tokens:,} tokens of a prompt"] if found.context_tokens else []
@@ -76,7 +77,8 @@ class LearningModel:
     """A `ChatModel` that learns from each reply of another one.
 
     Args:
-        known: what was remembered. remember: keeps what has been learnt.
+        known: the remembered abilities.
+        remember: stores what was learned.
     """
 
     def __init__(
@@ -87,7 +89,7 @@ class LearningModel:
         self._inner = inner
         self._known = known
         self._remember = remember
-        self._density: float | None = None  # the least tokens per byte that were counted
+        self._density: float | None = None  # the smallest ratio of counted tokens to bytes
 
     @property
     def abilities(self) -> Abilities:
@@ -130,8 +132,8 @@ class LearningModel:
         """Learn from a reply.
 
         Raises:
-            ToolsUnsupportedError: the tools did not reach the model. ContextTooLongError: the
-            server has cut the prompt. What came counts as spent.
+            ToolsUnsupportedError: the tools did not reach the model.
+            ContextTooLongError: the server cut the prompt. The reply counts as spent.
         """
         usage = completion.usage
         counts = not usage.unconfirmed_tokens
@@ -147,15 +149,15 @@ class LearningModel:
         if prompt.tools and self._known.takes_tools and self._lacks_tools(prompt, completion):
             self.learn(replace(self._known, takes_tools=False))
             raise ToolsUnsupportedError(
-                f"{self.name} is not shown its tools any more",
-                why="the server counts fewer tokens than they are",
+                f"the server of {self.name} drops the tools",
+                why="the server counts fewer tokens than the tools have",
                 fix="start the server with tool calling on",
                 guide="models",
                 may_be_billed=True,
             )
         n_bytes = prompt_text_bytes(prompt)
         least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
-        # tools that nobody takes are no part of the prompt
+        # tools that are not supported are no part of the prompt
         takes_all = not prompt.tools or self._known.takes_tools
         if usage.prompt_tokens < least and takes_all and _is_context(usage.prompt_tokens):
             self.learn(replace(self._known, context_tokens=usage.prompt_tokens))
@@ -169,7 +171,7 @@ class LearningModel:
             return False
         n_bytes = prompt_text_bytes(prompt)
         tool_bytes = n_bytes - prompt_text_bytes(replace(prompt, tools=()))
-        least = self._density * (n_bytes - tool_bytes) * SURELY_LESS  # what is cached counts less
+        least = self._density * (n_bytes - tool_bytes) * SURELY_LESS  # cached tokens count less
         most = self._density * (n_bytes - SURELY_LESS * tool_bytes)
         is_between = least <= completion.usage.prompt_tokens < most
         return tool_bytes >= MIN_TOOL_SHARE * n_bytes and is_between
@@ -185,14 +187,16 @@ class LearningModel:
 
 
 def _is_context(n_tokens: int) -> bool:
-    """Whether the number may be the length of a context. A server that counts only what it had not
-    read before counts less than a prompt has, too, and cuts nothing."""
+    """Return whether the number of counted tokens may be the length of the server's context. A
+    server that counts only uncached tokens also counts less than the prompt has, and cuts nothing.
+    """
     past = n_tokens % CONTEXT_STEP
     return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
 
 
 def _has_hidden(completion: Completion) -> bool | None:
-    """Whether the model wrote more than can be seen, None where that is not clear."""
+    """Return whether the model wrote more tokens than its visible text has; None if that is not
+    clear."""
     seen = len(completion.text.encode()) + sum(
         len(call.name + call.arguments) for call in completion.tool_calls
     )

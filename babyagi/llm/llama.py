@@ -1,8 +1,8 @@
-"""A model in this process: llama.cpp's engine on a GGUF file, one for all who ask it.
+"""A model in this process: one llama.cpp engine on a GGUF file, shared by all callers.
 
-It is loaded with the first call and unloaded when nothing was asked for a while. Tokens are counted
-by the model's own tokenizer before any work. A call that is cancelled stops with the next token, or
-with the next `BATCH_TOKENS` of its prompt.
+It is loaded with the first call and unloaded after an idle time. Tokens are counted with the
+model's own tokenizer before any work. A cancelled call stops at the next token, or after the next
+`BATCH_TOKENS` of its prompt.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineBounds:
-    """What an engine may take.
+    """What an engine may use.
 
     Attributes:
-        context_tokens: at most; 0: as many as the model was trained for, `MAX_CONTEXT_TOKENS` at
-            most.
-        n_threads: 0: one for every processor but one.
-        idle_s: after how many seconds without a question it is unloaded.
-        timeout_s: of one answer, counted from when its turn has come.
+        context_tokens: at most this many; 0: as many as the model was trained for, at most
+            `MAX_CONTEXT_TOKENS`.
+        n_threads: 0: one fewer than there are processors.
+        idle_s: seconds without a call after which it is unloaded.
+        timeout_s: for one answer, counted from when its turn begins.
     """
 
     context_tokens: int = 0
@@ -73,10 +73,10 @@ class EngineBounds:
 
 
 def require_model_file(path: Path | None) -> ModelFile:
-    """Return what the model's file says of itself.
+    """Return the metadata of the model's file.
 
     Raises:
-        SettingsError: the engine is not installed, or there is no such file, or it is no model.
+        SettingsError: the engine is not installed, the file does not exist, or it is not a model.
     """
     if find_spec("xllamacpp") is None:
         raise SettingsError(
@@ -96,7 +96,7 @@ def require_model_file(path: Path | None) -> ModelFile:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SettingsError(
-            f"LLAMA_MODEL_PATH={path} is no model that can be loaded",
+            f"LLAMA_MODEL_PATH={path} is not a model that can be loaded",
             why=why,
             fix="LLAMA_MODEL_PATH=FILE.gguf, with the file of a model",
             guide="models",
@@ -104,13 +104,13 @@ def require_model_file(path: Path | None) -> ModelFile:
 
 
 def free_memory_bytes() -> int | None:
-    """Return how much memory this process may still take, None where the system does not say."""
+    """Return how much memory this process can still use; None if the system does not report it."""
     free = []
     with suppress(OSError, ValueError, IndexError):
         lines = MEMINFO.read_text(encoding="ascii").splitlines()
         said = next(line for line in [*lines, ""] if line.startswith("MemAvailable:") or not line)
         free.append(int(said.split()[1]) * 1024)
-    with suppress(OSError, ValueError):  # "max" is no number: no limit
+    with suppress(OSError, ValueError):  # "max" is not a number: no limit
         most = int((CGROUP / "memory.max").read_text(encoding="ascii"))
         free.append(most - int((CGROUP / "memory.current").read_text(encoding="ascii")))
     return min(free, default=None)
@@ -121,10 +121,10 @@ def free_memory_bytes() -> int | None:
 
 
 class Engine:
-    """llama.cpp on one file; those who ask take turns.
+    """llama.cpp on one file; callers take turns.
 
     Args:
-        say: takes a line before the model is loaded, which says what memory it takes.
+        say: gets one line of text about memory before the model is loaded.
 
     Raises as `require_model_file`.
     """
@@ -150,11 +150,11 @@ class Engine:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
-        """Wait until nobody else asks, load the model if it is not, and unload it when nobody asks
-        again within `idle_s`.
+        """Wait for a turn, load the model if needed, and unload it after `idle_s` without another
+        caller.
 
         Raises:
-            ModelUnavailableError: the memory is not there, or it cannot be loaded.
+            ModelUnavailableError: there is too little memory, or the model cannot be loaded.
         """
         async with self._turn:
             if self._unloading is not None:
@@ -171,7 +171,7 @@ class Engine:
                 self._unloading = loop.call_later(self._bounds.idle_s, self._unload)
 
     async def close(self) -> None:
-        """Unload it; another turn loads it again."""
+        """Unload the model; another turn loads it again."""
         async with self._turn:
             if self._unloading is not None:
                 self._unloading.cancel()
@@ -208,13 +208,14 @@ def _say_bytes(n_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The engine, as long as nobody else asks it."""
+    """The engine, while no other caller uses it."""
 
     server: _Server
     offload: ThreadOffload
 
     async def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
-        """Return how many tokens the request is, and whether the model is shown the tools."""
+        """Return how many tokens the request has, and whether the chat template shows the tools to
+        the model."""
         return await _finish(
             self.offload(partial(self.server.measure, messages, tools)), lambda: None
         )
@@ -222,8 +223,8 @@ class Turn:
     async def chat(
         self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
     ) -> None:
-        """Give each chunk of the answer to `on_chunk`, in this loop, until it raises. Cancelled, it
-        comes back when the engine has stopped."""
+        """Pass each chunk of the answer to `on_chunk`, in this loop, until that raises. If
+        cancelled, return when the engine has stopped."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         faults: list[Exception] = []
 
@@ -231,7 +232,7 @@ class Turn:
             try:
                 if not faults:
                     on_chunk(chunk)
-            except Exception as error:  # raised below, in the task that asks
+            except Exception as error:  # raised below, in the caller's task
                 faults.append(error)
                 stopped.set()
 
@@ -249,8 +250,8 @@ class Turn:
 
 
 async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
-    """Return what the work returns. Cancelled, it is told to stop, and waited for: a thread cannot
-    be left behind with the engine."""
+    """Return the result of the work. If cancelled, signal it to stop and wait: a thread with the
+    engine cannot be left behind."""
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
@@ -260,15 +261,15 @@ async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         if not running.cancelled():
-            running.exception()  # nobody asks for it any more
+            running.exception()  # the caller is gone
         raise
 
 
 class _Server:
     """The loaded engine, for one thread.
 
-    It listens on a port of this machine, which only who knows a key of this process can use: the
-    tokenizer is asked there.
+    It listens on a port of this machine that requires a key known only to this process; the
+    tokenizer is reached through it.
     """
 
     def __init__(self, path: Path, *, context_tokens: int, n_threads: int) -> None:
@@ -289,7 +290,7 @@ class _Server:
             "n_parallel": 1,
             "n_batch": BATCH_TOKENS,
             "n_ubatch": BATCH_TOKENS,
-            "cache_ram_mib": 0,  # else it keeps gigabytes of what was asked before
+            "cache_ram_mib": 0,  # else it keeps gigabytes of earlier prompts
             "embedding": True,
             "pooling_type": xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
         }.items():
@@ -306,8 +307,8 @@ class _Server:
         self._address = urlsplit(self._engine.listening_address).netloc
 
     def _wait_until_it_runs(self) -> None:
-        """An engine that is deleted before its thread works waits for that thread without end. What
-        it answers from its own thread shows that it works."""
+        """Wait until the engine's thread works: deleting the engine before that would hang. An
+        answer from its thread shows that it works."""
         self._engine.handle_metrics()
 
     def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
@@ -357,8 +358,8 @@ class _Server:
 
 
 def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The request with its schema as a grammar that lets no blanks be written between the parts of
-    a value: a small model fills its answer with them, and may never come to its end."""
+    """Return the request with its schema as a grammar that forbids blanks between the parts of a
+    value: a small model may write blanks without end."""
     import xllamacpp
 
     held = dict(request)
@@ -378,12 +379,12 @@ _ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
 
 
 class LlamaModel:
-    """A `ChatModel` on an engine, which costs nothing. One question at a time; the others wait for
-    their turn.
+    """A `ChatModel` on an engine. It costs nothing, and answers one call at a time; others wait in
+    line.
 
     Args:
-        engine: shared; whoever opened it closes it.
-        temperature: None leaves it to the model.
+        engine: shared; its opener closes it.
+        temperature: None means the model's default.
     """
 
     def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
@@ -402,7 +403,7 @@ class LlamaModel:
         )
 
     def learn(self, found: Abilities) -> None:
-        """Nothing is to be found out."""
+        """Do nothing: all abilities are known."""
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt) + prompt.max_output_tokens
@@ -418,7 +419,7 @@ class LlamaModel:
             )
             if prompt.tools and not takes_tools:
                 raise ToolsUnsupportedError(
-                    f"{self._engine.file.name} takes no tools",
+                    f"{self._engine.file.name} does not support tools",
                     why="its chat template leaves them out",
                     fix="BABYAGI_PROTOCOL=auto, json or text",
                     guide="models",
@@ -454,7 +455,7 @@ class LlamaModel:
         except TimeoutError as error:
             raise OverdueError(
                 f"{self._engine.file.name} gave no whole answer in {self._engine.timeout_s:g} s",
-                fix="BABYAGI_MODEL_TIMEOUT_S allows more, BABYAGI_MAX_OUTPUT_TOKENS asks for less",
+                fix="BABYAGI_MODEL_TIMEOUT_S allows more, BABYAGI_MAX_OUTPUT_TOKENS requests less",
                 has_begun=gathering.has_begun,
             ) from error
         except StreamError as error:
@@ -464,10 +465,10 @@ class LlamaModel:
             raise judge(refusal, _ADDRESS) from error
 
     def _find_room(self, prompt: Prompt, n_tokens: int) -> int:
-        """How many tokens the answer may have.
+        """Return how many tokens the answer may have.
 
         Raises:
-            ContextTooLongError: too little is left.
+            ContextTooLongError: there is too little room.
         """
         room = self._engine.context_tokens - n_tokens
         if room < min(MIN_ROOM_TOKENS, prompt.max_output_tokens):
@@ -486,7 +487,7 @@ class LlamaModel:
 _STREAMED = {
     "stream": True,
     "stream_options": {"include_usage": True},
-    "return_progress": True,  # so that a call can be stopped while its prompt is read
+    "return_progress": True,  # so that a call can be stopped while its prompt is processed
 }
 
 
@@ -495,10 +496,10 @@ _STREAMED = {
 
 
 class LlamaEmbedder:
-    """An `Embedder` on an engine: the mean of what the model makes of a text's first tokens.
+    """An `Embedder` on an engine: the mean of the model's vectors for the first tokens of a text.
 
     Args:
-        engine: shared; whoever opened it closes it.
+        engine: shared; its opener closes it.
     """
 
     is_local = True
@@ -513,9 +514,7 @@ class LlamaEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
         vectors: list[bytes] = []
-        for (
-            text
-        ) in texts:  # one at a time: beside others a text gets another vector in its last bit
+        for text in texts:  # one text at a time: in a batch its vector differs in the last bit
             try:
                 async with self._engine.turn() as turn:
                     (found,) = await turn.embed([text])
@@ -528,8 +527,8 @@ class LlamaEmbedder:
         return None
 
 
-# -- what a GGUF file says of the model in it, read from its head: nothing is loaded, and nothing
-# that the file claims is trusted with memory
+# -- the metadata of a model, read from the header of its GGUF file: nothing is loaded, and no size
+# in the file is trusted
 # --------------------------------------------------------------------------------------------------
 
 
@@ -559,14 +558,15 @@ _FORMAT_BY_TYPE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
-    """A model on disk.
+    """A model file.
 
     Attributes:
-        name: what its author calls it; the file's name where that is not said.
-        n_bytes: of the file. context_tokens: the longest that it was trained for, 0 when unknown.
+        name: given by its author; otherwise the file name.
+        n_bytes: of the file.
+        context_tokens: the longest context that it was trained for; 0 when unknown.
         takes_tools: its chat template shows tools to the model.
-        n_dimensions: of its vectors, 0 when unknown.
-        bytes_per_token: what one token of context takes in memory, 0 when unknown.
+        n_dimensions: of its vectors; 0 when unknown.
+        bytes_per_token: memory for one token of context; 0 when unknown.
     """
 
     name: str
@@ -577,23 +577,24 @@ class ModelFile:
     bytes_per_token: int = 0
 
     def memory_bytes(self, context_tokens: int) -> int:
-        """Return about how much memory the model takes with a context of this length."""
+        """Return about how much memory the model uses with a context of this length."""
         return self.n_bytes + context_tokens * self.bytes_per_token + OVERHEAD_BYTES
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Return what the head of the file says.
+    """Return the metadata in the header of the file.
 
     Raises:
-        ValueError: it is no GGUF file, or a damaged one. OSError: it cannot be read.
+        ValueError: it is not a GGUF file, or is damaged.
+        OSError: it cannot be read.
     """
     with path.open("rb") as file:
         if file.read(4) != MAGIC:
-            raise ValueError("it does not begin as a GGUF file does")
+            raise ValueError("it does not begin like a GGUF file")
         try:
             found = _read_head(file)
         except (struct.error, UnicodeDecodeError, KeyError) as error:
-            raise ValueError(f"its head is damaged ({type(error).__name__})") from error
+            raise ValueError(f"its header is damaged ({type(error).__name__})") from error
     return _describe(found, path)
 
 
@@ -621,7 +622,7 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
 def _read_head(file: BinaryIO) -> dict[str, Any]:
     (version,) = _read(file, "<I")
     if version not in VERSIONS:
-        raise ValueError(f"it is GGUF of version {version}, and {VERSIONS} can be read")
+        raise ValueError(f"it is GGUF version {version}; supported: {VERSIONS}")
     _, n_keys = _read(file, "<QQ")
     found: dict[str, Any] = {}
     for _ in range(min(n_keys, MAX_KEYS)):
@@ -632,7 +633,7 @@ def _read_head(file: BinaryIO) -> dict[str, Any]:
 
 
 def _read_value(file: BinaryIO, kind: int) -> Any:
-    """The value, None for a list, whose items are passed over."""
+    """Return the value; None for a list, whose items are skipped."""
     if kind == _TEXT:
         return _read_text(file)
     if kind != _LIST:
@@ -640,7 +641,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
     (item,) = _read(file, "<I")
     (n_items,) = _read(file, "<Q")
     if n_items > MAX_ITEMS or item == _LIST:
-        raise ValueError("its head holds a list that is too long")
+        raise ValueError("its header contains a list that is too long")
     if item == _TEXT:
         for _ in range(n_items):
             _read_text(file)
@@ -652,7 +653,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
 def _read_text(file: BinaryIO) -> str:
     (n_bytes,) = _read(file, "<Q")
     if n_bytes > MAX_TEXT_BYTES:
-        raise ValueError("its head holds a text that is too long")
+        raise ValueError("its header contains a text that is too long")
     return file.read(n_bytes).decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The model's port: one question, one completion."""
+"""The port of a model: a prompt in, a completion out."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Reservation, Role, Usage
 
 OnText = Callable[[str], None]
-"""Is told each piece of an answer's text as it arrives, in order: passing signals, never state."""
+"""Receives each piece of an answer's text as it arrives, in order. The pieces are only for
+display."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model answered. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or
+    """The answer of a model. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or
     `unknown`.
 
-    `model` is the name that the endpoint says answered; `usage` is complete (estimated upwards
-    where the endpoint gave none).
+    `model` is the name reported by the endpoint; `usage` is complete (estimated upwards if the
+    endpoint reported none).
     """
 
     text: str
@@ -48,14 +49,14 @@ def _fields(noun: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What a model and the server in front of it are known to do; None and 0 are unknown.
+    """The known abilities of a model and its server; None and 0 mean unknown.
 
     Attributes:
-        takes_tools: tools in fields of their own reach the model.
-        holds_schema: a reply is held to a JSON Schema.
+        takes_tools: tools in the API's own fields reach the model.
+        holds_schema: a reply follows a JSON Schema.
         context_tokens: the longest prompt that is read whole.
-        counts_tokens: the server says what a call took.
-        reasons_apart: it reasons in a field of its own, which counts as output.
+        counts_tokens: the server reports the tokens of a call.
+        reasons_apart: it reasons in a separate field, which counts as output.
     """
 
     takes_tools: bool | None = None
@@ -67,10 +68,10 @@ class Abilities:
 
 @runtime_checkable
 class Adaptive(Protocol):
-    """A model whose abilities are found out, not assumed.
+    """A model whose abilities are probed.
 
     Attributes:
-        probing: held while they are asked for, so that tasks that begin at once ask once.
+        probing: held during a probe, so that tasks that begin together probe once.
     """
 
     probing: asyncio.Lock
@@ -79,41 +80,42 @@ class Adaptive(Protocol):
     def abilities(self) -> Abilities: ...
 
     def learn(self, found: Abilities) -> None:
-        """Remember what was found out."""
+        """Remember what a probe found."""
         ...
 
 
 class ChatModel(Protocol):
-    """A model that answers. Stateless between calls; safe to call many times at once."""
+    """A model that answers. It has no state between calls, and may be called concurrently."""
 
     name: str
 
     def reserve(self, prompt: Prompt) -> Reservation:
-        """The most that one call with this prompt may cost: its bound plus the largest output,
-        priced where a price is known."""
+        """Return the maximum cost of one call with this prompt: its bound plus the largest output,
+        priced if a price is known."""
         ...
 
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Send the prompt once, retrying only what surely was not billed and is over within
+        """Send the prompt once. Retry only requests that were certainly not billed, and only for
         seconds.
 
         Args:
-            on_text: is told each piece of the answer's text as it arrives; a model that cannot
+            on_text: receives each piece of the answer's text as it arrives; a model that cannot
                 stream calls it never or once.
 
         Raises:
-            ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole
-            answer came in time.
+            ModelUnavailableError: an outage or a rate limit; waiting helps.
+            OverdueError: no whole answer came in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
-            EndlessAnswerError: the answer had no end, or was stopped because it was clearly none;
-            asking once more may help.
+            EndlessAnswerError: the answer did not end, or was stopped because it was clearly
+                invalid; another try may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
-            ToolsUnsupportedError: the model takes no tools; the prompt without them may work. Said
-                once by the endpoint, it holds for every later prompt with tools, without a request.
-            MalformedReplyError: the endpoint answered with something that is no completion, again
-            and again.
+            ToolsUnsupportedError: the model does not support tools; the prompt without them may
+                work. Once the endpoint has reported it, it is raised for every later prompt with
+                tools, without a request.
+            MalformedReplyError: the endpoint repeatedly answered with something that is not a
+                completion.
         """
         ...
 
@@ -121,34 +123,36 @@ class ChatModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to vectors; safe to call many times at once (`tests/llm/embedder_contract.py` holds
-    every implementation to it).
+    """Converts texts to vectors; may be called concurrently (`tests/llm/embedder_contract.py`
+    checks every implementation).
 
     `space` names provider, model, dimension and version, and never changes; vectors of two spaces
-    never mix. `dimension` is right once a vector was given.
+    never mix. `dimension` is right once a vector was computed.
     """
 
     space: str
     dimension: int
-    is_local: bool  # True: no network, no cost, the same bytes in every process; needs no journal
+    is_local: (
+        bool  # True: no network, no cost, the same bytes in every process; it needs no journal
+    )
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
-        """The most that embedding the texts may cost."""
+        """Return the maximum cost of embedding the texts."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
         """Return one unit vector per text as little-endian float32, in the order of `texts`, and
-        what it cost.
+        the cost.
 
-        Any text gets one, also an empty one; of a long one at least the beginning counts.
+        Every text gets a vector, even an empty one; of a long text at least the beginning counts.
 
         Raises:
-            IndexUnavailableError: time mends it; `may_be_billed` when some of the texts may have
-            been worked on.
-            CredentialsError, ModelRejectedError: a person must act, and no further request is made.
+            IndexUnavailableError: waiting helps; `may_be_billed` if some of the texts may have been
+                processed.
+            CredentialsError, ModelRejectedError: a person must act; no further request is made.
         """
         ...
 
     async def close(self) -> None:
-        """Calling it again changes nothing."""
+        """Close the embedder; further calls have no effect."""
         ...

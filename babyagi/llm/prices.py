@@ -1,7 +1,7 @@
-"""What tokens cost, looked up offline: a table that ships with a package, by model and by the
-endpoint that is asked.
+"""Prices of tokens, looked up offline in a table that ships with a package, by model and by
+endpoint.
 
-Does not cover: discounts for cached prompts or batches (we count them at the full price), tiers for
+Does not cover: discounts for cached prompts or batches (they are counted at full price), tiers for
 very long prompts.
 """
 
@@ -30,9 +30,9 @@ class Price:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
 
     def cost_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return what a call costs, rounded up to whole micro-dollars."""
-        # Dollars for a million tokens are micro-dollars for one. Rounding first keeps binary dust
-        # from costing a micro-dollar.
+        """Return the cost of a call, rounded up to whole micro-dollars."""
+        # Dollars for a million tokens are micro-dollars for one. Rounding first keeps
+        # floating-point noise from costing a micro-dollar.
         micro_dollars = (
             prompt_tokens * self.prompt_usd_per_mtok
             + completion_tokens * self.completion_usd_per_mtok
@@ -43,19 +43,19 @@ class Price:
 def find_price(
     name: str, *, base_url: str = "", price_in: float | None = None, price_out: float | None = None
 ) -> Price | None:
-    """Return the price of a model at an endpoint, None when it is unknown. Nothing is fetched.
+    """Return the price of a model at an endpoint; None when it is unknown. Nothing is fetched.
 
     Args:
-        base_url: empty for OpenAI's own. A known model name at an endpoint that the table does not
-            know has no price.
-        price_in, price_out: what the person says, in US dollars for a million tokens; both given,
-        they hold.
+        base_url: empty for OpenAI's own. At an endpoint that is not in the table, even a known
+            model has no price.
+        price_in, price_out: set by the person, in US dollars for a million tokens; if both are set,
+            they are used.
     """
     if price_in is not None and price_out is not None:
         return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
     if base_url and not _has_domain(base_url):
         return None
-    import_whole("genai_prices")  # which is made of parts of others, as chromadb is
+    import_whole("genai_prices")  # a namespace package, as chromadb is
     import genai_prices
 
     one_token = genai_prices.Usage(input_tokens=1, output_tokens=1)
@@ -75,21 +75,22 @@ def find_price(
 def hold_money_limit(
     limits: Limits, *, unpriced: Sequence[str], is_explicit: bool
 ) -> tuple[Limits, str]:
-    """Return the limits, that of money off where a model has no price, and then a notice that says
-    so.
+    """Return the limits and a notice. If a model has no price, the cost limit is off and the notice
+    says so.
 
     Args:
-        unpriced: the models without a price. is_explicit: a person set the limit of money.
+        unpriced: the models without a price.
+        is_explicit: a person set the cost limit.
 
     Raises:
-        SettingsError: a person set it, and it cannot be held.
+        SettingsError: a person set the cost limit, and it cannot be guaranteed.
     """
     if not limits.max_cost_usd or not unpriced:
         return limits, ""
     names = ", ".join(unpriced)
     if is_explicit:
         raise SettingsError(
-            f"the money limit of ${limits.max_cost_usd:g} cannot be held",
+            f"the money limit of ${limits.max_cost_usd:g} cannot be guaranteed",
             why=f"no price is known for {names}",
             fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars "
             "per million tokens), "
@@ -98,14 +99,14 @@ def hold_money_limit(
         )
     notice = (
         f"no price is known for {names}: the default money limit is off, the limit of "
-        f"{limits.max_tokens:,} tokens holds"
+        f"{limits.max_tokens:,} tokens still applies"
     )
     return replace(limits, max_cost_usd=0.0), notice
 
 
 def _has_domain(base_url: str) -> bool:
-    """Whether the address names a host of the Internet. The table knows no other, and to load it
-    takes 0.2 s."""
+    """Return whether the address is a host name on the Internet. The table has no others, and
+    loading it takes 0.2 s."""
     try:
         host = urlsplit(base_url).hostname or ""
     except ValueError:

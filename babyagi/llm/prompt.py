@@ -1,9 +1,9 @@
-"""What a model is asked: messages made of passages, and the fence that keeps data from reading like
-an instruction.
+"""Prompts: messages made of passages, and the fence that keeps data from being read as
+instructions.
 
 A fence is a pair of lines around a text. The opening line says what the text is and where it came
-from; both bear a mark that nobody who writes a text can know. Until `seal` puts the mark in,
-`UNMARKED` stands for it, which no passage can hold.
+from; both lines contain a mark that no author of a text can know. Until `seal` inserts the mark,
+`UNMARKED` stands for it, which no passage can contain.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from babyagi.text import clean, disarm
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more where the prompt happens to hold these
 MAX_SOURCES_SAID = 3
-# Passages and replies that are remembered as they are shown: each request of a run holds those of
-# the one before.
+# Passages and replies whose shown form is cached: each request of a run contains those of the one
+# before.
 N_SHOWN = 256
 _FENCED = re.compile(
     rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
@@ -33,7 +33,7 @@ _FENCED = re.compile(
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
 
-# what a server's chat template may put round the messages: the date, a system text of its own
+# what a server's chat template may add: the date, a system message
 TEMPLATE_TOKENS = 48
 TOOLS_TEMPLATE_TOKENS = 200  # and how tools are called
 
@@ -51,7 +51,7 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A model's wish to run a tool. `arguments` is the JSON text as the model wrote it."""
+    """A request of the model to run a tool. `arguments` is the JSON text as the model wrote it."""
 
     id: str
     name: str
@@ -60,13 +60,20 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `origins` names every source whose text stands in it."""
+    """One message. `origins` names every source whose text is in it."""
 
     speaker: Speaker
     text: str
     origins: tuple[str, ...] = ()
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+
+    # as it would be made, in a third of the time: the digest of a request reads all of its messages
+    def __repr__(self) -> str:
+        return (
+            f"Message(speaker={self.speaker!r}, text={self.text!r}, origins={self.origins!r}, "
+            f"tool_calls={self.tool_calls!r}, tool_call_id={self.tool_call_id!r})"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +89,11 @@ class ToolSpec:
 class Prompt:
     """One request to a chat model.
 
-    `schema_name` and `schema` ask for a JSON reply of that JSON Schema, where the endpoint can hold
-    a model to one. With `is_schema_late` the text says the same in words, and the schema, which
-    costs tokens, is sent only when that was not enough. `max_output_tokens` bounds the reply, and
-    is what a reservation counts with. The reply should end before the first of `stop` (at most 4);
-    an endpoint may not hold to it.
+    `schema_name` and `schema` request a JSON reply that follows that JSON Schema, if the endpoint
+    supports it. With `is_schema_late` the text describes the same in words, and the schema, which
+    costs tokens, is sent only if that was not enough. `max_output_tokens` bounds the reply and the
+    reservation. The reply should end before the first of `stop` (at most 4); an endpoint may ignore
+    that.
     """
 
     messages: tuple[Message, ...]
@@ -100,7 +107,7 @@ class Prompt:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Every origin in the prompt, each once, in order of appearance."""
+        """Return every origin in the prompt, each once, in order of appearance."""
         return tuple(
             dict.fromkeys(origin for message in self.messages for origin in message.origins)
         )
@@ -118,8 +125,8 @@ def _fence(label: str, origin: str, text: str) -> str:
 
 
 def _say_origin(passage: Passage) -> str:
-    """Where a text came from, in words: `model, after file:a.md and 2 more`. What a file is called
-    cannot add a word to it."""
+    """Return the source of a text in words: `model, after file:a.md and 2 more`. A file name cannot
+    add a word to it."""
     origin, *sources = [
         re.sub(r"[^\w./:@+~=-]+", "_", disarm(name)) for name in (passage.origin, *passage.sources)
     ]
@@ -135,29 +142,33 @@ def _say_origin(passage: Passage) -> str:
 
 
 def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as a model is asked it: with a mark in its fences, and what a model wrote
-    before disarmed.
+    """Return the prompt as it is sent: with a mark in its fences, and with earlier model text
+    disarmed.
 
     Args:
-        secret: known to nobody who writes a text. step: the name of the call; the same one has the
-            same mark.
+        secret: unknown to every author of a text.
+        step: the name of the call; the same step has the same mark.
     """
     digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
     text = "\n".join(message.text for message in prompt.messages)
     mark = next(
         (digest[:n] for n in range(MARK_CHARS, len(digest)) if digest[:n] not in text), digest
     )
-    return replace(prompt, messages=tuple(_seal(message, mark) for message in prompt.messages))
+    return replace(prompt, messages=tuple([_seal(message, mark) for message in prompt.messages]))
 
 
 def _seal(message: Message, mark: str) -> Message:
-    match message.speaker:
-        case Speaker.SYSTEM:
-            return message
-        case Speaker.ASSISTANT:
-            return _disarm_reply(message)
-        case _:
-            return replace(message, text=message.text.replace(UNMARKED, mark))
+    if message.speaker is Speaker.ASSISTANT:
+        return _disarm_reply(message)
+    if message.speaker is Speaker.SYSTEM or UNMARKED not in message.text:
+        return message
+    return Message(
+        speaker=message.speaker,
+        text=message.text.replace(UNMARKED, mark),
+        origins=message.origins,
+        tool_calls=message.tool_calls,
+        tool_call_id=message.tool_call_id,
+    )
 
 
 @lru_cache(maxsize=N_SHOWN)
@@ -169,7 +180,7 @@ def _disarm_reply(message: Message) -> Message:
 
 
 def _disarm_json(written: str) -> str:
-    """The JSON with every text in it disarmed, as it was written where that changes nothing."""
+    """Return the JSON with every text in it disarmed; unchanged if nothing was disarmed."""
     try:
         value = json.loads(written)
     except (ValueError, RecursionError):
@@ -191,9 +202,9 @@ def _disarm_value(value: Any) -> Any:
 
 
 def shrink(prompt: Prompt) -> Prompt | None:
-    """Return the prompt with half of its data: what results, tools and files said, never an
-    instruction. None when there is too little to cut. The oldest observations go first, then the
-    later ones of the results."""
+    """Return the prompt with half of its data (results, tool outputs and files, never
+    instructions). None when there is too little to cut. The oldest observations are cut first, then
+    the later results."""
     found = [
         (place, match)
         for place, message in enumerate(prompt.messages)
@@ -243,17 +254,17 @@ def _recut(match: re.Match[str], n_kept: int | None) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens the text is: its UTF-8 bytes / 4, rounded up."""
+    """Estimate the tokens of the text: its UTF-8 bytes / 4, rounded up."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def prompt_text_bytes(prompt: Prompt) -> int:
-    """Return the UTF-8 bytes of everything in the prompt that a model reads."""
+    """Return the UTF-8 bytes of everything in the prompt that the model reads."""
     return sum(len(part.encode("utf-8", "replace")) for part in _read_parts(prompt))
 
 
 def _read_parts(prompt: Prompt) -> list[str]:
-    """The texts in the prompt that a model reads."""
+    """Return the texts in the prompt that the model reads."""
     return [
         *(message.text for message in prompt.messages),
         *(call.name + call.arguments for message in prompt.messages for call in message.tool_calls),
@@ -267,10 +278,10 @@ def _read_parts(prompt: Prompt) -> list[str]:
 
 def bound_text_tokens(text: str) -> int:
     """Return a number of tokens that the text does not exceed in practice: letters and blanks / 3,
-    and every other byte.
+    plus every other byte.
 
-    Measured tokenizers take 3.5–4.5 bytes a token on English; several make a token of each digit
-    and each sign, and none makes more than one of a byte.
+    Measured tokenizers use 3.5–4.5 bytes a token on English. Several use one token for each digit
+    and sign; none uses more than one for a byte.
     """
     data = text.encode("utf-8", "replace")
     n_dense = len(data.translate(None, _LETTERS_AND_BLANKS))
@@ -278,8 +289,8 @@ def bound_text_tokens(text: str) -> int:
 
 
 def bound_tokens(prompt: Prompt) -> int:
-    """Return a number of tokens that the prompt does not exceed in practice; an endpoint that
-    counts more is seen when the usage is settled."""
+    """Return a number of tokens that the prompt does not exceed in practice. An endpoint that
+    counts more is noticed when the usage is recorded."""
     n_parts = len(prompt.messages) + len(prompt.tools)
     template = TEMPLATE_TOKENS + (TOOLS_TEMPLATE_TOKENS if prompt.tools else 0)
     return sum(map(bound_text_tokens, _read_parts(prompt))) + 8 * n_parts + template

@@ -1,4 +1,4 @@
-"""What every dialect does with a reply: its text, its tool calls, and what it says that it cost."""
+"""What all dialects do with a reply: clean its text, repair its tool calls, and count its cost."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _OUTPUT = ("completion_tokens", "output_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is known of a call without its endpoint: how many tokens it has at least, and what was
-    reserved for it."""
+    """What is known about a call without its endpoint: the least number of tokens that its prompt
+    can have, and its reservation."""
 
     least_prompt: int
     least_output: int
@@ -58,17 +58,17 @@ def _count_words(text: str) -> int:
 
 
 def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
-    """Return what the call is charged with: what the endpoint says, or where that is unreadable or
-    too little, no less than was reserved.
+    """Return the usage to charge: what the endpoint reports or, if that is unreadable or too small,
+    at least the reservation.
 
     Args:
-        said: the `usage` of the reply, of either dialect. Reasoning tokens count once where they
-            lie within the output, and once more where they lie beside it; where nothing tells,
-            beside.
+        said: the `usage` of the reply, of either dialect. Reasoning tokens count once if they are
+            included in the output, and in addition if they are reported beside it or if that is
+            unclear.
 
     Returns:
-        The usage, as large as the endpoint says it is. What the endpoint did not say is
-        `unconfirmed`.
+        The usage, as large as the endpoint reports. The part that it did not report is
+            `unconfirmed`.
     """
     fields = said if isinstance(said, dict) else {}
     prompt, output = _count_prompt(fields), _count_output(fields, call)
@@ -98,7 +98,7 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
 
 
 def larger_usage(one: Any, other: Any) -> Any:
-    """Return of two usages of one call the larger number in each field."""
+    """Return the larger number in each field of two usages of one call."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {name: larger_usage(one.get(name), other.get(name)) for name in {**one, **other}}
     if isinstance(one, dict) or isinstance(other, dict):
@@ -107,8 +107,8 @@ def larger_usage(one: Any, other: Any) -> Any:
 
 
 def _count_prompt(fields: Mapping[str, Any]) -> int | None:
-    """The tokens of the prompt; those from the endpoint's cache, which some count beside them, are
-    tokens too."""
+    """Return the tokens of the prompt, including cached ones, which some endpoints count
+    separately."""
     cached = _detail(fields, _PROMPT, "cached_tokens")
     return _with_details(_largest(fields, _PROMPT), fields, _PROMPT, least=cached)
 
@@ -130,7 +130,8 @@ def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
 def _with_details(
     count: int | None, fields: Mapping[str, Any], names: tuple[str, ...], *, least: int = 0
 ) -> int | None:
-    """The count, and beside it a detail that is larger and so cannot lie within it."""
+    """Return the count. A detail that is larger than the count cannot be part of it, so it is
+    added."""
     details = (fields.get(f"{name}_details") for name in names)
     within = [
         _read(value) or 0 for one in details if isinstance(one, dict) for value in one.values()
@@ -146,13 +147,14 @@ def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> int:
-    """A number that may stand in the details of a count, or beside it."""
+    """Return the number of a detail of a usage, such as cached tokens: some endpoints report it
+    inside the details of a count, some beside the count."""
     places = [fields, *(fields.get(f"{name}_details") for name in names)]
     return max(_read(place.get(detail)) or 0 for place in places if isinstance(place, dict))
 
 
 def _read(value: Any) -> int | None:
-    """The number of tokens that the value says, None where it says none."""
+    """Return the number of tokens in the value; None if it has none."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
@@ -160,7 +162,7 @@ def _read(value: Any) -> int | None:
     return min(math.ceil(value), MAX_COUNT)
 
 
-# --------------------------------------------------------------------------------------------------
+# -- replies: clean the text, repair tool calls, count the cost
 # What every dialect does with a reply: clean its text, mend its tool calls, and count what it
 # cost.
 # --------------------------------------------------------------------------------------------------
@@ -183,8 +185,8 @@ _FINISH_REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawReply:
-    """A reply as a dialect found it. What is no text is not trusted yet, and calls may have the ids
-    of others, or none."""
+    """A reply as a dialect read it. Its fields are not validated; ids of calls may be missing or
+    duplicated."""
 
     text: str
     calls: Sequence[ToolCall]
@@ -209,8 +211,8 @@ def as_text(value: Any) -> str:
 
 
 def arguments_to_send(arguments: str) -> str:
-    """Return a call's arguments as a server may read them back: what is no JSON object goes as an
-    empty one."""
+    """Return a call's arguments so that a server accepts them back: what is not a JSON object is
+    sent as an empty one."""
     try:
         return arguments if isinstance(json.loads(arguments), dict) else "{}"
     except (ValueError, RecursionError):
@@ -235,7 +237,7 @@ def build_completion(
 
 
 def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) -> Usage:
-    """Return what the call is charged with, from what the reply says of its cost."""
+    """Return the usage to charge, from what the reply reports."""
     call = Call(
         least_prompt=max(1, least_tokens(" ".join(message.text for message in prompt.messages))),
         least_output=least_tokens(said),
@@ -246,8 +248,8 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
 
 
 def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
-    """Return what a call is charged with whose answer was stopped on its way: all that was
-    reserved, of which the prompt and what came are spent, and the rest perhaps."""
+    """Return the usage to charge for an answer that was stopped: the whole reservation. The prompt
+    and the received text are spent, the rest is unconfirmed."""
     bound, most = bound_tokens(prompt), prompt.max_output_tokens
     read = min(bound, -(-prompt_text_bytes(prompt) // 4))
     written = min(most, estimate_tokens(came))
@@ -271,7 +273,8 @@ def _finish_reason(given: Any, has_calls: bool) -> str:
 
 
 def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, ...]:
-    """Return the first calls, each with an id that no call of the conversation has."""
+    """Return the first calls of a reply, each with an id that no other call of the conversation
+    has."""
     apart: list[ToolCall] = []
     for call in list(calls)[:MAX_TOOL_CALLS]:
         unique = call.id
@@ -285,10 +288,10 @@ def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, .
 
 
 def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
-    """Return a call from what a reply says of it; without an id where it has none.
+    """Return a call read from a reply; without an id if it has none.
 
     Args:
-        arguments: empty where none were said, and `{CUSTOM_INPUT: text}` for a custom tool.
+        arguments: empty if there were none, and `{CUSTOM_INPUT: text}` for a custom tool.
     """
     said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
     return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))

@@ -1,17 +1,16 @@
 """A model without a language model: deterministic, offline, and honest about it.
 
-It reads its prompt as any model must, out of the same fenced blocks. Asked to execute, it calls the
-offered tools, chooses the passages of what it read that share most with the objective, and quotes
-them with `file:line`. Asked to create, it proposes one task per document and comparisons of them;
-asked to prioritise, it puts listing before reading before comparing, and what the objective names
-and what is short first.
+It reads the same fenced blocks of its prompt as any model. When it is asked to execute, it calls
+the offered tools, chooses the passages that share most words with the objective, and quotes them
+with `file:line`. When it is asked to create, it proposes one task per document, and tasks that
+compare documents. When it is asked to prioritise, it puts listing before reading and reading before
+comparing; documents that the objective names, and short ones, come first.
 
-Which passages bear on a question is decided by words alone. A document becomes passages: a
-paragraph, an item of a list, a row of a table. Each knows what it stands under: headings, the item
-or line above it, the head of its table. A word of the question weighs as much as it is rare among
-the passages and long (short words are common in every language), and it is found in other forms of
-the word as well: by what both begin with, or one within the other. There is no list of words of any
-language.
+Words alone decide which passages bear on a question. A document is split into passages: paragraphs,
+items of lists, rows of tables. Each keeps what it stands under: headings, the item or line above
+it, the head of its table. A word of the question weighs more if it is rare among the passages, and
+if it is long (short words are common in every language). Other forms of the word match as well:
+those with the same beginning, and those that contain it. No list of words of any language is used.
 
 Does not cover: understanding, synonyms, irregular forms. It quotes; it never rephrases.
 """
@@ -76,7 +75,7 @@ _QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)
 _COUNTED = re.compile(
     (
         r"^(.+): \d+ lines read, (\d+) passages; "
-        r"(?:of the words asked: (.+)\. Best first:|none of the words asked)"
+        r"(?:words of the question: (.+)\. Best first:|no word of the question)"
     ),
     re.MULTILINE,
 )
@@ -85,10 +84,9 @@ _NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
 
 
 class RehearsalModel:
-    """A `ChatModel` that costs nothing and asks nobody."""
+    """A `ChatModel` that costs nothing and calls no other model."""
 
-    def __init__(self, name: str = "rehearsal") -> None:
-        self.name = name
+    name = "rehearsal"
 
     def reserve(self, prompt: Prompt) -> Reservation:
         return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
@@ -112,8 +110,8 @@ class RehearsalModel:
 
 
 def _note(blocks: Sequence[tuple[str, str]], *, wants_json: bool) -> str:
-    """What a memory is given: the first line of each text, and no facts, which would need a
-    model."""
+    """Return what an agent's memory gets: the first line of each text, and no facts, because
+    finding them needs a model."""
     first = [text.partition("\n")[0] for _, text in blocks if text]
     return '{"facts": []}' if wants_json else "\n".join(first)[:MAX_NOTED_CHARS]
 
@@ -171,7 +169,8 @@ def _execute(
 
 
 def _tool_names(prompt: Prompt) -> set[str]:
-    """The tools that are offered, in fields of their own or in words."""
+    """Return the names of the offered tools, from the request's own field or from the text of the
+    prompt."""
     named = _TEXT_FORM.search(_system(prompt)) or _JSON_FORM.search(_system(prompt))
     return set(named["tools"].split(", ")) if named else {tool.name for tool in prompt.tools}
 
@@ -179,7 +178,7 @@ def _tool_names(prompt: Prompt) -> set[str]:
 def _speak(
     prompt: Prompt, text: str, calls: tuple[ToolCall, ...]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Put a call or an answer in the form that the prompt asks for."""
+    """Return a call or an answer in the form that the prompt asks for."""
     system = _system(prompt)
     if form := _TEXT_FORM.search(system):
         said = (
@@ -211,8 +210,8 @@ def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:
 def _next_read(
     read: re.Match[str], observations: Sequence[str], question: Question, *, can_search: bool
 ) -> dict[str, object]:
-    """The arguments of the next call for this document; empty when enough of it is read. A large
-    one is searched, and read from its beginning and around what was found."""
+    """Return the arguments of the next call for this document; empty when enough of it is read. A
+    large document is searched first; then its beginning and the places that were found are read."""
     path, n_calls = read.group(1), len(observations)
     size = _n_bytes(read.group(4), read.group(5)) if read.group(4) else LARGE_BYTES + 1
     if size > LARGE_BYTES and can_search:
@@ -227,7 +226,7 @@ def _next_read(
 
 
 def _places(path: str, found: str, *, n: int) -> list[int]:
-    """The first lines of the windows in which the best passages of the document stand."""
+    """Return the first lines of the windows that contain the best passages of the document."""
     windows = [
         int(line) // (WINDOW_LINES // 2) for name, line in _FOUND.findall(found) if name == path
     ]
@@ -236,7 +235,7 @@ def _places(path: str, found: str, *, n: int) -> list[int]:
 
 
 def _next_line(observations: Sequence[str], n_calls: int) -> int:
-    """The line to read from next; 0 when the document is read, or enough of it."""
+    """Return the line to read from next; 0 when the document is read, or enough of it."""
     if n_calls >= MAX_READS:
         return 0
     if not observations:
@@ -246,8 +245,8 @@ def _next_line(observations: Sequence[str], n_calls: int) -> int:
 
 
 def _quote_document(path: str, observations: Sequence[str], question: Question) -> str:
-    """What of the document bears on the question, and how often it has the words: so a comparison
-    knows which of them are rare in the folder."""
+    """Return the passages of the document that bear on the question, and how often each word of the
+    question occurs in it: a comparison can then tell which words are rare in the folder."""
     line_by_number = {
         int(found.group(1)): found.group(2)
         for text in observations
@@ -264,9 +263,11 @@ def _quote_document(path: str, observations: Sequence[str], question: Question) 
     if not quotes:
         first = next((one for one in sections if not one.is_heading), sections[0]).units[0]
         begins = Quote(text=first.text, path=path, line=first.line)
-        return f"{head}none of the words asked. It begins:\n{begins.render()}"
+        return f"{head}no word of the question. It begins:\n{begins.render()}"
     counted = ", ".join(f"{word} {n}" for word, n in statistics.counts.items())
-    said = f"of the words asked: {counted}. Best first:" if counted else "none of the words asked:"
+    said = (
+        f"words of the question: {counted}. Best first:" if counted else "no word of the question:"
+    )
     return "\n".join([head + said, *(quote.render() for quote in quotes)])
 
 
@@ -286,7 +287,8 @@ def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
 def _list(
     task: str, observations: Sequence[str], question: Question, *, can_search: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """The next documents of the list. Where there are many, a search says which of them."""
+    """Return the next part of the list of documents. If there are many documents, a search chooses
+    which are listed."""
     files = _parse_listing(observations[0])
     is_large = can_search and len(files) > DOCUMENTS_PER_LIST
     if is_large and len(observations) == 1:
@@ -325,8 +327,8 @@ def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int
 
 
 def _create(blocks: Sequence[tuple[str, str]]) -> str:
-    """What each of the finished tasks brings; nothing is proposed for parts of the objective that a
-    check misses."""
+    """Return the tasks that follow from each finished task. Nothing is proposed for the parts of
+    the objective that a check found missing."""
     tasks: list[dict[str, object]] = []
     for text in (text for label, text in blocks if label == "result"):
         head, _, result = text.partition("\n")
@@ -340,8 +342,8 @@ def _create(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _follow(result: str) -> list[dict[str, object]]:
-    """Of a list of documents: read each of them, compare what they say, and go on with the list
-    where it is longer."""
+    """Return the tasks that follow from a list of documents: read each one, compare them, and list
+    the rest if the list is longer."""
     listed = _LISTED.findall(result) if "The folder holds" in result else []
     reads: list[dict[str, object]] = [
         {
@@ -396,8 +398,8 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
-    """The objective and each further question as its parts, with a passage that comes close: what
-    a rehearsal takes for an answer."""
+    """Return the objective and each further question as parts, each with the passage that comes
+    closest: the rehearsal takes it for an answer."""
     asked = _questions(blocks)
     found = [_find_part(question, blocks, instructions) for question in asked]
     parts = [part for part in found if part is not None]
@@ -425,19 +427,19 @@ def _find_part(
 
 
 def _questions(blocks: Sequence[tuple[str, str]]) -> list[str]:
-    """The objective's text, and what was asked further."""
+    """Return the objective's text and the further questions."""
     return _block(blocks, "objective").split(f"\n{ASKED_FURTHER}")
 
 
 def _asked(blocks: Sequence[tuple[str, str]]) -> Question:
-    """All that is asked, as one question."""
+    """Return the objective and the further questions as one question."""
     return read_question(" ".join(_questions(blocks)))
 
 
 def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[Quote]:
-    """Of the best passages those that share fewest words with the instructions: what speaks of
-    objectives and of what is reached is no evidence. A doubting look begins with the next one, and
-    a third look with the one after it."""
+    """Return the best passages with those first that share fewest words with the instructions: a
+    text that speaks of objectives and of meeting them is no evidence. A doubting check begins with
+    the second passage, a third check with the third."""
     told = {word for word in words_of(instructions) if len(word) > 3}
     n_shared = {
         quote: len(told & set(words_of(quote.text))) for _, quote in ranked[:QUOTES_IN_REPORT]
@@ -464,14 +466,14 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
             ]
         )
     first, *further = _questions(blocks)
-    n_read = len(set(_counts_by_path(blocks)) | {quote.path for quote in quotes})
-    read = f"{n_read} document was read." if n_read == 1 else f"{n_read} documents were read."
+    n_documents = len(set(_counts_by_path(blocks)) | {quote.path for quote in quotes})
+    compared = f"Quotes from {n_documents} document{'s' * (n_documents != 1)} were compared."
     best = _best(blocks, first)
     lines = (
-        [f"{read} These passages share most with the question, best first:", "", *best]
+        [f"{compared} These passages share most with the question, best first:", "", *best]
         if best
         else [
-            f"{read} None holds words of the question. They begin:",
+            f"{compared} None contains words of the question. They begin:",
             "",
             *(quote.render() for quote in quotes[:QUOTES_IN_REPORT]),
         ]
@@ -482,7 +484,8 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
-    """What a report quotes on a question: a few passages, and more where they come as close."""
+    """Return the quotes that a report gives for a question: a few, and more if they come equally
+    close."""
     ranked = _ranked(blocks, read_question(question))
     return [
         quote.render()
@@ -500,7 +503,7 @@ def _block(blocks: Sequence[tuple[str, str]], label: str) -> str:
 
 
 def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
-    """Every quote of the result blocks, each once."""
+    """Return every quote in the result blocks, each once."""
     found = [quote for label, text in blocks if label == "result" for quote in _QUOTE.findall(text)]
     return [
         Quote(text=text, path=path, line=int(line), above=above)
@@ -509,8 +512,8 @@ def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
 
 
 def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple[float, Quote]]:
-    """The quotes of the results with their scores, best first, a text once; a word counts as it is
-    rare in all documents that were read."""
+    """Return the quotes in the results with their scores, best first, each text once; a word counts
+    more if it is rare in all documents that were read."""
     counts, n_sections = _counts_by_path(blocks), 0
     total: Counter[str] = Counter()
     for n, words in counts.values():
@@ -530,7 +533,8 @@ def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple
 def _counts_by_path(
     blocks: Sequence[tuple[str, str]],
 ) -> Mapping[str, tuple[int, Mapping[str, int]]]:
-    """Of each document that was read: its passages, and in how many of them each word stands."""
+    """Return, for each document that was read, the number of its passages, and in how many of them
+    each word occurs."""
     counts = {}
     for label, text in blocks:
         for path, n, said in _COUNTED.findall(text) if label == "result" else ():
@@ -544,7 +548,7 @@ def _n_bytes(number: str, unit: str) -> float:
 
 
 def _parse_listing(listing: str) -> list[tuple[str, str]]:
-    """(path, size) for each line `path  (size)` of what `list_files` gave."""
+    """Return (path, size) for each line `path (size)` in the output of `list_files`."""
     found = re.findall(r"^(\S.*?) +\(([\d.]+ (?:B|kB|MB))\)$", listing, re.MULTILINE)
     return [(path, size) for path, size in found]
 
@@ -555,7 +559,7 @@ def _parse_listing(listing: str) -> list[tuple[str, str]]:
 
 MAX_QUOTE_CHARS = 480
 MAX_CONTEXT_CHARS = 120
-MAX_WORDS = 24  # of a question; the rest of a longer one says nothing new
+MAX_WORDS = 24  # of a question; further words add nothing
 
 _TOKEN = re.compile(r"[^\W_]+")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of a name such as ReadTimeout
@@ -576,29 +580,29 @@ _WIKI_ITEM = re.compile(r"^[#*:]+ *(?=\S)")
 _FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # of YAML
 _PROSE = {"md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", ""}
 _DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # of code in AsciiDoc
-_MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # that nobody reads
+_MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # markup without text
 
-# how much a word counts that stands not in the sentence itself but beside or above it
+# how much a word counts if it is not in the sentence itself but in what is around or above it
 PARAGRAPH, CONTEXT, PATH = 0.6, 0.8, 0.35
-SHORT_STEM = 0.4  # a word of four letters and one that goes on after it
-RARITY = 1.5  # the power of a word's rarity
-SAID_AGAIN = 0.2  # a word that stands there as well
+SHORT_STEM = 0.4  # the likeness of a word of four letters and a longer word that begins with it
+RARITY = 1.5  # the exponent of a word's rarity
+SAID_AGAIN = 0.2  # how much a further occurrence of a word counts
 LENGTH_SHARE, USUAL_WORDS = 0.25, 22
-HEADING, CODE_AMONG_PROSE = 0.5, 0.7  # what can be quoted and seldom answers
+HEADING, CODE_AMONG_PROSE = 0.5, 0.7  # factors for passages that seldom answer a question
 MAX_CODE_CHARS = 160
-N_TITLE_WORDS = 5  # a heading of so many only says what it is about
-N_INSTRUCTION_WORDS = 4  # before a colon; fewer belong to the question
-N_LOG_LINES = 4  # that do not run on into one another are no paragraph
-EARLY = 0.5  # what a document begins with says what it is about
-MAX_SYMBOLS = 12  # one symbol in so many characters, and it is no sentence
-N_BEST, N_RELATED = 5, 12  # the quotes whose words are taken for the question's, and how many words
-RELATED = 0.3  # of the best score, for the quote that has most of them
-N_NEW_WORDS = 3  # an answer says so many words that the question did not
+N_TITLE_WORDS = 5  # a heading with at most this many words is never quoted
+N_INSTRUCTION_WORDS = 4  # fewer words before a colon are part of the question
+N_LOG_LINES = 4  # this many lines that are sentences of their own are a log, no paragraph
+EARLY = 0.5  # how much more a passage at the beginning of a document counts
+MAX_SYMBOLS = 12  # a text with one symbol in fewer characters than this is no sentence
+N_BEST, N_RELATED = 5, 12  # the best quotes whose words are related to the question; such words
+RELATED = 0.3  # share of the best score that the quote with most related words gets
+N_NEW_WORDS = 3  # words that an answer has and the question does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A sentence, or a line that is not part of one, and the number of the line it begins on."""
+    """A sentence, or a line that is not part of one, and the number of its first line."""
 
     text: str
     line: int
@@ -606,8 +610,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A paragraph, item or row, and what it stands under, outermost first. Nothing is quoted
-    together with a record: a row of a table, or a line of a log."""
+    """A paragraph, item or row, and what it stands under, outermost first. A record (a row of a
+    table, or a line of a log) is always quoted alone."""
 
     units: tuple[Unit, ...]
     above: tuple[str, ...] = ()
@@ -622,7 +626,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """Whole sentences of a document, where they begin, and what they stand under."""
+    """Whole sentences of a document, the line where they begin, and what they stand under."""
 
     text: str
     path: str
@@ -640,7 +644,8 @@ class Quote:
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """The words, folded: no case, no accents; scripts without blanks in pairs of characters."""
+    """Return the words without case and accents; scripts without blanks are split into pairs of
+    characters."""
     return tuple(_split(text))
 
 
@@ -666,7 +671,7 @@ def _fold(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def likeness(asked: str, found: str) -> float:
-    """How surely two words are forms of one, from 0 to 1."""
+    """Return how surely two words are forms of the same word, from 0 to 1."""
     if asked == found:
         return 1.0
     if not (asked.isalpha() and found.isalpha()):
@@ -685,20 +690,20 @@ def likeness(asked: str, found: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked, and its words, each with what its looks alone say of its weight."""
+    """A question and its words, each with a weight that depends on its form alone."""
 
     text: str
     weight_by_word: Mapping[str, float]
 
     def counts(self, sections: Iterable[Section]) -> dict[str, int]:
-        """In how many passages each word stands."""
+        """Return in how many passages each word occurs."""
         counted: Counter[str] = Counter()
         for section in sections:
             counted.update(list(self.match(section.text, least=0.5)))
         return {word: counted[word] for word in self.weight_by_word if counted[word]}
 
     def match(self, text: str, *, least: float = 0.0) -> dict[str, float]:
-        """The words that the text holds in some form, each with its likeness."""
+        """Return the words that the text contains in some form, each with its likeness."""
         found = set(words_of(text))
         best = {
             word: max((likeness(word, other) for other in found), default=0.0)
@@ -708,7 +713,7 @@ class Question:
 
 
 def read_question(text: str) -> Question:
-    """What is asked: what stands behind the colon where an instruction stands before it."""
+    """Return the question in the text: what follows the colon if an instruction comes before it."""
     head, _, rest = text.strip().partition(": ")
     is_told = len(head.split()) >= N_INSTRUCTION_WORDS and "?" not in head
     asked = rest if rest.strip() and is_told else text
@@ -733,10 +738,11 @@ def read_question(text: str) -> Question:
 
 
 def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]:
-    """The passages of a document, in order.
+    """Return the passages of a document, in order.
 
     Args:
-        path: its suffix says what the lines are. lines: each with its number.
+        path: its suffix tells the format of the lines.
+        lines: each with its number.
     """
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else ""
     if suffix in _TABLES:
@@ -750,7 +756,7 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
 
 
 def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """The lines, with the title alone in the place of the YAML at the beginning of the document."""
+    """Return the lines, with only the title of the YAML at the beginning of the document."""
     is_front = bool(lines) and lines[0][0] == 1 and lines[0][1].rstrip() == "---"
     rules = (at for at, (_, line) in enumerate(lines) if at and line.rstrip() == "---")
     end = next(rules, 0) if is_front else 0
@@ -763,7 +769,7 @@ def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
-    """The rows of a table, each under its head."""
+    """Return the rows of a table, each under the table's head."""
     head, body = (lines[0][1].strip().strip("|").strip(), lines[1:]) if lines else ("", ())
     context = (*above, re.sub(r"\s*\|\s*", " | ", head))
     return [
@@ -774,8 +780,8 @@ def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list
 
 
 def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
-    """Lines of a program or of data: a block up to a blank line, under the less indented lines
-    before it."""
+    """Return the blocks of a program or of data: each ends at a blank line, and stands under the
+    less indented lines before it."""
     found: list[Section] = []
     opened: list[tuple[int, str]] = []
     for is_blank, group in groupby(lines, key=lambda pair: not pair[1].strip()):
@@ -817,7 +823,7 @@ class _Prose:
         return self.lines[at][1] if 0 <= at < len(self.lines) else ""
 
     def _step(self, at: int) -> int:
-        """Take what begins at this line, and return where it ends."""
+        """Read the element that begins at this line, and return the line after it."""
         line = self._text(at)
         if self.fence.match(line):
             return self._take_code(at)
@@ -834,8 +840,8 @@ class _Prose:
         return self._take_paragraph(at)
 
     def _find_heading(self, at: int) -> tuple[int, str, int] | None:
-        """(level, text, where it ends); levels of marked headings go before those of lines that
-        only look like one."""
+        """Return (level, text, the line after it) of a heading; marked headings have lower levels
+        than lines that only look like a heading."""
         line, after = self._text(at), self._text(at + 1)
         if found := _HEADING.match(line):
             marks, title = (group for group in found.groups() if group)
@@ -853,7 +859,8 @@ class _Prose:
         return self._find_plain_heading(at)
 
     def _find_plain_heading(self, at: int) -> tuple[int, str, int] | None:
-        """A short line without an end, that stands for itself or is in capitals."""
+        """Return the level and text of a line that looks like a heading: short, without a full
+        stop, and alone or in capitals."""
         text, after = self._text(at).strip(), self._text(at + 1).strip()
         begins = not self._text(at - 1).strip() or _UNDERLINE.fullmatch(self._text(at - 1).strip())
         is_title = len(text) <= 70 and len(text.split()) <= 9 and not _FIELD.match(text + " ")
@@ -909,7 +916,7 @@ class _Prose:
         return end
 
     def _goes_on(self, at: int, indent: int) -> bool:
-        """Whether the line still belongs to the item that stands so far in."""
+        """Return whether the line still belongs to the item with this indentation."""
         line = self._text(at)
         if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or self.fence.match(line):
             return False
@@ -940,8 +947,8 @@ class _Prose:
         return end
 
     def _open_head(self, block: Sequence[tuple[int, str]]) -> None:
-        """Lines `Subject: …`, `Date: …` over a letter: each can be quoted, and all stand over what
-        follows."""
+        """Read the lines `Subject: …`, `Date: …` at the top of a letter: each can be quoted, and
+        what follows stands under them."""
         self._open(6, "; ".join(line.strip() for _, line in block), block[0][0])
         self.found[-1] = replace(
             self.found[-1], units=tuple(Unit(text=line.strip(), line=n) for n, line in block)
@@ -958,7 +965,8 @@ class _Prose:
 
 
 def _units(block: Sequence[tuple[int, str]]) -> tuple[Unit, ...]:
-    """The sentences of a block; a line that ends well before the widest is an end as well."""
+    """Return the sentences of a block; a line that ends well before the longest line also ends a
+    sentence."""
     mark = _ITEM.match(block[0][1])
     bare = [(n, line.strip()) for n, line in block]
     if mark:
@@ -997,13 +1005,13 @@ def _sentences(run: Sequence[tuple[int, str]]) -> list[Unit]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """How many passages there are, and in how many of them each word of the question stands."""
+    """The number of passages, and in how many of them each word of the question occurs."""
 
     n_sections: int
     counts: Mapping[str, int]
 
     def weigh(self, question: Question) -> dict[str, float]:
-        """The weight of each word that stands anywhere."""
+        """Return the weight of each word that occurs in any passage."""
         n = max(self.n_sections, 1)
         return {
             word: question.weight_by_word[word]
@@ -1020,8 +1028,8 @@ def count_sections(question: Question, sections: Sequence[Section]) -> Statistic
 def score(
     question: Question, weights: Mapping[str, float], texts: Sequence[tuple[str, float]]
 ) -> float:
-    """How much of the question's weight the texts bear; the first is the sentence itself, each of
-    the others counts by its share."""
+    """Return how much of the question's weight the texts contain. The first text is the sentence
+    itself; each other text counts by its share."""
     matches = [(question.match(text), share) for text, share in texts]
     total = held = 0.0
     for word, weight in weights.items():
@@ -1040,8 +1048,8 @@ def score(
 def find_quotes(
     question: Question, statistics: Statistics, path: str, sections: Sequence[Section], *, n: int
 ) -> list[Quote]:
-    """The best passages of a document, best first, each of which runs on over the sections that
-    follow; none of them begins within another one."""
+    """Return the best passages of a document, best first. Each continues into the sections that
+    follow; none begins inside another one."""
     weights = statistics.weigh(question)
     scored: list[tuple[float, int, int]] = []
     is_prose = not all(section.is_code for section in sections)
@@ -1074,7 +1082,7 @@ def _find_best(
     *,
     around: Sequence[tuple[str, float]],
 ) -> tuple[float, int]:
-    """The score of the best sentence, and its place among them."""
+    """Return the score of the best sentence, and its place among them."""
     scores = [score(question, weights, [(text, 1.0), *around]) for text in sentences]
     best = max(scores, default=0.0)
     return best, scores.index(best) if scores else 0
@@ -1083,8 +1091,8 @@ def _find_best(
 def _run_on(
     sections: Sequence[Section], at: int, place: int, quoted: Collection[int]
 ) -> tuple[list[Unit], int]:
-    """As many sentences from this one on as fit, up to the next heading or what is quoted already;
-    all of its section where they fit. And the last section that they are of."""
+    """Return as many sentences as fit, from this one up to the next heading or quoted section (all
+    of its own section if they fit), and the number of the last section that they come from."""
     section, last = sections[at], at
     most = MAX_CODE_CHARS if section.is_code else MAX_QUOTE_CHARS
     own = section.units if len(section.text) <= most else section.units[place:]
@@ -1120,8 +1128,8 @@ def rank_quotes(
     *,
     counts_by_path: Mapping[str, Mapping[str, int]],
 ) -> list[tuple[float, Quote]]:
-    """Quotes of several documents with their scores, best first; a document that holds more of the
-    question's words counts a little more, and so does what stands near a document's beginning."""
+    """Return the quotes of several documents with their scores, best first. A document with more of
+    the question's words counts a little more, and so do passages near a document's beginning."""
     weights = statistics.weigh(question)
     ranked = []
     for at, quote in enumerate(quotes):
@@ -1144,8 +1152,8 @@ def _looks_like_code(text: str) -> bool:
 def _lift_related(
     question: Question, ranked: Sequence[tuple[float, Quote]]
 ) -> list[tuple[float, Quote]]:
-    """Quotes that share words with the best ones score more, though the question has other words
-    for the same: a question about `certificates` finds what is said of `SSL`."""
+    """Raise the scores of quotes that share words with the best ones, because a document may use
+    other words than the question: a question about `certificates` finds a passage about `SSL`."""
     if not ranked:
         return []
     words = [

@@ -1,4 +1,4 @@
-"""Waiting and asking again within one call, and the circuit breaker that stops asking."""
+"""Retries within one call, and the circuit breaker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_REQUESTS = 4
 MAX_WAIT_S = 5.0
 FIRST_DELAY_S = 0.5
 MAX_RETRY_AFTER_S = 86_400.0
-MAX_HOLD_S = 60.0  # however long an endpoint asks to wait, it is asked again once a minute
+MAX_HOLD_S = 60.0  # however long an endpoint asks to wait, it is tried again once a minute
 
 T = TypeVar("T")
 
@@ -28,15 +28,15 @@ async def retrying(
     random: Callable[[], float],
     may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
-    """Return what `send` gives, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of
+    """Return what `send` returns, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of
     waiting in all.
 
-    The wait before request n + 1 is between 0 and 0.5·2ⁿ s, drawn anew each time, and never less
-    than the endpoint asked for.
+    The wait before request n + 1 is random between 0 and 0.5·2ⁿ s, and never less than the endpoint
+    asked for.
 
     Raises:
-        ModelUnavailableError: the last one; at once when it may be billed, may not be retried, or
-        asks for a longer wait than is left.
+        ModelUnavailableError: the last one; at once if it may be billed, must not be retried, or
+            asks for a longer wait than is left.
     """
     waited_s, n = 0.0, 0
     while True:
@@ -57,8 +57,8 @@ async def retrying(
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds that the headers ask to wait, None when they say nothing that can be read.
-    A time that is past is 0."""
+    """Return the seconds that the headers ask to wait; None when they have no readable value. A
+    time in the past is 0."""
     for name, seconds_per_unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
             asked_s = float(headers.get(name, "")) * seconds_per_unit
@@ -73,7 +73,7 @@ def _bound(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
 
 
-# -- a circuit breaker: while an endpoint is down, nobody asks it but one probe now and then
+# -- the circuit breaker: while an endpoint is down, only occasional probes are sent to it
 # --------------------------------------------------------------------------------------------------
 
 N_FAILURES = 5
@@ -85,14 +85,14 @@ PROBE_EVERY_S = 19.0
 
 
 class Breaker:
-    """Shared by all calls of a process to one endpoint; seconds are the event loop's.
+    """Shared by all calls of a process to one endpoint; times are in seconds of the event loop.
 
-    Opens at `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe through
-    every `PROBE_EVERY_S`.
+    It opens after `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe
+    through every `PROBE_EVERY_S`.
 
-    An answer makes up for the failures of requests that were sent before it was asked for, and
-    closes the breaker when none is left: what was asked for before an outage and is still answered
-    during it says nothing about the requests that failed since.
+    An answer cancels the failures of requests that were sent before its own request, and closes the
+    breaker when no failure is left. An answer to a request from before an outage says nothing about
+    failures since then.
     """
 
     def __init__(self) -> None:
@@ -101,19 +101,19 @@ class Breaker:
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
         self._retrier: object = None
-        # answers in a row that are wanted, since it was open, before a call may ask again
+        # answers in a row needed, since it was open, before a call may retry
         self._n_to_mend = 0
 
     def check(self, model: str, *, now_s: float) -> None:
-        """Let a request through, or refuse it before it is sent.
+        """Raise if no request may be sent now, because the breaker is open.
 
         Raises:
             ModelUnavailableError: with the seconds until the next probe, or until the endpoint
-            takes requests for this model again.
+                accepts requests for this model again.
         """
         free_at = self._free_at_by_model.get(model, now_s)
         if free_at > now_s:
-            why = "the endpoint asked us to wait"
+            why = "the endpoint asked to wait"
             raise ModelUnavailableError(
                 f"{model} is limited", why=why, retry_after_s=free_at - now_s, is_limit=True
             )
@@ -122,14 +122,14 @@ class Breaker:
         if now_s < self._probe_at:
             raise ModelUnavailableError(
                 self._why,
-                why="it is asked again now and then",
+                why="it is probed now and then",
                 retry_after_s=self._probe_at - now_s,
             )
         self._probe_at = now_s + PROBE_EVERY_S
 
     def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
-        """Count an outage, and return the seconds until the next probe. A limit is none: the
-        endpoint is up."""
+        """Count a failed request, and return the seconds until the next probe. A rate limit is not
+        an outage: the endpoint is up."""
         if error.is_limit:
             return 0.0
         sent = self._failures_sent_at
@@ -142,7 +142,7 @@ class Breaker:
         return max(0.0, self._probe_at - now_s) if self._probe_at is not None else 0.0
 
     def note_answer(self, *, sent_s: float) -> None:
-        """The endpoint answered, be it with a refusal."""
+        """Record that the endpoint answered, even with a refusal."""
         later = [failure_s for failure_s in self._failures_sent_at if failure_s > sent_s]
         self._failures_sent_at = deque(later, maxlen=N_FAILURES)
         if not later:
@@ -150,9 +150,9 @@ class Breaker:
             self._probe_at = self._retrier = None
 
     def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
-        """Whether this call may ask again: when something fails one call at a time does, so that
-        not all of them find out, and after the breaker was open none before `N_MENDING` requests in
-        a row were answered."""
+        """Return whether this call may retry. While the endpoint is in trouble, only one call at a
+        time retries, so that not every call waits to find out. After the breaker was open, no call
+        retries until `N_MENDING` requests in a row were answered."""
         if self._n_to_mend and not error.is_limit:
             return False
         if not error.is_limit and self._retrier is None:
@@ -164,5 +164,5 @@ class Breaker:
             self._retrier = None
 
     def hold(self, model: str, *, until_s: float) -> None:
-        """Let no request for the model through before then."""
+        """Refuse all requests for the model until then."""
         self._free_at_by_model[model] = max(until_s, self._free_at_by_model.get(model, 0.0))

@@ -1,5 +1,5 @@
-"""An answer that comes as a stream: its events, the reply that they make together, and when it is
-clearly no answer."""
+"""Answers that come as a stream: its events, the reply that they form, and when the answer is
+clearly invalid."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ MAX_CALLS = 64  # of tools in one answer; those beyond are left out
 
 
 class StreamError(Exception):
-    """A stream that is no answer.
+    """A stream that is not an answer.
 
     Args:
         what: what is wrong with it.
-        said: the server's error, as an object that holds it as `error`; None where it said none.
-        is_cut: it ended before its answer did. has_begun: text had come before.
-        usage: what the stream says that it cost, as it came.
+        said: an object with the server's error as `error`; None if it sent none.
+        is_cut: it ended before its answer did.
+        has_begun: some text had arrived.
+        usage: the usage that the stream reported.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ _END = re.compile(r"[\r\n]")
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
     """Yield the name, mostly empty, and the data of each server-sent event.
 
-    An event that the end of the stream cuts off is one as well; one without data is none.
+    An event cut off by the end of the stream is yielded as well; one without data is not.
     """
     name, data = "", list[str]()
     async with aclosing(_read_lines(chunks)) as lines:
@@ -80,7 +81,7 @@ async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str,
 
 async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]:
     decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
-    pieces: list[str] = []  # of a line whose end has not come
+    pieces: list[str] = []  # the received part of a line
     async for chunk in chunks:
         pieces.append(decode(chunk))
         if not _END.search(pieces[-1]) and not (len(pieces) > 1 and pieces[-2].endswith("\r")):
@@ -94,49 +95,50 @@ async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]
         yield last
 
 
-# -- what the events make together
+# -- events to a reply
 # --------------------------------------------------------------------------------------------------
 
 
 class Listener(Protocol):
-    """Is told what a stream brings as it comes, and may raise to end the stream."""
+    """Receives the pieces of a stream, and may raise to end it."""
 
     def hear(self, piece: str) -> None:
-        """A piece of the answer's text."""
+        """Receive a piece of the answer's text."""
         ...
 
     def hear_apart(self, piece: str) -> None:
-        """A piece of a thought in a field of its own, of a refusal, or of a call's arguments."""
+        """Receive a piece of a separate reasoning field, of a refusal, or of a call's arguments."""
         ...
 
 
 class Gathering(Protocol):
     """A reply that grows event by event.
 
-    `has_ended`: the answer is whole, and only its cost may still come; `is_over`: nothing more.
+    `has_ended`: the answer is complete, and only its usage may follow; `is_over`: nothing follows.
     """
 
     has_ended: bool
     is_over: bool
 
     def take(self, name: str, event: Mapping[str, Any]) -> None:
-        """Raises `StreamError` for an error of the server."""
+        """Add one event. Raises `StreamError` for an error of the server."""
         ...
 
     def take_end(self) -> None:
-        """The stream says that nothing more comes."""
+        """Note that the stream is complete."""
         ...
 
     def reply(self) -> Mapping[str, Any]:
-        """The object that would have come at once. Raises `StreamError` where it is not whole."""
+        """Return the complete reply object. Raises `StreamError` if it is incomplete."""
         ...
 
 
 async def gather(chunks: AsyncIterator[bytes], into: Gathering) -> Mapping[str, Any]:
-    """Return the reply that a stream makes.
+    """Return the reply that a stream forms.
 
     Raises:
-        StreamError: it is none. Whatever reading the stream raises before the answer's end.
+        StreamError: it is not a reply.
+        Whatever reading the stream raises before the answer's end.
     """
     async with aclosing(read_events(chunks)) as events:
         try:
@@ -164,7 +166,7 @@ def _parse(name: str, data: str) -> Mapping[str, Any]:
     if name == "error":
         return {"error": as_mapping(found).get("error") or found or "an error"}
     if not isinstance(found, dict):
-        raise StreamError("an event of the stream is no JSON object", has_begun=True)
+        raise StreamError("an event of the stream is not a JSON object", has_begun=True)
     return found
 
 
@@ -173,11 +175,11 @@ _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class _Pieces(list[str]):
-    """Of a call's arguments, which are joined at its end."""
+    """The pieces of a call's arguments, joined at its end."""
 
 
 class ChatGathering:
-    """The chunks of Chat Completions."""
+    """Builds a reply from the chunks of Chat Completions."""
 
     def __init__(self, listener: Listener) -> None:
         self.has_ended = self.is_over = False
@@ -200,7 +202,7 @@ class ChatGathering:
         choices = event.get("choices")
         choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
-        if choice.get("finish_reason") is not None:  # some servers say an empty one in every chunk
+        if choice.get("finish_reason") is not None:  # some servers send an empty one in every chunk
             self._finish_reason = choice["finish_reason"]
             self.has_ended = self.has_ended or bool(self._finish_reason)
 
@@ -209,7 +211,7 @@ class ChatGathering:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything of the answer has come."""
+        """Return whether any part of the answer has arrived."""
         return bool(self._texts or self._calls or self._refusals or self._legacy)
 
     def _take_delta(self, delta: Mapping[str, Any]) -> None:
@@ -228,8 +230,8 @@ class ChatGathering:
             self._add_said(self._legacy, legacy)
 
     def _take_call(self, given: Mapping[str, Any]) -> None:
-        """Add to the call of this index. Some servers give every call the same one, or none; then
-        another id begins another call."""
+        """Add a piece of a tool call to the call with this index. Some servers send the same index
+        for every call, or none; then a new id begins a new call."""
         index, id_ = given.get("index"), given.get("id")
         mine = [call for call in self._calls if call["index"] == index or index is None]
         call = mine[-1] if mine else None
@@ -282,13 +284,14 @@ _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def _join(pieces: Sequence[str]) -> str:
-    """The text of the pieces; a character whose two halves came apart is one again."""
+    """Return the pieces joined; a character whose two halves came in separate pieces is
+    restored."""
     text = "".join(pieces)
     return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 class ResponseGathering:
-    """The events of Responses, of which the last holds the whole reply."""
+    """Builds a reply from the events of Responses; the last event has the whole reply."""
 
     def __init__(self, listener: Listener) -> None:
         self.has_ended = self.is_over = False
@@ -316,7 +319,7 @@ class ResponseGathering:
             self._end(as_mapping(event.get("response")))
 
     def take_end(self) -> None:
-        """Only its last event ends it."""
+        """Do nothing: the last event of Responses itself completes the reply."""
 
     def _end(self, reply: Mapping[str, Any]) -> None:
         if reply.get("error"):
@@ -335,7 +338,7 @@ class ResponseGathering:
         return self._reply
 
 
-# -- what is told on
+# -- passing text on
 # --------------------------------------------------------------------------------------------------
 
 _THOUGHT = ("<think>", "<thinking>")
@@ -344,9 +347,9 @@ _LONGEST_END = len("</thinking>")
 
 
 class Aloud:
-    """Tells the pieces of an answer on, without the thoughts that some models write before it.
+    """Passes the pieces of an answer on, without the reasoning that some models write before it.
 
-    `has_told`: something was.
+    `has_told`: some text was passed on.
     """
 
     def __init__(self, on_text: OnText) -> None:
@@ -376,10 +379,12 @@ class Aloud:
 
 
 class Hearing:
-    """Tells the text of an answer on, and ends the stream where it is clearly no answer.
+    """Passes the text of an answer on, and ends the stream when it is clearly invalid.
 
     Args:
-        name: the model's. on_text: None where nobody looks on. price: what its tokens cost.
+        name: of the model.
+        on_text: None if no person watches.
+        price: of its tokens.
     """
 
     def __init__(
@@ -394,18 +399,18 @@ class Hearing:
 
     @property
     def has_told(self) -> bool:
-        """Whether somebody who looks on was told anything."""
+        """Return whether a person has seen any of the text."""
         return self._aloud is not None and self._aloud.has_told
 
     def hear(self, piece: str) -> None:
-        """Raises `EndlessAnswerError`: of what was reserved, what came is spent, and the rest
-        perhaps."""
+        """Raises `EndlessAnswerError` for an invalid answer: the received part is spent, the rest
+        of the reservation is unconfirmed."""
         self._look(self._answer, piece)
         if self._aloud is not None:
             self._aloud.tell(piece)
 
     def hear_apart(self, piece: str) -> None:
-        """Raises as `hear`."""
+        """Raises the same errors as `hear`."""
         self._look(self._apart, piece)
 
     def _look(self, watch: StreamWatch, piece: str) -> None:
@@ -419,7 +424,7 @@ class Hearing:
             raise error
 
 
-# -- when a stream is clearly no answer
+# -- when a stream is clearly invalid
 # --------------------------------------------------------------------------------------------------
 
 N_REPEATS = 3
@@ -442,18 +447,18 @@ _FENCED = re.compile(
 
 
 class StreamWatch:
-    """Looks at an answer as it grows, and says when it is clearly none.
+    """Watches an answer as it grows, and detects when it is clearly invalid.
 
     An echo begins with thirty words of the program's own instructions, or opens a fence of the
-    prompt. A loop says the same forty words three times with nothing between; shorter ones must say
-    it oftener, because a refrain or a table does so too. Numbers alone may be repeated.
+    prompt. A loop repeats the same forty words three times in a row; shorter phrases must repeat
+    more often, because refrains and tables do so too. Numbers alone may be repeated.
 
     Args:
-        is_apart: it is no answer's text, but thoughts or the arguments of calls: these may quote
-            the instructions, and not every server counts them as output.
+        is_apart: the text is not the answer but reasoning or the arguments of calls: these may
+            quote the instructions, and not every server counts them as output.
 
     Attributes:
-        fault: what it is, as a person is told; empty as long as it may be an answer.
+        fault: what is wrong, for a person; empty as long as it may be an answer.
     """
 
     def __init__(self, prompt: Prompt, *, is_apart: bool = False) -> None:
@@ -469,17 +474,17 @@ class StreamWatch:
         self._pieces: list[str] = []
         self._n_chars = 0
         self._words: list[str] = []
-        self._rest = ""  # the last word, of which more may come
+        self._rest = ""  # the last word, which may be incomplete
         self._n_checked = self._n_signs_checked = 0
         self._may_be_echo = not is_apart
 
     @property
     def text(self) -> str:
-        """All that came."""
+        """Return the received text."""
         return "".join(self._pieces)
 
     def take(self, piece: str) -> None:
-        """Look at one more piece."""
+        """Check one more piece."""
         self._pieces.append(piece)
         self._n_chars += len(piece)
         text = self._rest + piece
@@ -487,7 +492,7 @@ class StreamWatch:
         self._rest = found.pop()[-MAX_WORD_CHARS:] if found and _WORD.match(text[-1]) else ""
         self._words += found
         if self._n_chars > MAX_CHARS_PER_TOKEN * self._max_tokens:
-            self.fault = "the answer is longer than it was allowed to be"
+            self.fault = "the answer is longer than allowed"
         elif len(self._words) >= self._n_checked + CHECK_EVERY_WORDS:
             self._n_checked = len(self._words)
             self._check_words()
@@ -497,24 +502,25 @@ class StreamWatch:
 
     def _check_signs(self) -> None:
         if self._repeats_signs():
-            self.fault = "the answer repeats a sign without end"
+            self.fault = "the answer repeats a sign endlessly"
 
     def _check_words(self) -> None:
         may_be_echo, self._may_be_echo = self._may_be_echo, self._has_few_words
         if may_be_echo and self._is_echo():
             self.fault = "the answer repeats the prompt"
         elif _is_loop(self._words):
-            self.fault = "the answer says the same again and again"
+            self.fault = "the answer repeats the same words endlessly"
         elif self._is_apart:
             return
         elif -(-len(self._words) // 4) > self._max_tokens and (
             least_tokens(self.text) > self._max_tokens
         ):
-            self.fault = "the answer is longer than it was allowed to be"
+            self.fault = "the answer is longer than allowed"
 
     @property
     def _has_few_words(self) -> bool:
-        """Whether more words can still show that the answer begins as an echo."""
+        """Return whether the answer is still so short that its beginning may turn out to be an
+        echo."""
         return not self._is_apart and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
 
     def _is_echo(self) -> bool:
@@ -539,13 +545,13 @@ class StreamWatch:
 
 
 def _instructions(prompt: Prompt) -> str:
-    """The words of the prompt that are the program's own."""
+    """Return the words of the prompt that are the program's own."""
     texts = [message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM]
     return f" {' '.join(_WORD.findall(' '.join(texts).lower()))} "
 
 
 def _is_loop(words: Sequence[str]) -> bool:
-    """Whether the last words say the same again and again."""
+    """Return whether the last words repeat the same phrase."""
     tail = words[-max(N_SHORT_LOOP_WORDS, N_REPEATS * MAX_PERIOD_WORDS) :]
     if len(tail) < N_LOOP_WORDS:
         return False
@@ -559,7 +565,7 @@ def _is_loop(words: Sequence[str]) -> bool:
 
 
 def _periods(tail: Sequence[str]) -> list[int]:
-    """How many words ago the last four were said before, the latest first."""
+    """Yield how many words ago the last four occurred before, the latest first."""
     last, end = list(tail[-4:]), len(tail)
     found: list[int] = []
     for period in range(1, min(MAX_PERIOD_WORDS, end - 4) + 1):
@@ -574,7 +580,7 @@ def _periods(tail: Sequence[str]) -> list[int]:
 
 
 def _count_same(tail: Sequence[str], period: int) -> int:
-    """How many of the last words repeat what came a period before, that period included."""
+    """Return how many of the last words equal those one period earlier, plus the period."""
     n_same = period
     for at in range(len(tail) - 1 - period, -1, -1):
         if tail[at] != tail[at + period]:

@@ -1,5 +1,5 @@
-"""The kinds of memory, and what of a memory a question is shown: fenced passages within a bound of
-tokens, each with its origins."""
+"""The kinds of memory, and the part of a memory that is shown with a question: fenced passages
+within a bound of tokens, each with its origins."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Labelled = tuple[str, Passage]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationMemory:
-    """The last questions and answers, as they were.
+    """The last questions and answers, verbatim.
 
     Attributes:
-        name: under which it is kept in the home; without one it lives as long as its agent.
-        window_size: turns that are shown, the newest ones. max_tokens: of all that is shown.
+        name: under which it is stored in the home; without one it lives as long as its agent.
+        window_size: number of newest turns that are shown.
+        max_tokens: of everything shown.
     """
 
     name: str = ""
@@ -38,13 +39,13 @@ class ConversationMemory:
 
     @property
     def every(self) -> int:
-        """After how many turns a model is asked to make something of them; 0: never."""
+        """Return after how many turns a model updates the memory; 0 means never."""
         return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationSummaryMemory(ConversationMemory):
-    """The last turns, and a summary of all before, which the model writes anew after every
+    """The last turns, and a summary of all earlier ones, which the model rewrites after every
     `summary_frequency` turns."""
 
     window_size: int = 3
@@ -61,8 +62,8 @@ class ConversationSummaryMemory(ConversationMemory):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMemory(ConversationMemory):
-    """The last turns, and what is known of the names in a question: facts that the model takes from
-    the conversation after every `update_every` turns."""
+    """The last turns, and facts about the names in a question, which the model extracts from the
+    conversation after every `update_every` turns."""
 
     window_size: int = 3
     update_every: int = 3
@@ -82,7 +83,7 @@ def _require_from(value: int, name: str, least: int) -> None:
 
 
 def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
-    """The turns that nothing was made from yet."""
+    """Return the turns that are not yet summarized or searched for facts."""
     match kind:
         case ConversationSummaryMemory():
             upto = known.summary.upto
@@ -94,17 +95,17 @@ def find_pending(kind: ConversationMemory, known: Known) -> tuple[Turn, ...]:
 
 
 def is_due(kind: ConversationMemory, known: Known) -> bool:
-    """Whether the model is to be asked to make something of the last turns."""
+    """Return whether the memory must be updated by the model now."""
     return 0 < kind.every <= len(find_pending(kind, known))
 
 
-# -- what a question is shown
+# -- what is shown with a question
 # --------------------------------------------------------------------------------------------------
 
 
 def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Labelled]:
-    """Return what the question is shown of the memory: what was made of old turns, then the last
-    turns, oldest first. Together they take at most `max_tokens`."""
+    """Return the passages that are shown with the question: the summary or facts of old turns, then
+    the last turns, oldest first. Together they have at most `max_tokens`."""
     made = _fit(_recollect_made(kind, known, question), kind.max_tokens // 2)
     left = kind.max_tokens - _cost(made)
     n_shown = max(kind.window_size, len(find_pending(kind, known)))
@@ -112,7 +113,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
     for turn in reversed(known.turns[-n_shown:] if n_shown else ()):
         shown = _show_turn(turn)
         if _cost(shown) > left:
-            # the newest is shown in part rather than not at all
+            # the newest is rather cut than left out
             shown = [] if turns else _fit(shown, left, share=2)
             return [*made, *shown, *turns]
         left -= _cost(shown)
@@ -142,7 +143,8 @@ def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> li
 
 
 def find_named(known: Known, question: str) -> list[Fact]:
-    """The facts of the names in the question, then of those in the last turn, by name."""
+    """Return the facts about the names in the question, then about those in the last turns, by
+    name."""
     near = " ".join(f"{turn.question} {turn.answer}" for turn in known.turns[-N_NEAR:])
     names = list(dict.fromkeys(fold_name(fact.entity) for fact in known.facts))
     first = [name for name in names if _names(question, name)]
@@ -153,7 +155,8 @@ def find_named(known: Known, question: str) -> list[Fact]:
 
 
 def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
-    """The facts as passages: of each name those that a person said, and those that a model did."""
+    """Return the facts as passages: for each name those stated by a person, and those stated by a
+    model."""
     groups: dict[tuple[str, bool], list[Fact]] = {}
     for fact in facts:
         groups.setdefault((fold_name(fact.entity), _is_from_person(fact)), []).append(fact)
@@ -174,7 +177,7 @@ def _is_from_person(fact: Fact) -> bool:
 
 
 def _names(text: str, name: str) -> bool:
-    """Whether the text holds the name; in a script without blanks, anywhere in it."""
+    """Return whether the text contains the name as a word; in a script without blanks, anywhere."""
     folded = " ".join(text.casefold().split())
     if name.isascii():
         return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
@@ -182,7 +185,8 @@ def _names(text: str, name: str) -> bool:
 
 
 def _passage(text: str, origins: Sequence[str]) -> Passage:
-    """A text as its origins say: only what nobody but a person said is a person's."""
+    """Return a text as a passage with its origins. Only text whose sole origin is a person counts
+    as a person's."""
     own = [one for one in origins if one.startswith("model")]
     is_said = set(origins) == {"person"}
     origin = "person" if is_said else own[0] if own else "model"
@@ -190,15 +194,15 @@ def _passage(text: str, origins: Sequence[str]) -> Passage:
 
 
 def _cost(shown: Sequence[Labelled]) -> int:
-    """Tokens of the passages as they stand in a prompt, with the line break behind each."""
+    """Return the number of tokens that the passages take in a prompt, including line breaks."""
     return sum(estimate_tokens(fence(label, passage) + "\n") for label, passage in shown)
 
 
 def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[Labelled]:
-    """As many of the passages as fit, the one that does not cut to what is left.
+    """Return as many of the passages as fit; the first that does not fit is cut.
 
     Args:
-        share: the first may take this part of what is left, if others follow it.
+        share: the part of the remaining tokens that the first may take, if others follow it.
     """
     fitting: list[Labelled] = []
     for n, (label, passage) in enumerate(shown, start=1):
@@ -212,7 +216,7 @@ def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[
 
 
 def _cut(label: str, passage: Passage, max_tokens: int) -> Passage | None:
-    """The passage within so many tokens, None where too little of it would be left."""
+    """Return the passage cut to that many tokens; None if too little of it would be left."""
     text, n_kept = disarm(clean(passage.text)), len(passage.text)
     while _cost([(label, passage)]) > max_tokens:
         n_kept = 4 * n_kept // 5
@@ -223,7 +227,7 @@ def _cut(label: str, passage: Passage, max_tokens: int) -> Passage | None:
 
 
 def place(messages: Sequence[Message], shown: Sequence[Labelled]) -> tuple[Message, ...]:
-    """The messages with what is shown of a memory before the question, which is the last one."""
+    """Return the messages with the memory inserted before the question, which is the last one."""
     if not shown:
         return tuple(messages)
     *before, asked = instruct(messages, fill("memory"))

@@ -1,10 +1,9 @@
-"""What a memory holds: the turns of a conversation and what was made from them, as lines that are
-only added.
+"""The content of a memory: the turns of a conversation and what was derived from them, as an
+append-only list of lines.
 
-A named memory is a file of the home that only its owner may read; one without a name lives as long
-as its `MemoryLog`. Everything is read back from the lines, so a kill at any instant loses at most
-the line that was being written. Several processes may add at once: each line is written whole under
-a lock.
+A named memory is a file in the home that only its owner may read; one without a name lives as long
+as its `MemoryLog`. All state is rebuilt from the lines, so a kill at any instant loses at most the
+line being written. Several processes may append at once: each line is written whole under a lock.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from babyagi import private
 from babyagi.errors import SettingsError, StoreUnusableError
-from babyagi.home import MEMORIES
+from babyagi.files import private
+from babyagi.files.home import MEMORIES
 from babyagi.llm.port import Completion
 from babyagi.tasks import Usage, find_sources
 from babyagi.text import clean
@@ -48,10 +47,10 @@ class Turn:
     """A question and its answer.
 
     Attributes:
-        n: its number in the memory, from 1. key: what tells it from others, so that it is added
-            once.
-        asked_from: the origins of the question, `person` where a person asked it.
-        made_from: the origins of the answer: the model, and what it was made from.
+        n: its number in the memory, from 1.
+        key: identifies the turn, so that it is added only once.
+        asked_from: the origins of the question; `person` if a person asked it.
+        made_from: the origins of the answer: the model, and the sources that it used.
     """
 
     n: int
@@ -65,7 +64,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What the turns up to number `upto` held, in the words of a model."""
+    """The summary that a model wrote of the turns up to number `upto`."""
 
     text: str = ""
     upto: int = 0
@@ -74,7 +73,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What is known of a name, from turn `turn`. `origins`: whoever said it."""
+    """A fact about a name, from turn `turn`. `origins` says who stated it."""
 
     entity: str
     text: str
@@ -84,13 +83,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What a memory holds now.
+    """The content of a memory now.
 
     Attributes:
-        id: another one after the memory was forgotten; empty where nothing was ever kept.
-        facts: in the order in which they were found, of turns up to `facts_upto`.
-        completions: what a model said for it and is not part of it yet, by path.
-        used: what all replies for it took. fault: why the last update did not come to its end.
+        id: changes when the memory is forgotten; empty if nothing was ever stored.
+        facts: in the order in which they were found, from turns up to `facts_upto`.
+        completions: replies of a model that are not yet used, by path.
+        used: usage of all replies for the memory.
+        fault: why the last update failed.
         n_damaged: lines that cannot be read.
     """
 
@@ -106,7 +106,7 @@ class Known:
 
     @property
     def last(self) -> int:
-        """The number of the last turn, 0 without any."""
+        """Return the number of the last turn; 0 when there is none."""
         return self.turns[-1].n if self.turns else max(self.summary.upto, self.facts_upto)
 
 
@@ -115,8 +115,8 @@ class MemoryLog:
 
     Args:
         path: of its file; None for one that lives in this object.
-        clock: now. new_id: gives what tells this memory from one of the same name that was
-            forgotten.
+        clock: returns the time.
+        new_id: returns an id that tells this memory from an earlier one with the same name.
     """
 
     def __init__(
@@ -130,7 +130,8 @@ class MemoryLog:
         self._updating = threading.Lock()
 
     async def read(self) -> Known:
-        """Raises `StoreUnusableError`: its file cannot be read."""
+        """Return the content of the memory. Raises `StoreUnusableError` when its file cannot be
+        read."""
         return await asyncio.to_thread(self._read)
 
     async def add_turn(
@@ -142,7 +143,7 @@ class MemoryLog:
         asked_from: Sequence[str] = ("person",),
         made_from: Sequence[str] = (),
     ) -> None:
-        """Keep a turn, once for each key; it is on the disk when this returns."""
+        """Store a turn, once for each key; it is on the disk when this returns."""
 
         def build(known: Known) -> list[Record]:
             if any(turn.key == key for turn in known.turns):
@@ -155,18 +156,17 @@ class MemoryLog:
         await asyncio.to_thread(self._add, build)
 
     async def add(self, record: Record, *, to: str) -> None:
-        """Keep a record that was made from the memory with the id `to`; nothing where that was
-        forgotten meanwhile."""
+        """Store a record derived from the memory with the id `to`; do nothing if that was
+        forgotten."""
         await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
 
     async def forget(self) -> bool:
-        """Delete all of it. Returns whether there was anything."""
+        """Delete everything. Return whether there was anything."""
         return await asyncio.to_thread(self._forget)
 
     @contextmanager
     def updating(self) -> Iterator[bool]:
-        """Whether this is the only one at work on an update; another one may be in another
-        process."""
+        """Return whether this is the only update now; another process may be running one."""
         if self._path is None:
             is_mine = self._updating.acquire(blocking=False)
             try:
@@ -209,7 +209,7 @@ class MemoryLog:
             if not known.id:
                 head = {"kind": "memory", "v": VERSION, "id": self._new_id()}
                 records = [head, *records]
-            # what a kill left of a line stays a line of its own
+            # a line cut off by a kill stays a line of its own
             torn = b"\n" if body and not body.endswith(b"\n") else b""
             self._append(torn + b"".join(map(_write, records)))
             if len(body) > MAX_BYTES:
@@ -271,7 +271,7 @@ def _unusable(path: Path, error: OSError) -> StoreUnusableError:
     return StoreUnusableError(
         f"the memory {path.name.removesuffix(SUFFIX)} cannot be used",
         why=str(error.strerror or error),
-        fix=f"look at {path}, or set BABYAGI_HOME to a folder that you may write to",
+        fix=f"check {path}, or set BABYAGI_HOME to a folder that you may write to",
         guide="tools",
     )
 
@@ -290,11 +290,11 @@ def require_name(name: str) -> str:
     """Return the name of a memory.
 
     Raises:
-        SettingsError: no memory can be called that.
+        SettingsError: the name is invalid.
     """
     if not _NAME.fullmatch(name):
         raise SettingsError(
-            f"a memory is called by 1 to 64 letters, digits, . _ or -, got {name[:80]!r}",
+            f"the name of a memory has 1 to 64 letters, digits, . _ or -, got {name[:80]!r}",
             fix="choose a name such as tea",
             guide="tools",
         )
@@ -302,21 +302,22 @@ def require_name(name: str) -> str:
 
 
 def path_of(home: Path, name: str) -> Path:
-    """The file of a named memory. Raises as `require_name`."""
+    """Return the path of a named memory. Raises as `require_name`."""
     return home / MEMORIES / f"{require_name(name)}{SUFFIX}"
 
 
 def names_in(home: Path) -> list[str]:
-    """The names of all memories of a home."""
+    """Return the names of all memories of a home."""
     return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
 
 
-# -- lines to what is known, and back
+# -- from lines to content, and back
 # --------------------------------------------------------------------------------------------------
 
 
 def parse_lines(body: bytes) -> Known:
-    """Return what the lines say. A line that cannot be read is counted and passed over."""
+    """Return the content that the lines describe. A line that cannot be read is counted and
+    ignored."""
     known = Known()
     for line in body.split(b"\n"):
         if not line.strip():
@@ -329,7 +330,7 @@ def parse_lines(body: bytes) -> Known:
 
 
 def _take(known: Known, record: Record) -> Known:
-    """What is known after one more line."""
+    """Return the content after reading one more line."""
     match record["kind"]:
         case "memory":
             return replace(known, id=str(record["id"]))
@@ -347,7 +348,7 @@ def _take(known: Known, record: Record) -> Known:
 
 
 def _take_made(known: Known, record: Record) -> Known:
-    """What is known with something that was made of the turns."""
+    """Return the content after adding a record that was derived from the turns."""
     match record["kind"]:
         case "summary":
             summary = Summary(
@@ -404,8 +405,8 @@ def write_fact(fact: Fact) -> dict[str, Any]:
 
 
 def _shorten(known: Known) -> Iterator[Record]:
-    """The lines that say the same in less: the newest turns, those that nothing was made from yet,
-    and the newest facts."""
+    """Return fewer lines with the same meaning: the newest turns, the turns not yet processed, and
+    the newest facts."""
     yield {"kind": "memory", "v": VERSION, "id": known.id}
     made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
     first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)
@@ -434,7 +435,7 @@ def _write(record: Record) -> bytes:
 
 
 def fold_name(name: str) -> str:
-    """A name as it is compared: case and blanks do not count, nor an article before it."""
+    """Return a name for comparison: without case, blanks and a leading article."""
     folded = " ".join(name.casefold().split())
     with suppress(ValueError):
         first, rest = folded.split(" ", 1)
@@ -443,8 +444,8 @@ def fold_name(name: str) -> str:
 
 
 def join_origins(*groups: Sequence[str]) -> tuple[str, ...]:
-    """The origins of a text that was made from texts of these: whose it is, then those from
-    outside."""
+    """Return the origins of a text derived from texts with these origins: its author, then the
+    sources from outside."""
     found = list(dict.fromkeys(origin for group in groups for origin in group))
     outside = find_sources(found)
     own = [one for one in found if one == "person" or one.startswith("model")]

@@ -1,5 +1,5 @@
-"""A memory at work for an agent: it shows what it holds, keeps each turn, and has something made of
-the turns beside the work that goes on, and of the last ones when that work ends."""
+"""A memory at work for an agent: it is shown with a question, stores each turn, and is updated in
+the background; the last turns are processed when the work ends."""
 
 from __future__ import annotations
 
@@ -53,21 +53,20 @@ from babyagi.tools.base import Calls, PassedOn
 
 logger = logging.getLogger(__name__)
 
-FLUSH_S = 60.0  # that an update may go on when nothing else is left to do
-CUT_S = 5.0  # where the work ended in an error or was cancelled
+FLUSH_S = 60.0  # for the update after the work has ended
+CUT_S = 5.0  # the same after an error or a cancellation
 
 OpenCalls = Callable[[Usage], AbstractAsyncContextManager[Calls | None]]
-"""Opens the way to a model for an update, after what the run has used; None where nothing of its
-limits is left."""
+"""Takes the usage of the run, and opens the calls for an update; None when no limit has room
+left."""
 
 
 class Remembering:
-    """Entered as a context, it ends the update that it began, within a bound. A cut update goes on
-    at the next one; what was paid for is kept.
+    """An async context. On exit it ends an update that is running, within a time bound. An update
+    that is cut off continues next time; replies that were paid for are kept.
 
     Args:
-        is_conversation: when the context is left, something is made of the last turns too, however
-            few they are.
+        is_conversation: on exit the last turns are processed as well, however few they are.
     """
 
     def __init__(
@@ -105,18 +104,18 @@ class Remembering:
             raise self._fault
 
     async def place(self, messages: Sequence[Message], question: str) -> tuple[Message, ...]:
-        """The messages with what is shown of the memory before the question."""
+        """Return the messages with the memory inserted before the question."""
         known = await self._log.read()
         return place(messages, recollect(self._kind, known, question))
 
     async def keep(
         self, question: str, answer: str, *, key: str, made_from: Sequence[str], used: Usage
     ) -> None:
-        """Keep a turn; it is on the disk when this returns. If something is to be made of the turns
-        now, that has begun then, unless it is under way already.
+        """Store a turn; it is on the disk when this returns. If an update is due, it is started,
+        unless one is running.
 
-        A turn that cannot be kept is an error when the context is left, because an answer that is
-        paid for is given first.
+        A turn that cannot be stored raises on exit of the context, because an answer that is paid
+        for must be returned first.
 
         Args:
             used: what the run has used of its limits.
@@ -134,7 +133,7 @@ class Remembering:
             self._updating = asyncio.create_task(self._update(used))
 
     async def flush(self, within_s: float) -> None:
-        """Wait for the update that is under way, for so many seconds; then it is cut off."""
+        """Wait at most `within_s` seconds for the running update; then cancel it."""
         updating, self._updating = self._updating, None
         if updating is None:
             return
@@ -166,25 +165,25 @@ class Remembering:
 
 
 async def _note_cut(log: MemoryLog, after_s: float) -> None:
-    await _note(log, f"it was cut off after {after_s:g} s, and goes on next time")
+    await _note(log, f"it was cut off after {after_s:g} s, and continues next time")
 
 
 async def _note(log: MemoryLog, why: str) -> None:
-    """Keep why nothing came of an update, for whoever looks at the memory; the next one tries
+    """Record why an update failed, for a person who looks at the memory; the next one tries
     again."""
     why = shorten(one_line(why), MAX_FAULT_CHARS)
-    logger.warning("a memory was not brought up to date: %s", why)
+    logger.warning("a memory was not updated: %s", why)
     known: Known = await log.read()
     await log.add({"kind": "fault", "why": why}, to=known.id)
 
 
 # --------------------------------------------------------------------------------------------------
-# The memory of the agent that carries out the tasks of an objective: each task with its answer is
-# a turn, and bringing it up to date is a part of the task, in its journal. What is left of the
-# turns when the objective has ended is looked through after its report.
+# The memory of the agent that carries out the tasks of an objective. Each task with its answer is a
+# turn; updating the memory is part of the task, in its journal. The remaining turns are processed
+# after the report.
 # --------------------------------------------------------------------------------------------------
 
-# what must not cost the task its answer, which is there
+# errors that must not cost the task its finished answer
 FAULTS_OF_AN_UPDATE = (
     MalformedReplyError,
     ContextTooLongError,
@@ -202,7 +201,7 @@ class TaskMemory:
         self._log = log
 
     async def recollect(self, task_name: str) -> list[Labelled]:
-        """What a task is shown of the ones before it."""
+        """Return the part of the memory that a task is shown."""
         return recollect(self._kind, await self._log.read(), task_name)
 
     async def keep(
@@ -215,18 +214,18 @@ class TaskMemory:
         made_from: Sequence[str],
         calls: Calls,
     ) -> None:
-        """Keep a task with its answer, once for each key, and make of the turns what is due."""
+        """Store a task with its answer, once for each key, and run the update if it is due."""
         await self._log.add_turn(
             task_name, answer, key=key, asked_from=asked_from, made_from=made_from
         )
         await self._update(calls)
 
     async def has_pending(self) -> bool:
-        """Whether there are turns that nothing was made of yet."""
+        """Return whether some turns are not yet processed."""
         return bool(find_pending(self._kind, await self._log.read()))
 
     async def flush(self, calls: Calls, *, within_s: float) -> None:
-        """Make something of the last turns, however few; what takes longer is cut off."""
+        """Process the last turns, however few; after `within_s` it is cut off."""
         try:
             async with asyncio.timeout(within_s):
                 await self._update(calls, is_flush=True)
@@ -240,9 +239,9 @@ class TaskMemory:
             await _note(self._log, error.what)
 
 
-# -- making something of the turns: a summary, or facts about the names in them. One update at a
-# time, whoever else works with the same memory. Each reply of the model is kept before it is used,
-# so none is paid for twice: what was cut off anywhere goes on there.
+# -- updates: a summary, or facts about names. One update at a time, across processes. Each reply of
+# the model is stored before it is used, so none is paid for twice: an interrupted update continues
+# from the stored replies.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -284,7 +283,7 @@ FACTS_SCHEMA: Mapping[str, Any] = {
 
 
 class KeptCalls(PassedOn):
-    """The way to the model, where what it said for a memory once is read from the memory."""
+    """Calls of a model; a reply already stored in the memory is read from there."""
 
     def __init__(self, calls: Calls, log: MemoryLog, memory_id: str) -> None:
         super().__init__(calls)
@@ -305,14 +304,14 @@ class KeptCalls(PassedOn):
 async def update(
     kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
 ) -> bool:
-    """Make of the turns what the kind makes of them, if enough came since the last time; with
-    `is_flush` of however few.
+    """Update the memory if enough turns came since the last time; with `is_flush`, however few
+    came.
 
     Returns:
-        Whether anything was made; False also where another one is at work on it.
+        Whether anything was updated; False also when another update is running.
 
     Raises:
-        What `ask` raises; what was made until then holds.
+        What `ask` raises; finished parts of the update stay.
     """
     is_changed = False
     with log.updating() as is_mine:
@@ -377,7 +376,8 @@ async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: C
 
 
 def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> list[Fact]:
-    """The facts of a reply, those of no turn that was shown and those known already left out."""
+    """Return the facts of a reply, without facts of turns that were not shown and without known
+    ones."""
     given = read_object(completion.text.strip())[0].get("facts")
     if not isinstance(given, list):
         raise MalformedReplyError('Reply {"facts": [...]}, with each fact as an object.')
@@ -396,7 +396,7 @@ def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> 
 
 
 def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact | None:
-    """None where it is no fact about a name from one of these turns."""
+    """Return the fact; None if it is not a fact about a name from one of these turns."""
     if not isinstance(given, dict):
         return None
     name, text, n = given.get("entity"), given.get("fact"), given.get("turn")
@@ -415,8 +415,8 @@ def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact
 
 
 def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
-    """Who said it, as the program can tell: the person, only if it is a whole sentence of theirs
-    that asks nothing; else the model, from all that the turn was made from."""
+    """Return who stated the fact, as far as the program can tell: the person, if the fact is a
+    whole sentence of theirs and no question; else the model, from all sources of the turn."""
     stated = {
         _fold_sentence(sentence)
         for sentence in split_sentences(turn.question)
@@ -433,7 +433,7 @@ def _fold_sentence(text: str) -> str:
 
 
 def _find_crowded(known: Known) -> str | None:
-    """A name of which more is known than is shown well."""
+    """Return a name with more known facts than can be shown; None if there is none."""
     count = Counter(fold_name(fact.entity) for fact in known.facts)
     return next((name for name, n in count.items() if n > MAX_FACTS_OF_ONE), None)
 

@@ -1,5 +1,5 @@
-"""What an address says before anybody is asked there: whether it is this machine, whether a key is
-in clear, which proxy is in between, whether it is one of the public internet."""
+"""What can be said about an address without a request: whether it is on this machine, whether a key
+would be sent unencrypted, which proxy it uses, whether it is on the public internet."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 
 
 def is_loopback(host: str) -> bool:
-    """Whether what is sent to the host stays on this machine. No name is looked up but
-    `localhost`."""
+    """Return whether data for the host stays on this machine. No name except `localhost` is
+    resolved."""
     name = host.strip("[]").rstrip(".").casefold()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -25,7 +25,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_here(url: str) -> bool:
-    """Whether the address is on this machine."""
+    """Return whether the address is on this machine."""
     try:
         return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
@@ -33,12 +33,12 @@ def is_here(url: str) -> bool:
 
 
 def is_in_clear(url: str) -> bool:
-    """Whether everybody on the way can read what is sent there."""
+    """Return whether data for the address is sent unencrypted over a network."""
     return urlsplit(url).scheme == "http" and not is_here(url)
 
 
 def host_of(url: str) -> str:
-    """HOST, or HOST:PORT where the port is not the usual one of the address; empty when there is
+    """Return HOST, or HOST:PORT if the port is not the default one of the scheme; '' when there is
     none."""
     try:
         parts = urlsplit(url)
@@ -55,10 +55,11 @@ def host_of(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxies:
-    """Through which proxy an address is reached: the one that was named for its scheme, if any.
+    """The proxy for each address: the one set for its scheme, if any.
 
-    This machine is always reached directly, and so is what `exceptions` name: a host with all below
-    it, an address, a network (`10.0.0.0/8`), each perhaps with `:PORT`, or `*` for everything.
+    This machine is always reached directly, and so are the `exceptions`: a host with its
+    subdomains, an address, or a network (`10.0.0.0/8`), each with an optional `:PORT`; or `*` for
+    everything.
     """
 
     http: str = ""
@@ -66,7 +67,7 @@ class Proxies:
     exceptions: tuple[str, ...] = ()
 
     def find(self, url: str) -> str | None:
-        """The address of the proxy; None for none."""
+        """Return the address of the proxy; None for none."""
         parts = urlsplit(url)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -76,7 +77,7 @@ class Proxies:
 
 
 def read_proxies(variables: Mapping[str, str]) -> Proxies:
-    """What `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name, in capitals or not."""
+    """Return the values of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case."""
     named = {
         name: variables.get(name) or variables.get(name.lower()) or ""
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -89,7 +90,7 @@ def read_proxies(variables: Mapping[str, str]) -> Proxies:
 
 
 def complete_proxy(text: str) -> str:
-    """The address of a proxy, which may be written without `http://`."""
+    """Return the address of a proxy, with `http://` added if it is missing."""
     return text if "://" in text or not text else f"http://{text}"
 
 
@@ -98,7 +99,8 @@ def split_exceptions(text: str) -> tuple[str, ...]:
 
 
 def covers(exception: str, host: str, port: int) -> bool:
-    """Whether a word of a list such as `NO_PROXY` means the host; no name is looked up."""
+    """Return whether an entry of a list such as `NO_PROXY` covers the host. Names are compared as
+    they are written; none is resolved."""
     if exception == "*":
         return True
     try:
@@ -115,7 +117,7 @@ def covers(exception: str, host: str, port: int) -> bool:
     return bool(suffix) and (name == suffix or name.endswith(f".{suffix}"))
 
 
-# -- addresses that a model or a page may name: only those of the public internet
+# -- addresses that a model or a page may name: only the public internet
 # --------------------------------------------------------------------------------------------------
 
 # What is not for everybody to reach, of the address blocks with a special purpose.
@@ -128,11 +130,11 @@ _NOT_PUBLIC_V4 = tuple(
             "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 "
             "192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 "
             "198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 "
-            "168.63.129.16/32"  # the metadata service of a cloud, within a public block
+            "168.63.129.16/32"  # the metadata service of a cloud, inside a public block
         ).split(),
     )
 )
-_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")  # all else is local, or holds an IPv4 address
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")  # all others are local, or contain an IPv4 address
 _NOT_PUBLIC_V6 = tuple(
     map(
         ipaddress.IPv6Network,
@@ -144,8 +146,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_public(address: Address) -> bool:
-    """Whether the address is one of the public internet: not of this machine, a private network, a
-    link, a carrier, a documentation block, and no IPv6 form of an IPv4 address."""
+    """Return whether the address is on the public internet. It is not if it belongs to this
+    machine, a private network, a link, a carrier or a documentation block, or is an IPv6 form of an
+    IPv4 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     return (
@@ -157,7 +160,7 @@ def is_public(address: Address) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a page is fetched: an address as it was written, in its only form.
+    """An address to fetch, in canonical form.
 
     `host` is a name in its ASCII form, or an IP address without brackets.
     """
@@ -179,7 +182,7 @@ class Target:
 
 
 class AddressError(ValueError):
-    """What is wrong with an address, as a sentence after it and a colon."""
+    """What is wrong with an address, worded to follow the address and a colon."""
 
 
 MAX_URL_CHARS = 2000
@@ -192,25 +195,25 @@ def read_target(url: str) -> Target:
     """Return the target of an `http` or `https` address.
 
     Raises:
-        AddressError: it is no such address, holds a name or password, or writes an IP address in
-            a way that programs read differently.
+        AddressError: it is not such an address, contains a user name or password, or writes an IP
+            address in a form that programs read differently.
     """
     if len(url) > MAX_URL_CHARS:
         raise AddressError(f"it is longer than {MAX_URL_CHARS} characters")
     if "\\" in url or not url.isprintable() or " " in url:
-        raise AddressError("it holds characters that no address has")
+        raise AddressError("it contains characters that are not allowed in an address")
     try:
         parts = urlsplit(url)
         port = parts.port
         host = parts.hostname or ""
     except ValueError:
-        raise AddressError("it cannot be read as an address") from None
+        raise AddressError("it is not a valid address") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise AddressError("it is no address that begins with http:// or https://")
+        raise AddressError("it does not begin with http:// or https://")
     if "@" in parts.netloc:
-        raise AddressError("it holds a name or a password")
+        raise AddressError("it contains a user name or a password")
     if port == 0:
-        raise AddressError("it names the port 0")
+        raise AddressError("its port is 0")
     path = quote(parts.path or "/", safe=_SAFE_IN_PATH)
     query = f"?{quote(parts.query, safe=_SAFE_IN_PATH)}" if parts.query else ""
     return Target(
@@ -226,7 +229,7 @@ def _read_host(host: str, *, is_bracketed: bool) -> str:
         try:
             address = ipaddress.IPv6Address(host)
         except ValueError:
-            raise AddressError("it has no IPv6 address within its brackets") from None
+            raise AddressError("its brackets do not contain an IPv6 address") from None
         if address.scope_id is not None:
             raise AddressError("it names an interface of this machine")
         return str(address)
@@ -235,17 +238,17 @@ def _read_host(host: str, *, is_bracketed: bool) -> str:
     try:
         name = host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
     except (idna.IDNAError, UnicodeError):
-        raise AddressError("its host is no name") from None
+        raise AddressError("its host is not a valid name") from None
     name = name.casefold()
     if not _HOST.fullmatch(name) or len(name) > 253:
-        raise AddressError("its host is no name")
+        raise AddressError("its host is not a valid name")
     if _NUMBER.fullmatch(name.rstrip(".").rpartition(".")[2]):
         return _read_ipv4(name)
     return name
 
 
 def _read_ipv4(name: str) -> str:
-    """Four decimal numbers, and nothing that only some programs read as an address."""
+    """Parse four decimal numbers. Forms that only some programs read as an address are refused."""
     try:
         return str(ipaddress.IPv4Address(name))
     except ValueError:

@@ -1,17 +1,17 @@
-"""The doors of tools to the network.
+"""Network access of the tools.
 
-To addresses that a model or a page chose: what comes out is a bounded page, or one line that says
-why not. Covers: http and https to public addresses only, however they are spelled, looked up or
-redirected to: a name is looked up once for each request, every address that it has must be public,
-and the connection goes to one of those. No credentials, no cookies, no proxy but the one that was
-named. The whole takes at most `timeout_s`, and a page has at most `max_bytes`, packed and unpacked.
-robots.txt is kept, and each host is asked at most once in `pause_s`.
+For addresses that a model or a page chose, the result is a bounded page, or one line that says why
+not. Covers: only http and https to public addresses, however they are spelled, resolved or
+redirected. A name is resolved once per request, all its addresses must be public, and the
+connection goes to one of them. No credentials, no cookies, no proxy except the configured one. The
+whole takes at most `timeout_s`, and a page has at most `max_bytes`, compressed and decompressed.
+robots.txt is obeyed, and requests to a host are at least `pause_s` apart.
 
-Does not cover: what a named proxy looks up; what a page says.
+Does not cover: what a configured proxy resolves; what a page says.
 
-To a service that the program or the person named: one request, and nothing that comes back is taken
-on trust. Covers: a deadline, a bound on the body, no redirects, no compression. A secret among the
-parameters or headers stands in no error and no log.
+For a service that the program or the person named: one request, and its answer is not trusted.
+Covers: a deadline, a bound on the body, no redirects, no compression. A secret among the parameters
+or headers appears in no error and no log.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 USER_AGENT = "babyagi"
 MAX_REDIRECTS = 5
-MAX_ADDRESSES = 4  # of a name that are tried
+MAX_ADDRESSES = 4  # addresses of a name that are tried
 MAX_ROBOTS_BYTES = 512_000  # a reader must take at least 500 KiB (RFC 9309)
 MAX_NUMBER_CHARS = 40  # of a pause in a robots.txt
 MAX_HOSTS = 256  # whose rules and last visit are remembered
@@ -77,8 +77,8 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What an address gave: at most `max_bytes` of it; `is_cut` says that there was more. `url` is
-    where the redirects led to, `content_type` what the server said, perhaps nothing."""
+    """The content of an address: at most `max_bytes` of it; `is_cut` says that there was more.
+    `url` is the address after redirects, `content_type` the server's header, possibly empty."""
 
     url: str
     content_type: str
@@ -87,14 +87,15 @@ class Page:
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a name, as this machine looks them up."""
+    """Return the addresses of a name, resolved by this machine."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @dataclass(slots=True)
 class _Host:
-    """What is remembered of a host: its rules, and when it may be asked again."""
+    """What is remembered about a host: its robots.txt rules, and when the next request may be
+    sent."""
 
     pause_s: float
     rules: RobotFileParser | None = None
@@ -103,8 +104,8 @@ class _Host:
 
 
 class Door:
-    """Fetches pages. `allow` names hosts, addresses and networks that are not public and may be
-    fetched nevertheless, each perhaps with `:PORT`."""
+    """Fetches pages. `allow` lists hosts, addresses and networks that are not public and may be
+    fetched anyway, each with an optional `:PORT`."""
 
     def __init__(
         self,
@@ -129,8 +130,8 @@ class Door:
         """Return the page at the address.
 
         Raises:
-            ToolError: one line: the address may not be fetched, cannot be reached, is too slow,
-            answers with an error.
+            ToolError: one line: the address may not be fetched, cannot be reached, is too slow, or
+                answers with an error.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -148,7 +149,7 @@ class Door:
         raise ToolError(f"{_shown(first_url)} redirects more than {MAX_REDIRECTS} times")
 
     async def _fetch_one(self, url: str, *, led_from: str) -> Page | str:
-        """The page, or where it redirects to."""
+        """Return the page, or the address to which it redirects."""
         try:
             target = read_target(url)
             await self._require_allowed_by_robots(target)
@@ -166,7 +167,7 @@ class Door:
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 
     async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the body to the address, and return the status of the answer; a redirect is not
+        """Send the body to the address, and return the status of the answer; redirects are not
         followed. Raises as `fetch`."""
         said = [(name.encode(), one.encode()) for name, one in headers.items()]
         try:
@@ -179,7 +180,7 @@ class Door:
         except AddressError as error:
             raise ToolError(f"{_shown(url)}: {error}") from None
 
-    # -- good manners ------------------------------------------------------------------------------
+    # -- politeness
 
     async def _require_allowed_by_robots(self, target: Target) -> None:
         host = self._remembered(target)
@@ -188,11 +189,11 @@ class Door:
             asked_s = min(int(host.rules.crawl_delay(USER_AGENT) or 0), MAX_ACCEPTED_PAUSE_S)
             host.pause_s = max(host.pause_s, asked_s)
         if not host.rules.can_fetch(USER_AGENT, target.url):
-            raise AddressError("its robots.txt asks programs not to fetch it")
+            raise AddressError("its robots.txt forbids programs to fetch it")
 
     async def _read_rules(self, target: Target) -> RobotFileParser:
-        """The rules of the host; none where it has no such file. While it answers with errors of
-        its own, nothing of it may be fetched (RFC 9309, 2.3.1.4)."""
+        """Return the rules of the host; none if it has no robots.txt. While robots.txt is answered
+        with server errors, nothing may be fetched (RFC 9309, 2.3.1.4)."""
         url = f"{target.origin}/robots.txt"
         for _ in range(MAX_REDIRECTS + 1):
             async with self._ask(read_target(url)) as response:
@@ -216,7 +217,7 @@ class Door:
 
     @asynccontextmanager
     async def _turn(self, target: Target) -> AsyncIterator[None]:
-        """Wait until the host may be asked again; others wait behind."""
+        """Wait until the next request to the host may be sent; callers queue up."""
         host, loop = self._remembered(target), asyncio.get_running_loop()
         async with host.turn:
             await asyncio.sleep(max(0.0, host.free_at - loop.time()))
@@ -250,7 +251,7 @@ class Door:
             httpcore2.TimeoutException,
             httpcore2.ProxyError,
         ) as error:
-            raise ToolError(f"{target.origin} breaks off ({type(error).__name__})") from None
+            raise ToolError(f"{target.origin} broke off ({type(error).__name__})") from None
 
     def _open_pool(self, target: Target) -> Any:
         import httpcore2
@@ -265,8 +266,8 @@ class Door:
         return httpcore2.AsyncHTTPProxy(proxy, ssl_context=context)
 
     def _require_public_literal(self, target: Target) -> None:
-        """Of what goes through a proxy, which looks names up by itself, only an address in numbers
-        can be judged."""
+        """Require an IP address for a request through a proxy: the proxy resolves names itself, so
+        a name cannot be checked."""
         try:
             address = ipaddress.ip_address(target.host)
         except ValueError:
@@ -288,8 +289,8 @@ class Door:
 def guard(
     require: Callable[[str, int, Iterable[Address]], None], resolve: Resolve
 ) -> AsyncNetworkBackend:
-    """Return the network of an HTTP client that connects only to addresses that `require` lets
-    pass, and to those that were judged, not to what a second look-up gives."""
+    """Return a network backend for an HTTP client that connects only to addresses that pass
+    `require`. It connects to the checked addresses, not to those of a second lookup."""
     from httpcore2 import AnyIOBackend, AsyncNetworkBackend, ConnectError
 
     class Guarded(AsyncNetworkBackend):
@@ -314,7 +315,7 @@ def guard(
             raise ConnectError(f"{host} cannot be reached")
 
         async def connect_unix_socket(self, *_: Any, **__: Any) -> AsyncNetworkStream:
-            raise ConnectError("no socket of this machine is connected to")
+            raise ConnectError("connecting to a local socket is not supported")
 
         async def sleep(self, seconds: float) -> None:
             await asyncio.sleep(seconds)
@@ -326,19 +327,19 @@ async def _addresses_of(host: str, port: int, resolve: Resolve) -> list[Address]
     try:
         return [ipaddress.ip_address(host)]
     except ValueError:
-        pass  # a name
+        pass  # it is a name
     try:
         return [ipaddress.ip_address(one) for one in await resolve(host, port)]
     except (OSError, UnicodeError, ValueError):
         return []
 
 
-# -- the body: bounded as it comes, and as it is unpacked
+# -- the body, bounded while it is received and decompressed
 # --------------------------------------------------------------------------------------------------
 
 
 async def _read_body(response: Response, max_bytes: int) -> tuple[bytes, bool]:
-    """The body without its packing, and whether it goes on after `max_bytes`."""
+    """Return the decompressed body, and whether it is longer than `max_bytes`."""
     unpack = _unpacker(_header(response, b"content-encoding"))
     body, n_packed = bytearray(), 0
     async for chunk in response.aiter_stream():
@@ -346,7 +347,7 @@ async def _read_body(response: Response, max_bytes: int) -> tuple[bytes, bool]:
         try:
             body += unpack(chunk, max_bytes + 1 - len(body))
         except zlib.error:
-            raise ToolError("the page is packed in a way that cannot be unpacked") from None
+            raise ToolError("the page cannot be decompressed") from None
         if len(body) > max_bytes or n_packed > max_bytes:
             return bytes(body[:max_bytes]), True
     return bytes(body), False
@@ -360,11 +361,11 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
             return zlib.decompressobj(wbits=31).decompress
         case "deflate":
             return _Deflated()
-    raise ToolError(f"the page is packed as {encoding[:40]!r}, which was not asked for")
+    raise ToolError(f"the page is compressed as {encoding[:40]!r}, which was not requested")
 
 
 class _Deflated:
-    """`deflate` is zlib by the standard, and bare deflate from some servers: the first byte says
+    """`deflate` is zlib in the standard, but raw deflate from some servers: the first byte tells
     which."""
 
     def __init__(self) -> None:
@@ -376,19 +377,19 @@ class _Deflated:
         return self._stream.decompress(chunk, n_bytes) if chunk else b""
 
 
-# -- what a host says
+# -- robots.txt, redirects, shown addresses
 # --------------------------------------------------------------------------------------------------
 
 
 def _parse_rules(text: str) -> RobotFileParser:
-    """The rules of a robots.txt; those of its lines count that can be read."""
+    """Parse a robots.txt; lines that cannot be parsed are ignored."""
     rules = RobotFileParser()
     rules.parse([line for line in text.splitlines() if _is_readable(line)])
     return rules
 
 
 def _is_readable(line: str) -> bool:
-    """Whether the parser, which raises at some lines, can read this one."""
+    """Return whether the parser can read the line without raising."""
     name, _, value = line.partition("#")[0].partition(":")
     if name.strip().casefold() in ("crawl-delay", "request-rate"):
         return value.isascii() and len(value) <= MAX_NUMBER_CHARS
@@ -403,7 +404,7 @@ def _join(url: str, location: str) -> str:
     try:
         return urljoin(url, location)
     except ValueError:
-        raise AddressError("it redirects to what cannot be read as an address") from None
+        raise AddressError("it redirects to an invalid address") from None
 
 
 def _header(response: Response, name: bytes) -> str:
@@ -412,11 +413,11 @@ def _header(response: Response, name: bytes) -> str:
 
 
 def _shown(url: str) -> str:
-    """The address for one line; a person and a model see no control characters in it."""
+    """Return the address as one line without control characters."""
     return "".join(one if one.isprintable() else "?" for one in url)[:200]
 
 
-# -- a request to a service that was named
+# -- a request to a configured service
 # --------------------------------------------------------------------------------------------------
 
 
@@ -427,11 +428,11 @@ _UNSHOWABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
 def require_https(url: str) -> str:
-    """Return the address without its closing slash.
+    """Return the address without its trailing slash.
 
     Raises:
-        SettingsError: a secret could be read on the way there: it is not https, and not on this
-        machine.
+        SettingsError: a secret would be readable on the way: the address is neither https nor on
+            this machine.
     """
     try:
         parts = urlsplit(url)
@@ -457,10 +458,10 @@ def require_https(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is asked: a GET, or with a `body` a POST of it as JSON.
+    """A request: a GET, or with a `body` a POST of it as JSON.
 
-    `url` is as `require_https` gave it, with a path. `secret` is the value of a parameter or header
-    that nobody may see.
+    `url` is as returned by `require_https`, with a path. `secret` is the value of a parameter or
+    header that must not be shown.
     """
 
     url: str
@@ -476,16 +477,16 @@ async def ask_json(
     """Return the JSON object that answers the request.
 
     Args:
-        timeout_s: seconds that all of it may take.
-        proxies: through which it is asked; the environment names none.
+        timeout_s: seconds for the whole request.
+        proxies: the proxies to use; those of the environment are ignored.
 
     Raises:
-        ToolError: one line: unreachable, too slow, too long, an error status with a piece of what
-        was said, or no JSON object.
+        ToolError: one line: unreachable, too slow, too long, an error status with a part of its
+            text, or no JSON object.
     """
     found = _parse(await _ask(request, timeout_s, proxies))
     if not isinstance(found, dict):
-        raise ToolError(f"{_host(request)} answered with something that is no JSON object")
+        raise ToolError(f"{_host(request)} answered with something that is not a JSON object")
     return found
 
 
@@ -497,7 +498,7 @@ async def ask_page(
 
 
 async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> bytes:
-    """The body of an answer with status 200."""
+    """Return the body of an answer with status 200."""
     host = _host(request)
     try:
         with _unlogged():
@@ -513,7 +514,7 @@ async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> b
 
 
 def _fault_of(body: bytes) -> object:
-    """What a service says went wrong, wherever it says it."""
+    """Return what the service says went wrong, from any of the usual fields."""
     found = _parse(body)
     if not isinstance(found, dict):
         return body.decode("utf-8", "replace")
@@ -525,12 +526,12 @@ def _host(request: Request) -> str:
 
 
 class _FetchError(Exception):
-    """What went wrong on the way, as it follows the name of the host."""
+    """What went wrong on the way, worded to follow the name of the host."""
 
 
 async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
-    """The status and the body. No error of the client leaves here: each of them may hold the
-    address with the secret."""
+    """Return the status and the body. No error of the HTTP client leaves here, because its text may
+    contain the address with the secret."""
     import httpx2
 
     try:
@@ -553,7 +554,7 @@ async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
             ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":
-                raise _FetchError("answered compressed, though plain was asked for")
+                raise _FetchError("answered with compression, which was not requested")
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
@@ -563,7 +564,7 @@ async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
     except httpx2.ConnectError as error:
         raise _FetchError(_why_closed(error)) from None
     except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
-        raise _FetchError(f"cannot be asked ({type(error).__name__})") from None
+        raise _FetchError(f"cannot be reached ({type(error).__name__})") from None
 
 
 def _why_closed(error: Exception) -> str:
@@ -573,7 +574,7 @@ def _why_closed(error: Exception) -> str:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Let the client's own log, which shows whole addresses, say nothing for so long."""
+    """Silence the HTTP client's log meanwhile, because it shows whole addresses."""
 
     def drop(record: logging.LogRecord) -> bool:
         return False
@@ -594,6 +595,7 @@ def _parse(body: bytes) -> Any:
 
 
 def _show(said: object, secret: str) -> str:
-    """What the server said, as one short line without the secret, however that is written."""
+    """Return the server's text as one short line without the secret, in whatever form that is
+    written."""
     text = redact(said if isinstance(said, str) else json.dumps(said), secrets=[secret])
     return _UNSHOWABLE.sub(" ", text).strip()[:MAX_SHOWN_CHARS] or "nothing more"

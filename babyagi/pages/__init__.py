@@ -1,1 +1,1 @@
-"""Pages for a browser: takes nouns and returns HTML. A page is one file that loads nothing."""
+"""HTML pages for a browser. A page is one file that loads nothing."""

@@ -1,5 +1,5 @@
-"""What may come into a page: escaped text, filled templates, and of a picture in SVG what can
-neither act nor load. Renders a page as PDF."""
+"""Makes page content safe: escapes text, fills templates, and keeps only passive parts of SVG
+pictures. Renders a page as PDF."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from babyagi.text import clean, harmless
 
 
 class Html(str):
-    """HTML that may be put into a page unescaped: made in this package, from escaped texts."""
+    """HTML that may be inserted into a page unescaped: made in this package, from escaped texts."""
 
     __slots__ = ()
 
 
 def escape(text: object) -> Html:
-    """Return the text escaped for a page, with harmless characters only. `Html` is returned
+    """Return the text escaped for a page, without dangerous characters. `Html` is returned
     unchanged."""
     if isinstance(text, Html):
         return text
@@ -31,10 +31,10 @@ def escape(text: object) -> Html:
 
 
 def fill(template: str, **values: object) -> Html:
-    """Return the template with its `$places` filled and every value escaped.
+    """Return the template with its `$placeholders` filled and every value escaped.
 
     Raises:
-        KeyError: a place has no value.
+        KeyError: a placeholder has no value.
     """
     return Html(Template(template).substitute({key: escape(one) for key, one in values.items()}))
 
@@ -44,7 +44,7 @@ def join(parts: list[Html], between: str = "") -> Html:
 
 
 def load(name: str) -> str:
-    """Return the text of a file beside this one."""
+    """Return the text of a file in this package."""
     return files("babyagi.pages").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -84,8 +84,8 @@ def render_pdf(page: str) -> bytes:
     return bytes(HTML(string=page, url_fetcher=within).write_pdf())
 
 
-# -- pictures that a model drew: only shapes, texts, colours and references inside the picture are
-# kept, so nothing in it can act or load
+# -- pictures that a model drew: only shapes, texts, colours and internal references are kept, so
+# that nothing in them can run or load anything
 # --------------------------------------------------------------------------------------------------
 
 
@@ -119,7 +119,7 @@ _FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", 
 
 
 def sanitise_svg(text: str) -> str:
-    """Return the picture with the allowed elements and attributes only.
+    """Return the picture with only the allowed elements and attributes.
 
     Raises:
         ValueError: it is not SVG, declares a document type, is too deep, over `MAX_SVG_CHARS`, or
@@ -133,9 +133,9 @@ def sanitise_svg(text: str) -> str:
     try:
         root = _parse(text)
     except ElementTree.ParseError as error:
-        raise ValueError(f"it is no XML ({error})") from None
+        raise ValueError(f"it is not XML ({error})") from None
     if _local_name(root.tag) != "svg":
-        raise ValueError("it is no SVG")
+        raise ValueError("it is not SVG")
     drawn = _copy(root)
     if _count_drawn(drawn, {one.get("id", ""): one for one in drawn.iter()}, {}) > MAX_DRAWN:
         raise ValueError(f"it draws more than {MAX_DRAWN:,} elements")
@@ -144,7 +144,7 @@ def sanitise_svg(text: str) -> str:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    """Return the parsed tree; raise ValueError as soon as it is too deep."""
+    """Return the parsed tree. Raises ValueError as soon as it is too deep."""
     parser: Any = ElementTree.XMLPullParser(events=("start", "end"))
     parser.feed(text)
     parser.close()
@@ -177,7 +177,7 @@ def _copy(element: ElementTree.Element) -> ElementTree.Element:
 
 
 def _keep(key: str, value: str) -> tuple[str, str] | None:
-    """Return the attribute as it may stand in a picture, or None if it is not allowed."""
+    """Return the attribute if it is allowed in a picture; None if it must be removed."""
     if key in ("href", f"{{{_XLINK}}}href"):
         return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
     if key == "style":
@@ -200,17 +200,19 @@ def _count_drawn(
     counts: dict[str, int],
     within: tuple[str, ...] = (),
 ) -> int:
-    """How many elements a browser draws for this one: a few lines of references can be millions.
+    """Return how many elements a browser draws for this one: a few lines of references can expand
+    to millions.
 
     Args:
-        counts: of what was referred to already. within: the references that led here.
+        counts: of elements that were referenced before.
+        within: the references that led here.
     """
     n = 1 + sum(_count_drawn(inner, by_id, counts, within) for inner in element)
     for name, n_times in _find_references(element):
         if name not in by_id:
             continue
         if name in within or len(within) == MAX_REFERENCES:
-            raise ValueError("its parts refer to each other in a circle, or too deep")
+            raise ValueError("its parts refer to each other in a circle or too deeply")
         if name not in counts:
             counts[name] = _count_drawn(by_id[name], by_id, counts, (*within, name))
         n += n_times * counts[name]
@@ -218,8 +220,8 @@ def _count_drawn(
 
 
 def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
-    """What an element refers to, and how often that is drawn; a marker is at each point, those of
-    the elements within it included."""
+    """Return the elements that an element refers to, and how often each is drawn; a marker is drawn
+    at each point."""
     for key, value in element.attrib.items():
         if key != "href" and "url(" not in value:
             continue

@@ -1,4 +1,4 @@
-"""Renders Markdown that a model wrote: without its HTML, with checked links and harmless
+"""Renders Markdown that a model wrote, without its HTML, with checked links and without dangerous
 characters."""
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def can_be_parsed(text: str) -> bool:
 
 
 def parse(text: str) -> list[Token]:
-    """Return the Markdown tokens of the text. HTML is treated as text, a link that is not to http,
-    https or mailto becomes text, and an image becomes a link."""
+    """Return the Markdown tokens of the text. HTML is treated as text, an image becomes a link, and
+    a link to anything but http, https or mailto becomes text."""
     return list(_make_harmless(_open_parser().parse(text)))
 
 
 def render_html(text: str) -> Html:
-    """Return the text as HTML with paragraphs, lists and tables. Nothing in it runs or is
-    loaded."""
+    """Return the text as HTML with paragraphs, lists and tables. Nothing in it can run or load
+    anything."""
     return make_renderer()(text)
 
 
 def make_renderer() -> Callable[[str], Html]:
-    """Return `render_html` for many texts of one thread: to open a parser takes longer than to
-    render a short text."""
+    """Return `render_html` for many texts of one thread: creating a parser takes longer than
+    rendering a short text."""
     open_parser = cache(_open_parser)
 
     def render(text: str) -> Html:
@@ -77,13 +77,13 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
 
 
 def may_be_opened(address: str) -> bool:
-    """Return whether the address may be shown to a person as a link."""
+    """Return whether the address may be shown as a link."""
     return _MAY_BE_OPENED.fullmatch(address) is not None
 
 
 def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens with harmless texts, also where the parser decoded them, and images as
-    links."""
+    """Yield the tokens without dangerous characters, even where the parser decoded them, and with
+    images as links."""
     for token in tokens:
         token.content, token.info = _harmless_lines(token.content), ""
         if token.type == "image":
@@ -96,8 +96,8 @@ def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _vet(token: Token) -> Attributes:
-    """Return the attributes that are kept: the start of a numbered list, the alignment of a cell,
-    the address of a link."""
+    """Return the attributes to keep: the start of a numbered list, the alignment of a cell, the
+    address of a link."""
     if token.type == "link_open":
         return _link_to(str(token.attrs.get("href", "")))
     style = str(token.attrs.get("style", ""))

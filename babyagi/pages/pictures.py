@@ -1,5 +1,5 @@
-"""Draws as SVG the timeline of an objective, bars for tries and model calls, read from its events;
-and its tasks as a graph."""
+"""Draws SVG pictures of an objective: a timeline with bars for tries and model calls, read from its
+events, and a graph of its tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from babyagi.pages.html import Html, escape, join
 from babyagi.tasks import Event, Task, TaskStatus
 from babyagi.text import one_line, say_duration, shorten
 
-# what `find_bars` reads
+# the events that `find_bars` needs
 KINDS = (
     events.WORKER_JOINED,
     events.TASK_CLAIMED,
@@ -55,7 +55,7 @@ OTHER_LANE = "planning, checks, report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A try of a task by a worker, or one model call. `outcome` is empty while it goes on."""
+    """A try of a task by a worker, or one model call. `outcome` is empty while it is running."""
 
     lane: str
     label: str
@@ -76,7 +76,7 @@ class Bar:
 
 @dataclass(slots=True)
 class _Begun:
-    """What has begun but not ended so far in the events."""
+    """What has begun but not yet ended in the events."""
 
     names: dict[str, str] = field(default_factory=dict)  # of workers
     tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
@@ -84,8 +84,8 @@ class _Begun:
 
 
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
-    """Return the tries of tasks and the model calls, in the order in which they ended. What still
-    goes on comes last and ends at `now`."""
+    """Return the tries of tasks and the model calls, in the order in which they ended. Those still
+    running come last and end at `now`."""
     begun = _Begun()
     bars: list[Bar] = []
     for event in found:
@@ -156,7 +156,7 @@ def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maps times to places on the axis.
+    """Maps times to positions on the axis.
 
     Attributes:
         cuts: long pauses as (start, length, drawn length), in seconds since `start`.
@@ -179,7 +179,7 @@ class Scale:
 
 
 def make_scale(bars: Sequence[Bar]) -> Scale:
-    """Return a scale on which every bar has its place and long pauses are shortened."""
+    """Return a scale that covers every bar and shortens long pauses."""
     spans = sorted((bar.started_at, max(bar.started_at, bar.ended_at)) for bar in bars)
     start = end = spans[0][0]
     busy_s, gaps = 0.0, []
@@ -196,8 +196,8 @@ def make_scale(bars: Sequence[Bar]) -> Scale:
 
 
 def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
-    """Return the bars by lane, without overlaps in a lane. A worker has as many lanes as it did
-    things at once. The calls of a try are in its lane."""
+    """Return the bars by lane, without overlaps in a lane. A worker has as many lanes as it had
+    tries and calls in parallel. The calls of a try are in its lane."""
     tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
     lanes = _share_out(tries)
     slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
@@ -333,9 +333,9 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
     )
 
 
-# -- what came of what: the tasks as a graph from left to right. A task stands right of the one that
-# it was planned from; dashed lines lead to it from those that it waits for. Of a large objective
-# the beginnings of all branches are drawn; what is left out is counted where it would stand.
+# -- the tasks as a graph from left to right. A task stands to the right of the one that it was
+# planned from; dashed lines lead to it from those that it depends on. Of a large objective the
+# beginnings of all branches are drawn; each left-out part is shown as a count.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +357,7 @@ SIGNS: Mapping[TaskStatus, str] = {
 
 @dataclass(slots=True)
 class _Box:
-    """A task, or without one the fold of `n_folded` tasks, and where it stands."""
+    """A task with its position; or, without a task, a placeholder for `n_folded` tasks."""
 
     task: Task | None
     depth: int
@@ -375,10 +375,10 @@ class _Box:
 
 
 def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the drawing; empty where there is no task.
+    """Return the drawing; empty when there are no tasks.
 
     Args:
-        link: the address of a task's page.
+        link: returns the address of a task's page.
     """
     if not tasks:
         return Html("")
@@ -397,13 +397,13 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
     return join([*parts, Html("</svg>")], "\n")
 
 
-# -- what is drawn
+# -- choosing the boxes
 # --------------------------------------------------------------------------------------------------
 
 
 def _fold(tasks: Sequence[Task]) -> list[_Box]:
-    """The first boxes of the graph with those below them; breadth first, so that every branch has
-    its beginning drawn."""
+    """Return the root boxes with the boxes below them. They are chosen breadth first, so that the
+    beginning of every branch is drawn."""
     children = _group(tasks)
     n_below = _count(children)
     roots, room = _open(children.get(None, []), 0, n_below, MAX_DRAWN)
@@ -419,7 +419,8 @@ def _fold(tasks: Sequence[Task]) -> list[_Box]:
 
 
 def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
-    """The tasks by the one that they were planned from, None for those of a person."""
+    """Return the tasks by the id of the one that they were planned from; None for those added by a
+    person."""
     known = {task.id for task in tasks}
     children: dict[int | None, list[Task]] = {}
     for task in sorted(tasks, key=lambda one: one.id):
@@ -429,7 +430,8 @@ def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
 
 
 def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
-    """How many tasks came of each, and of those; a child has the larger number."""
+    """Return the number of descendants of each task. (Children have larger numbers than
+    parents.)"""
     n_below: dict[int, int] = {}
     tasks = [task for found in children.values() for task in found]
     for task in sorted(tasks, key=lambda one: -one.id):
@@ -440,7 +442,7 @@ def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
 def _open(
     found: Sequence[Task], depth: int, n_below: Mapping[int, int], room: int
 ) -> tuple[list[_Box], int]:
-    """Boxes for as many as there is room for, and the room that is left."""
+    """Return the boxes that fit, and how much room is left."""
     fits = len(found) <= min(MAX_CHILDREN, room) and depth < MAX_DEPTH
     n = len(found) if fits else max(0, min(MAX_CHILDREN - 1, room - 1))
     n = 0 if depth >= MAX_DEPTH else n
@@ -452,8 +454,8 @@ def _open(
 
 
 def _place(roots: Sequence[_Box]) -> int:
-    """Give every box its row: those without others below them one each, the others the middle of
-    what is below them. Returns the number of rows."""
+    """Give every box a row: each leaf its own, each other box the middle of its children. Return
+    the number of rows."""
     boxes = list(_walk(roots))
     leaves = [box for box in boxes if not box.below]
     for row, box in enumerate(leaves):
@@ -465,7 +467,7 @@ def _place(roots: Sequence[_Box]) -> int:
 
 
 def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
-    """Each box before those below it."""
+    """Yield each box before its children."""
     waiting = list(reversed(roots))
     while waiting:
         box = waiting.pop()
@@ -473,7 +475,7 @@ def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
         waiting += reversed(box.below)
 
 
-# -- how it is drawn
+# -- drawing the boxes
 # --------------------------------------------------------------------------------------------------
 
 
@@ -493,7 +495,7 @@ def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:
 
 
 def _draw_wait(first: _Box, box: _Box) -> Html:
-    """From the one that comes first, which may stand on either side."""
+    """Draw a dependency; the first task may stand on either side."""
     if first.left < box.left:
         return _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
     if first.left == box.left:
@@ -502,7 +504,7 @@ def _draw_wait(first: _Box, box: _Box) -> Html:
 
 
 def _curve(kind: str, x1: float, y1: float, x2: float, y2: float, *, side: int = 1) -> Html:
-    """A line that leaves its beginning to the right, or to the left (`side` -1)."""
+    """Return a curve that leaves its start to the right, or to the left (`side` -1)."""
     y1, y2 = y1 + BOX_HEIGHT / 2, y2 + BOX_HEIGHT / 2
     bend = side * max(20.0, abs(x2 - x1) / 2)
     back = bend if x1 != x2 else -bend

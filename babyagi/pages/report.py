@@ -43,7 +43,7 @@ class Pictured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """What the page is made from. `tasks` are all tasks of the objective."""
+    """The data of the page. `tasks` are all tasks of the objective."""
 
     objective: Objective
     markdown: str
@@ -55,7 +55,7 @@ class ReportPage:
 
 
 def render_report_page(page: ReportPage) -> str:
-    """Return the page as one HTML file without scripts that loads nothing."""
+    """Return the page as one HTML file without scripts or external resources."""
     style = Html(load("page.css"))
     title = shorten(" ".join(page.objective.spec.text.split()), 120)
     return fill(
@@ -69,7 +69,7 @@ def render_report_page(page: ReportPage) -> str:
 
 
 def render_report_body(page: ReportPage) -> Html:
-    """Return what the page says, without its head and style, for a page of another."""
+    """Return the content of the page without head and style, for use in another page."""
     shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
     return fill(
         load("report_body.html"),
@@ -116,8 +116,8 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
 
 
 def render_files(pictured: Sequence[Pictured]) -> Html:
-    """Return the section of files: a picture as an image that runs no script and loads nothing, a
-    table as a table, other texts folded."""
+    """Return the section of files: a picture as a passive image, a table as a table, other texts
+    folded."""
     figures, room = [], MAX_FILES_CHARS
     for one in pictured[:MAX_FILES]:
         if len(one.artifact.text) > room:
@@ -225,8 +225,8 @@ def _render_tree(
 
 
 def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
-    """Yield each task with its depth, after the task that it was planned from. Tasks of one parent
-    keep their order."""
+    """Yield each task with its depth, after the task that it was planned from. Siblings keep their
+    order."""
     known = {task.id for task in tasks}
     children: dict[int, list[Task]] = {}
     for task in tasks:

@@ -1,6 +1,6 @@
 """Asks a model one question until the reply can be used: shortens the prompt until it fits, gives a
 cut reply more room, and asks again after a bad one. At most `MAX_REASKS` more questions and
-`MAX_SHRINKS` cuts of the prompt. Finds out what a model and its server can do with two small
+`MAX_SHRINKS` cuts of the prompt. Probes the abilities of a model and its server with two small
 questions."""
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ async def ask(
 
 
 class _Asker:
-    """The question, which changes from attempt to attempt. `schema` is the whole one, also while
-    the prompt goes without it."""
+    """The question, which changes from attempt to attempt. `schema` is the complete schema, even
+    while the prompt is sent without one."""
 
     def __init__(self, calls: Calls, path: str, prompt: Prompt) -> None:
         self.prompt = prompt
@@ -244,11 +244,11 @@ _FAULTS = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, Malform
 
 
 async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities:
-    """Return what the execution agent's model can do, and store it. One question is enough if the
-    model calls the tool at once; else two are asked.
+    """Probe the abilities of the execution agent's model, store and return them. One question is
+    enough if the model calls the tool at once; otherwise there are two.
 
     Raises:
-        Whatever `Calls.complete` raises that says nothing about the question.
+        Whatever `Calls.complete` raises that says nothing about the abilities.
     """
     with_tool = await _ask(calls, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
     if with_tool is not None and with_tool.tool_calls:
@@ -283,8 +283,8 @@ async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
 
 
 def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
-    """Return whether the tool was counted in the tokens of the prompt. An endpoint that counts
-    nothing, and whose model calls nothing, is assumed to drop tools."""
+    """Return whether the tool was counted in the tokens of the prompt. If the endpoint counts no
+    tokens and the model calls no tool, the endpoint is assumed to drop tools."""
     if with_tool is None or without is None:
         return False
     if with_tool.usage.unconfirmed_tokens or without.usage.unconfirmed_tokens:
@@ -293,7 +293,7 @@ def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
 
 
 def _is_held(text: str) -> bool:
-    """Return whether the reply fits the schema, which the question does not describe."""
+    """Return whether the reply follows the schema, which the question does not describe."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -38,7 +38,7 @@ def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     """
     count = Counter(tool.name for tool in tools)
     if twice := [name for name, n in count.items() if n > 1]:
-        raise ValueError(f"two tools are called {twice[0]!r}; give one of them another name")
+        raise ValueError(f"two tools are called {twice[0]!r}; rename one of them")
     if taken := [name for name in count if name.casefold() in UNCALLABLE]:
         raise ValueError(
             f"no tool can be called {taken[0]!r}: to a model that word means something else"

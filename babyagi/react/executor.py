@@ -1,7 +1,8 @@
-"""Self-reflection: checks whether what a tool returned fits what it was asked. If not, the tool is
-asked again in other words, a bounded number of times.
+"""Runs an agent: asks the model and makes its tool calls until it answers (`Executor`, below).
 
-It can wrap any tool. Each call and each judgement is a step beneath the call's path: `call/N`,
+First in this file is self-reflection, which can wrap any tool: it checks whether what a tool
+returned fits what it was asked. If not, the tool is called again with rephrased arguments, a
+bounded number of times. Each call and each judgement is a step beneath the call's path: `call/N`,
 `judge/N`.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -24,7 +24,6 @@ from babyagi.react.calling import (
     MAX_CALLS_PER_STEP,
     REFUSED,
     Caller,
-    Fingerprint,
     fingerprint,
     outcome_of,
 )
@@ -329,12 +328,12 @@ class Executor:
 
     @property
     def has_fallen_back(self) -> bool:
-        """Whether the endpoint turned out to take no tools."""
+        """Return whether the endpoint has refused tools."""
         return self._first_of_fallback > 0
 
     async def _choose_protocol(self) -> None:
-        """With `auto`, choose the protocol that works with the model, where that can be found out.
-        A choice of an earlier claim of the try is kept."""
+        """With `auto`, choose a protocol that works with the model, if its abilities can be probed.
+        A choice by an earlier claim of the try is kept."""
         known = self._calls.abilities(Role.EXECUTION) if self._is_open else None
         self._is_open = False
         if known is None:
@@ -381,7 +380,7 @@ class Executor:
         )
 
     def _render(self, protocol: AgentProtocol, conversation: Conversation) -> Prompt:
-        """Return the request, shortened as often as earlier ones had to be."""
+        """Return the request, cut as often as earlier ones had to be."""
         prompt = protocol.render(conversation)
         prompt = replace(
             prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
@@ -468,20 +467,20 @@ class Executor:
     def _find_repeated(self, steps: Sequence[AgentStep]) -> str:
         """Describe a call of the last step that was made too often with the same outcome; "" if
         there is none."""
-        outcomes = {outcome_of(call, observation) for call, observation in _made(steps[-1])}
-        count: Counter[Fingerprint] = Counter()
-        # equal calls within one reply count once
-        for step in steps if self._bounds.max_repeats else ():
-            count.update(
-                {
-                    fingerprint(call, given)
-                    for call, given in _made(step)
-                    if outcome_of(call, given) in outcomes
-                }
-            )
+        most = self._bounds.max_repeats
+        if not 0 < most <= len(steps):
+            return ""
         for call, observation in _made(steps[-1]):
-            n = count[fingerprint(call, observation)]
-            if n >= self._bounds.max_repeats > 0:
+            outcome, made = outcome_of(call, observation), fingerprint(call, observation)
+            # equal calls within one reply count once
+            n = sum(
+                any(
+                    outcome_of(*other) == outcome and fingerprint(*other) == made
+                    for other in _made(step)
+                )
+                for step in steps
+            )
+            if n >= most:
                 return (
                     f"{call.name} was called {n} times with the same arguments and the same outcome"
                 )
@@ -526,8 +525,8 @@ class Executor:
         )
 
     def _values(self, text: str) -> tuple[Any, ...] | None:
-        """Return the value in an answer as a tuple of none or one; None if no type was asked
-        for."""
+        """Return the parsed value of an answer in a tuple, which is empty if there is none; None if
+        no type was asked for."""
         if self.output is None:
             return None
         try:
@@ -550,7 +549,7 @@ class Executor:
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:
-    """Return whether a reply with an answer contains nothing but the answer."""
+    """Return whether a reply with an answer contains only the answer."""
     has_form = bool(conversation.tools) or conversation.is_last
     return protocol.name == "native" or (protocol.name == "text" and not has_form)
 
@@ -593,7 +592,8 @@ class _UnreadableError(Exception):
 
 
 class _TimeIsUpError(Exception):
-    """The run's own time is over. A timeout of something inside it is not this error."""
+    """The time of the whole run is over. A timeout of something inside the run is not this
+    error."""
 
 
 class _Deadline:
@@ -615,7 +615,7 @@ class _Deadline:
 
 
 def _n_chars(act: Act) -> int:
-    """Return how many characters every later request would contain because of this decision."""
+    """Return how many characters this decision adds to every later request."""
     return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 

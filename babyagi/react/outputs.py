@@ -67,7 +67,7 @@ class OutputType:
 
     def find(self, text: str) -> Any:
         """Return the value that a text for people holds: the whole text is the value, or a block of
-        code in it. What stands among words may be a quotation, and is not taken.
+        code in it. A value among other words may be a quotation, so it is ignored.
 
         Raises:
             MalformedReplyError: there is no such value.
@@ -134,14 +134,14 @@ def _find_values(text: str) -> Iterator[Any]:
 
 
 def _find_written(text: str) -> list[Any]:
-    """Return the JSON value that the whole text is, else those of its code blocks, the last
-    first."""
+    """Return the whole text as a JSON value if it is one; else the JSON values in its code blocks,
+    the last first."""
     blocks = reversed(_BLOCK.findall(text))
     return _decode(text) or [value for block in blocks for value in _decode(block)]
 
 
 def _decode(text: str) -> list[Any]:
-    """Return the JSON value that the text is, as a list of one, or none."""
+    """Return the parsed text in a list; an empty list if the text is not JSON."""
     try:
         return [DECODER.decode(text.strip())]
     except (ValueError, RecursionError):

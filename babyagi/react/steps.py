@@ -25,7 +25,7 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """The model wants these calls. `log` is its reply as the conversation keeps it."""
+    """The model's decision to make these calls. `log` is its reply as the conversation keeps it."""
 
     calls: tuple[ToolCall, ...]
     thought: str = ""
@@ -34,7 +34,7 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The model has an answer."""
+    """The model's decision to end with an answer."""
 
     output: str
     log: str = ""
@@ -42,7 +42,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The model says that the task cannot be done, and why."""
+    """The model's decision to give up, and the reason."""
 
     reason: str
     log: str = ""
@@ -79,7 +79,7 @@ class Stopped(StrEnum):
 
 
 class AtLimit(StrEnum):
-    """What happens when the steps or the time are used up."""
+    """What an agent does when its steps or its time are used up."""
 
     FORCE = "force"  # a fixed sentence takes the place of the answer
     GENERATE = "generate"  # the model is asked once more, without tools
@@ -131,8 +131,8 @@ class Run(Generic[T]):
     why.
 
     Attributes:
-        values: the answer as a value of the type that was asked for, none or one; None if no type
-            was asked for.
+        values: the answer as a value of the type that was asked for, in a tuple, which is empty if
+            there is none; None if no type was asked for.
         origins: every source in any of its prompts or in what any of its calls gave.
         messages: the conversation up to the answer, for `history` of the next question.
     """

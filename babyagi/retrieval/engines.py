@@ -1,14 +1,14 @@
-"""Search engines: a question in, results out, each in the engine's own words and form.
+"""Search engines: each takes a query and returns results, from its own request and response format.
 
-With a key or an address of one's own: Serper, SerpAPI, SearchApi, Brave, Tavily, SearXNG. Without:
-three open services in turn; one that refuses rests for a while, and the next one is asked.
+With a key or an own address: Serper, SerpAPI, SearchApi, Brave, Tavily, SearXNG. Without: three
+open services in turn; one that refuses is skipped for a while.
 
 Sources, read in November 2026: https://serpapi.com/search-api,
 https://www.searchapi.io/docs/google, https://serper.dev/playground,
 https://api-dashboard.search.brave.com/app/documentation/web-search,
 https://docs.tavily.com/documentation/api-reference/endpoint/search,
-https://docs.searxng.org/dev/search_api.html,
-https://about.marginalia-search.com/article/api, https://www.mediawiki.org/wiki/API:Search.
+https://docs.searxng.org/dev/search_api.html, https://about.marginalia-search.com/article/api,
+https://www.mediawiki.org/wiki/API:Search.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ class HitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One result of a search: what the engine shows of it; each field may be empty.
+    """One result of a search, as the engine shows it; each field may be empty.
 
-    `score` is its share of the relevance of all results, by its place; the scores add up to 1.
+    `score` is its share of the relevance of all results, computed from its rank; the scores add up
+    to 1.
     """
 
     title: str
@@ -55,7 +56,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """How one engine is asked, and where its answer has the results.
+    """How to query one engine, and how to read its answer.
 
     `make` takes the base address, the query, the number of results and the key.
     """
@@ -64,17 +65,17 @@ class Engine:
     base_url: str
     make: Callable[[str, str, int, str], Request]
     read: Callable[[Mapping[str, Any]], Iterator[Hit]]
-    key_variable: str = ""  # empty for one that needs none
+    key_variable: str = ""  # empty if it needs none
     timeout_s: float = 30.0
     is_page: bool = False  # `read` then gets {"page": the HTML}
 
 
-# -- a question to an engine -----------------------------------------------------------------------
+# -- requests
 
 
 def _get(path: str, query_name: str, count_name: str = "", **fixed: str) -> Any:
-    """Make the request of an engine that takes everything in the address; `key` among `fixed` names
-    the parameter of the key."""
+    """Return a function that makes the request of an engine whose parameters are all in the
+    address. A `key` among `fixed` names the parameter for the key."""
     key_name = fixed.pop("key", "")
 
     def make(base_url: str, query: str, n_results: int, key: str) -> Request:
@@ -88,14 +89,10 @@ def _get(path: str, query_name: str, count_name: str = "", **fixed: str) -> Any:
     return make
 
 
-def _get_with_header(path: str, query_name: str, header: str, count_name: str = "") -> Any:
-    make_bare = _get(path, query_name, count_name)
-
-    def make(base_url: str, query: str, n_results: int, key: str) -> Request:
-        bare: Request = make_bare(base_url, query, n_results, "")
-        return Request(url=bare.url, params=bare.params, headers={header: key}, secret=key)
-
-    return make
+def _ask_brave(base_url: str, query: str, n_results: int, key: str) -> Request:
+    params = {"q": query, "count": str(n_results)}
+    headers = {"X-Subscription-Token": key}
+    return Request(url=f"{base_url}/res/v1/web/search", params=params, headers=headers, secret=key)
 
 
 def _ask_serper(base_url: str, query: str, n_results: int, key: str) -> Request:
@@ -114,11 +111,12 @@ def _ask_marginalia(base_url: str, query: str, n_results: int, key: str) -> Requ
     return Request(url=f"{base_url}/search", params=params, headers={"API-Key": "public"})
 
 
-# -- an engine's answer to results -----------------------------------------------------------------
+# -- answers
 
 
 def _hits(found: Any, title: str, url: str, snippet: str) -> Iterator[Hit]:
-    """Return the entries of a list whose fields have these names; empty ones are left out."""
+    """Return the entries of a list, read from the fields with these names; empty entries are left
+    out."""
     for entry in _entries(found):
         hit = Hit(
             title=_field(entry, title),
@@ -185,7 +183,7 @@ def _read_marginalia(found: Mapping[str, Any]) -> Iterator[Hit]:
     yield from _hits(found.get("results"), "title", "url", "description")
 
 
-# the time of each grows only with the length of the page, whatever it contains
+# the time of each grows linearly with the length of the page
 _LINK = re.compile(r"<a\s[^<>]*>")
 _PART = re.compile(r'\sclass="result__(a|snippet)"')
 _HREF = re.compile(r'\shref="([^"]{1,2500})"')
@@ -193,8 +191,8 @@ MAX_LINK_CHARS = 3000
 
 
 def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield for each link of a result whether it is its title (`a`) or `snippet`, its address, and
-    its text."""
+    """Yield for each link of a result: whether it is the title (`a`) or the `snippet`, its address,
+    and its text."""
     for link in _LINK.finditer(page):
         part, href = _PART.search(link[0]), _HREF.search(link[0])
         end = page.find("</a>", link.end(), link.end() + MAX_LINK_CHARS) if part and href else -1
@@ -203,7 +201,7 @@ def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _read_duckduckgo(found: Mapping[str, Any]) -> Iterator[Hit]:
-    """The page of results: each is a link with its title, and a link with the snippet."""
+    """Parse the page of results: each has a link with its title, and a link with its snippet."""
     hits: list[Hit] = []
     for part, href, inner in _find_links(str(found.get("page", ""))):
         text = _field({"text": inner}, "text")
@@ -237,9 +235,8 @@ def _field(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _web_address(value: Any) -> str:
-    """Return an http or https address without what engines wrap around it; '' when it is not
-    one.
-    """
+    """Return an http or https address without the engine's redirect around it; '' when it is not
+    one."""
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
         return ""
     try:
@@ -280,7 +277,7 @@ ENGINES = {
         Engine(
             name="brave",
             base_url="https://api.search.brave.com",
-            make=_get_with_header("/res/v1/web/search", "q", "X-Subscription-Token", "count"),
+            make=_ask_brave,
             read=_read_brave,
             key_variable="BRAVE_API_KEY",
         ),
@@ -325,7 +322,7 @@ KEYLESS = ("duckduckgo", "marginalia", "wikipedia")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """An engine that can be asked: its address, and its key."""
+    """An engine with its address and its key."""
 
     engine: Engine
     base_url: str
@@ -333,7 +330,7 @@ class Answering:
 
 
 class Searcher:
-    """Asks the first engine that answers; an engine that failed rests for `REST_S`."""
+    """Queries engines in order until one answers. An engine that failed is skipped for `REST_S`."""
 
     def __init__(
         self,
@@ -360,7 +357,7 @@ class Searcher:
         """Return the name of the engine that answered, and at most `top_k` results, the best first.
 
         Raises:
-            ToolError: one line: there is nothing to search for, or no engine answers.
+            ToolError: one line: the query is empty, or no engine answers.
         """
         asked = scope(query, domains)
         now, faults = self._monotonic(), []
@@ -399,9 +396,8 @@ def scope(query: str, domains: Sequence[str]) -> str:
 
 
 def with_scores(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the results with scores that fall with their place; a short answer counts five
-    times.
-    """
+    """Return the results with scores that fall with their rank; a short answer scores five times as
+    much."""
     weights = [
         (len(hits) - at) * (ANSWER_BOX_WEIGHT if hit.kind is HitKind.ANSWER else 1)
         for at, hit in enumerate(hits)

@@ -1,6 +1,6 @@
-"""The text of a page, made from its bytes. Runs as a program of its own, because a page from
-outside may be made to cost time or memory: content type and address as arguments, the bytes on
-standard input, one JSON object on standard output.
+"""Extracts the text of a page from its bytes. It runs as a separate program, because a hostile page
+may cost much time or memory: content type and address are arguments, the bytes are on standard
+input, one JSON object is on standard output.
 
 HTML is read by trafilatura where it is installed (the extra `web`), which finds the main text, else
 by the plain reader below; PDF by pypdf (the same extra).
@@ -31,7 +31,7 @@ _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageText:
-    """The readable content of a page: its title, perhaps empty, and its text as Markdown."""
+    """The readable content of a page: its title, possibly empty, and its text as Markdown."""
 
     title: str
     text: str
@@ -45,7 +45,7 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
     """Return the text of a page.
 
     Raises:
-        UnreadableError: it has no text, or is broken.
+        UnreadableError: it has no text, or is malformed.
     """
     media_type, _, parameters = content_type.partition(";")
     match _kind_of(media_type.strip().casefold(), body):
@@ -76,8 +76,8 @@ def _kind_of(media_type: str, body: bytes) -> str:
 
 
 def _decode(body: bytes, parameters: str) -> str:
-    """Return the characters, by byte order mark, the server's header, the page's own declaration,
-    and finally UTF-8 if it fits, else Windows-1252."""
+    """Return the characters, decoded by byte order mark, by the server's header, by the page's own
+    declaration, and finally as UTF-8 if that fits, else as Windows-1252."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -95,21 +95,22 @@ def _decode(body: bytes, parameters: str) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        is_cut = error.reason == "unexpected end of data"  # in mid-character
+        is_cut = error.reason == "unexpected end of data"  # in the middle of a character
         return body.decode("utf-8" if is_cut else "cp1252", "replace")
 
 
 def _is_wrongly_read(text: str) -> bool:
-    """Return whether the bytes were read in the wrong encoding: no character beyond ASCII was
-    decoded, only replacement characters. One at the end may have been cut off."""
+    """Return whether the bytes were decoded with the wrong encoding: they gave replacement
+    characters and no other character beyond ASCII. A replacement character at the end may come from
+    a cut."""
     return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
 
 
 def _text_encoding(name: str) -> str:
-    """Return Python's name of a text encoding; '' when it is none."""
+    """Return Python's name of a text encoding; '' when it is not one."""
     try:
         found = codecs.lookup(name)
-        b"a".decode(found.name, "replace")  # refuses what makes no text
+        b"a".decode(found.name, "replace")  # raises for codecs that do not decode to text
     except (LookupError, ValueError):
         return ""
     if found.name.replace("-", "_") in _NOT_FOR_TEXT:
@@ -147,7 +148,7 @@ def _find_main_text(html: str, url: str) -> str:
             include_comments=False,
             favor_recall=True,
         )
-    except Exception:  # it may raise anything at a broken page; the plain reader has read it
+    except Exception:  # it may raise anything at a broken page; the plain reader has handled it
         return ""
     return found or ""
 
@@ -160,7 +161,7 @@ _BLOCKS = frozenset(
 
 
 class _PlainReader(HTMLParser):
-    """Reads every visible text of a page as Markdown: headings, items, rows, links."""
+    """Collects the visible text of a page as Markdown: headings, items, rows, links."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
@@ -243,7 +244,7 @@ def _read_pdf(body: bytes) -> PageText:
         import pypdf
     except ImportError:
         raise UnreadableError(
-            "it is a PDF, and what reads those is not installed: pip install pypdf"
+            "it is a PDF, and its reader is not installed: pip install pypdf"
         ) from None
     try:
         reader = pypdf.PdfReader(io.BytesIO(body))
@@ -254,7 +255,7 @@ def _read_pdf(body: bytes) -> PageText:
             n_chars += len(pages[-1])
             if n_chars > MAX_CHARS:
                 break
-    except Exception as error:  # the reader may raise anything at a broken file
+    except Exception as error:  # the library may raise anything at a broken file
         raise UnreadableError(f"it is a PDF that cannot be read ({type(error).__name__})") from None
     return PageText(title=title[:300], text="\n\n".join(pages)[:MAX_CHARS])
 

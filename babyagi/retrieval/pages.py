@@ -1,5 +1,5 @@
-"""Pages of the web as text: fetched through `net/`, read in a separate process, kept for a day; and
-their parts that bear on a question."""
+"""Web pages as text: fetched through `net/`, parsed in a separate process, cached for a day; and
+the search for their parts that are relevant to a question."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from babyagi.errors import ToolError
+from babyagi.files.private import make_folder, write_file
 from babyagi.net.door import Door, Page
 from babyagi.offload import Offload, run_inline
-from babyagi.private import make_folder, write_file
 from babyagi.retrieval.engines import Hit, Searcher
 from babyagi.retrieval.rank import BM25, Ranker, Scored, rank, split_parts, top_p
 from babyagi.text import clean
@@ -30,8 +30,8 @@ MAX_READ_AT_ONCE = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A page as text: where it was found, when, and the digest of its bytes. The text is Markdown;
-    `is_cut` says that the page was longer than what was fetched."""
+    """A page as text: its address, the time of fetching, and the digest of its bytes. The text is
+    Markdown; `is_cut` says that the page was longer than the fetched part."""
 
     url: str
     title: str
@@ -45,12 +45,13 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> Document:
-        """Raises ValueError, KeyError or TypeError for what `to_json` did not write."""
+        """Parse what `to_json` wrote. Raises ValueError, KeyError or TypeError for anything
+        else."""
         fields = json.loads(text)
         found = cls(**{**fields, "fetched_at": datetime.fromisoformat(fields["fetched_at"])})
         words = (found.url, found.title, found.text, found.digest)
         if not all(isinstance(one, str) for one in words) or found.fetched_at.tzinfo is None:
-            raise ValueError("a field is of another kind")
+            raise ValueError("a field has the wrong type")
         return found
 
 
@@ -58,11 +59,11 @@ Read = Callable[[Page], Awaitable[Mapping[str, str]]]
 
 
 class Pages:
-    """Opens pages, and reads them with `read`, by default in a separate process.
+    """Opens pages, and parses them with `read`, by default in a separate process.
 
-    What was fetched is kept in `folder` for a day, if there is one, so that no two tasks and no
-    repetition of a try fetch the same page. Work that grows with the page, or waits for the disk,
-    runs in `offload`.
+    Fetched pages are cached in `folder` for a day, if there is one, so that no page is fetched
+    twice by two tasks or by a retry. Work that grows with the page, or waits for the disk, runs in
+    `offload`.
     """
 
     def __init__(
@@ -144,10 +145,10 @@ def _path(folder: Path, url: str) -> Path:
 
 
 async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
-    """Return what `page_text` reads from the page, in a process with bounded time and memory.
+    """Return what `page_text` extracts from the page, in a process with bounded time and memory.
 
     Raises:
-        ToolError: it took too long, too much memory, or broke.
+        ToolError: it took too much time or memory, or crashed.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-W", "ignore", "-m", "babyagi.retrieval.page_text",
@@ -159,7 +160,7 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
         async with asyncio.timeout(timeout_s):
             said, _ = await process.communicate(page.body)
     except TimeoutError:
-        raise ToolError(f"{page.url} takes too long to read") from None
+        raise ToolError(f"{page.url} takes too long to parse") from None
     finally:
         if process.returncode is None:
             process.kill()
@@ -184,8 +185,8 @@ TOP_P = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPart:
-    """A part of a page, or the search's own snippet when the page could not be opened (`document`
-    is then None, and `fault` says why)."""
+    """A part of a page. When the page could not be opened, it is the search's snippet, `document`
+    is None, and `fault` says why."""
 
     hit: Hit
     text: str
@@ -195,7 +196,7 @@ class WebPart:
 
 
 class WebRetriever:
-    """Finds parts of pages that bear on a question."""
+    """Finds parts of pages that are relevant to a question."""
 
     def __init__(self, searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> None:
         self._searcher = searcher
@@ -208,10 +209,9 @@ class WebRetriever:
         *,
         n_pages: int,
         domains: Sequence[str] = (),
-        max_parts: int = MAX_PARTS,
     ) -> tuple[str, list[WebPart]]:
         """Return the name of the engine that answered, and the best parts of the first `n_pages`
-        results, the best first.
+        results, best first.
 
         Raises:
             ToolError: no engine answers.
@@ -219,7 +219,7 @@ class WebRetriever:
         engine, hits = await self._searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
         parts = [part for found in opened for part in found]
-        best = await self._pages.offload(lambda: _choose(question, parts, max_parts, self._ranker))
+        best = await self._pages.offload(lambda: _choose(question, parts, self._ranker))
         return engine, best
 
     async def _open(self, hit: Hit) -> list[WebPart]:
@@ -242,16 +242,12 @@ def _split(hit: Hit, document: Document) -> list[WebPart]:
     ]
 
 
-def _choose(
-    question: str, parts: Sequence[WebPart], max_parts: int, ranker: Ranker
-) -> list[WebPart]:
-    """Return the best parts, the best first; when nothing bears on the question, the first
-    parts.
-    """
+def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[WebPart]:
+    """Return the best parts, best first; if none is relevant to the question, the first parts."""
     texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
     ranked = rank(question, texts, ranker=ranker)
-    best = top_p(ranked, TOP_P)[:max_parts] or [
-        Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), max_parts))
+    best = top_p(ranked, TOP_P)[:MAX_PARTS] or [
+        Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), MAX_PARTS))
     ]
     return [parts[one.index] for one in best]
 

@@ -1,5 +1,5 @@
-"""Which parts of documents bear on a question: split, rank by words (BM25) or by a model, keep the
-best."""
+"""Finds the parts of documents that are relevant to a question: splits, ranks by words (BM25) or by
+a model, and keeps the best."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from babyagi.heavy_imports import import_whole
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 PART_CHARS = 900
-MAX_HEADING_CHARS = 120  # that each part below it is given
+MAX_HEADING_CHARS = 120  # characters of headings that each part below them gets
 MAX_LEVEL = 6
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"  # as sentence-transformers exports a model
 MAX_RANKED = 64  # texts that a model reads for one question, those that BM25 puts first
 MAX_PAIR_TOKENS = 512
 BATCH = 16
-# scripts that write words without blanks, or with endings that stick to them: Thai to Khmer, kana,
-# Han, Hangul
+# scripts that write words without blanks, or with endings attached: Thai to Khmer, kana, Han,
+# Hangul
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff"
@@ -47,8 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The place of a text among the ranked ones, its score, and its share of all scores; the shares
-    add up to 1."""
+    """The index of a text, its score, and its share of all scores; the shares add up to 1."""
 
     index: int
     score: float
@@ -56,10 +55,10 @@ class Scored:
 
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a text at its paragraphs into parts of about `max_chars`. Each part has the beginnings
-    of the headings above it; a heading with nothing below it is a part of its own.
+    """Split a text at paragraphs into parts of about `max_chars`. Each part has the beginnings of
+    the headings above it; a heading with nothing below it is a part of its own.
 
-    The work grows linearly with the length of the text, whatever it contains.
+    The time is linear in the length of the text.
     """
     parts: list[Part] = []
     headings: dict[int, str] = {}
@@ -106,7 +105,7 @@ def _read_heading(paragraph: str) -> tuple[int, str] | None:
 
 
 def cut_pieces(paragraph: str, max_chars: int) -> list[str]:
-    """Cut a text that is too long at its lines or sentences, else at blanks."""
+    """Cut a text that is too long at lines or sentences, else at blanks."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
         ends = (paragraph.rfind(sign, 0, max_chars) + 1 for sign in (". ", "。", "।", "؟", "！"))
@@ -119,21 +118,21 @@ def cut_pieces(paragraph: str, max_chars: int) -> list[str]:
 
 
 class Ranker(Protocol):
-    """Says how much texts bear on a question."""
+    """Scores how relevant texts are to a question."""
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return a number for each text, in their order: 0 where nothing in it bears on the
-        question, else more. It may block for as long as a model takes.
+        """Return a score for each text, in order: 0 if it is not relevant to the question. It may
+        block for as long as a model takes.
 
         Raises:
-            ToolError: it cannot be used.
+            ToolError: the ranker cannot be used.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The words of a text, split once to be counted for many questions."""
+    """The words of a text, split once and counted for many questions."""
 
     joined: str  # each between two blanks of its own
     n_words: int
@@ -148,8 +147,8 @@ def count_words(text: str) -> Counted:
 
 
 def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
-    """Return for each text how much of the question's words it has, those that are rare first; 0
-    where it has none (BM25)."""
+    """Return the BM25 score of each text: how many of the question's words it contains, weighted by
+    rarity; 0 if it contains none."""
     scores = [0.0] * len(texts)
     mean_length = sum(text.n_words for text in texts) / (len(texts) or 1) or 1.0
     for word in sorted(set(_words(question))):
@@ -161,7 +160,7 @@ def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
 
 
 class Bm25:
-    """Ranks by the words that a text shares with the question, those that are rare first."""
+    """Ranks by the words that a text shares with the question, weighted by rarity."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         return score_words(question, [count_words(text) for text in texts])
@@ -171,7 +170,7 @@ BM25 = Bm25()
 
 
 def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[Scored]:
-    """Return the texts that bear on the question, the best first; equal ones in their order."""
+    """Return the relevant texts, best first; ties keep their order."""
     scores = ranker.score(question, texts)
     total = sum(scores) or 1.0
     found = [
@@ -193,7 +192,7 @@ def _frequency(n: int, relative_length: float) -> float:
 
 def _words(text: str) -> list[str]:
     """Return the words, case-folded, without the endings of plurals and verb forms; in scripts
-    without blanks each two neighbours."""
+    without blanks, pairs of neighbouring characters."""
     words: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         words += _pairs(word) if _IS_UNSPACED.match(word) else [_stem(word)]
@@ -212,8 +211,8 @@ def _stem(word: str) -> str:
 
 
 def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
-    """Return the smallest number of the best whose shares together reach `p`, at least one; all for
-    1."""
+    """Return the smallest number of best texts whose shares together reach `p`, at least one; all
+    for p = 1."""
     kept: list[Scored] = []
     reached = 0.0
     for one in ranked:
@@ -225,12 +224,12 @@ def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
 
 
 class CrossEncoder:
-    """A `Ranker` that reads the question and each text together, with a model of ONNX from a folder
-    of this machine: `model.onnx` and `tokenizer.json`, one number for a pair, or two of which the
-    second says that they belong together. The shares are the softmax of these numbers.
+    """A `Ranker` that reads the question and each text together, with an ONNX model from a local
+    folder: `model.onnx` and `tokenizer.json`. The model gives one score for a pair, or two scores
+    of which the second means "relevant". The shares are the softmax of the scores.
 
     Raises:
-        SettingsError: the folder lacks one of the files. They are opened at the first question.
+        SettingsError: one of the files is missing. They are opened at the first question.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -243,7 +242,7 @@ class CrossEncoder:
             )
         self._folder = folder
         self._opened: tuple[Any, Any] | None = None
-        self._turn = Lock()  # each batch uses every processor
+        self._turn = Lock()  # each batch uses all processors
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         chosen = list(range(len(texts)))
@@ -256,7 +255,7 @@ class CrossEncoder:
         try:
             with self._turn:
                 logits = self._read_pairs([(question, texts[index]) for index in chosen])
-        except Exception as error:  # of two libraries that name no errors of their own
+        except Exception as error:  # the two libraries document no error types
             raise ToolError(
                 f"the ranker {self._folder.name} cannot be used: {type(error).__name__}"
             ) from error
@@ -282,12 +281,12 @@ class CrossEncoder:
             said = np.asarray(session.run(None, given)[0], dtype=np.float64).reshape(len(read), -1)
             logits += (said[:, -1] - (said[:, 0] if said.shape[1] == 2 else 0.0)).tolist()
         if not all(map(math.isfinite, logits)):
-            raise ValueError("it gave what is no number")
+            raise ValueError("it gave something that is not a number")
         return logits
 
 
 def _open_files(folder: Path) -> tuple[Any, Any]:
-    import_whole("numpy", "onnxruntime")  # which begins with a part of numpy
+    import_whole("numpy", "onnxruntime")  # numpy begins with this import
     import onnxruntime
     from tokenizers import Tokenizer
 

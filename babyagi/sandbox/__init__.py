@@ -1,1 +1,1 @@
-"""Run Python code that nobody trusts, in a process that can only compute."""
+"""Runs untrusted Python code in a process that can only compute."""

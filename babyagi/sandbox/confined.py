@@ -1,12 +1,12 @@
-"""The process that runs a model's code: it makes itself unable to do anything but compute, proves
-that, and only then runs the code.
+"""The process that runs a model's code. It first makes itself unable to do anything but compute,
+checks that, and only then runs the code.
 
-It is started isolated, with nothing of this project but the modules beside it, and no third-party
-module. Standard input carries the code as UTF-8, and after it the files that the code may read, in
-the format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then
-the outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
+It is started isolated: it can import only the modules beside it, and no third-party module.
+Standard input carries the code as UTF-8, and after it the files that the code may read, in the
+format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then the
+outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
 installed, nothing in this process can be trusted, not even the functions of this file. Whatever the
-code changes here, it changes only what the process says last, and that is the code's to say anyway.
+code changes here affects only the final output, which the code controls anyway.
 
 The protection is the kernel's filter (seccomp). What `program.py` removes or replaces protects
 nothing: it only lets ordinary code run and keeps the messages to the model plain.
@@ -44,7 +44,7 @@ SYSCALLS = {  # the number on each of the architectures
     "getrandom": (318, 278),
 }
 _FUTEX_WAKE_PRIVATE, _PROT_EXEC = 129, 4
-# an argument, and the value that it must have
+# an argument, and its required value
 ONLY_WITH = {"write": (0, 1), "futex": (1, _FUTEX_WAKE_PRIVATE)}
 # an argument, and the bits that it must not have
 NEVER_WITH = {"mmap": (2, _PROT_EXEC), "mprotect": (2, _PROT_EXEC)}
@@ -76,8 +76,8 @@ def main(
     """Run the process to its end.
 
     Args:
-        code_bytes: how many bytes of the input are the code; files follow. -1: all of it, and no
-            files.
+        code_bytes: how many bytes of the input are the code; files follow. -1: all of the input is
+            code, and there are no files.
     """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
@@ -92,7 +92,7 @@ def main(
         allowed_bytes = limit_resources(cpu_s, memory_bytes)
         install_filter(prctl)
         require_filter()
-    except Exception as error:  # whatever it is, the code is not run
+    except Exception as error:  # whatever went wrong, the code is not run
         write_all(f"{REFUSED}{error}")
         os._exit(1)
     try:
@@ -103,7 +103,7 @@ def main(
         else:
             write_bytes(desk.pack(outcome))
         os._exit(0)
-    finally:  # the interpreter's normal exit needs system calls that are forbidden now
+    finally:  # the interpreter's normal exit needs system calls that are now forbidden
         os._exit(1)
 
 
@@ -112,7 +112,7 @@ def main(
 
 
 def find_prctl() -> Any:
-    """Return the C library's `prctl`, called with plain numbers; it returns 0 on success."""
+    """Return the C library's `prctl`, which takes integers and returns 0 on success."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES or sys.maxsize < 2**32:
         raise CannotConfineError(
@@ -126,8 +126,8 @@ def find_prctl() -> Any:
 
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
-    """Let the kernel kill this process when the thread that started it ends. A parent that is gone
-    already is noticed."""
+    """Let the kernel kill this process when the thread that started it ends. Exit if the parent has
+    ended already."""
     if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
         raise CannotConfineError("the kernel does not end a process with its parent")
     if os.getppid() != parent_pid:
@@ -135,14 +135,14 @@ def die_with_parent(prctl: Any, parent_pid: int) -> None:
 
 
 def limit_resources(cpu_s: int, memory_bytes: int) -> int:
-    """Bound memory and processor time, be the first to go when memory is short, leave no dump, keep
-    no descriptor but the outcome's.
+    """Bound memory and processor time, become the first victim of the out-of-memory killer, write
+    no core dump, and close all descriptors except the output.
 
-    Returns the bytes of memory that there are: fewer than asked for where the caller has a lower
-    limit itself.
+    Return the memory limit in bytes, which is lower than requested if the caller itself has a lower
+    limit.
 
-    Needed no more once the filter holds, but a second lock costs nothing: files, descriptors and
-    processes are bounded as well.
+    The filter already forbids opening files, descriptors and processes; their limits here are a
+    second barrier.
     """
     import resource
 
@@ -170,8 +170,8 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
 
 
 def install_filter(prctl: Any) -> None:
-    """Forbid, for good, every system call that computing does not need: a filter cannot be removed,
-    and no call adds rights."""
+    """Forbid permanently every system call that computing does not need: a filter cannot be
+    removed, and no call adds rights."""
     import ctypes
 
     class Program(ctypes.Structure):
@@ -186,20 +186,21 @@ def install_filter(prctl: Any) -> None:
     program = Program(len(instructions), ctypes.addressof(text))
     if prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise CannotConfineError(
-            f"the kernel refuses to give up rights ({os.strerror(ctypes.get_errno())})"
+            "the kernel does not let the process drop its rights "
+            f"({os.strerror(ctypes.get_errno())})"
         )
     if prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0):
         raise CannotConfineError(
-            f"the kernel takes no filter of system calls ({os.strerror(ctypes.get_errno())})"
+            f"the kernel does not accept a system call filter ({os.strerror(ctypes.get_errno())})"
         )
 
 
 def build_filter(machine: str) -> Sequence[Instruction]:
-    """Return the program that the kernel runs at each system call: those of `SYSCALLS` are allowed,
-    all others fail with EPERM.
+    """Return the BPF program that the kernel runs at each system call: it allows those of
+    `SYSCALLS`; all others fail with EPERM.
 
-    A call by the rules of another architecture kills the process: the same numbers mean other calls
-    there.
+    A call with the numbering of another architecture kills the process, because the same numbers
+    mean other calls there.
     """
     program: list[Instruction] = [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
@@ -231,14 +232,14 @@ def build_filter(machine: str) -> Sequence[Instruction]:
 
 
 def require_filter() -> None:
-    """Prove that the filter holds, with three calls that nothing else refuses with EPERM."""
+    """Check that the filter works, with three calls that nothing else would refuse with EPERM."""
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()
         except OSError as error:
             if error.errno == errno.EPERM:
                 continue
-        raise CannotConfineError("the kernel took the filter and does not hold to it")
+        raise CannotConfineError("the kernel accepted the filter but does not enforce it")
 
 
 # -- descriptors

@@ -1,14 +1,13 @@
 """Runs an ordinary program in a process that can only compute: its modules, its files, what it
 prints, its value, and time without waiting.
 
-It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare`
-runs before the filter is installed, `run` behind it. Nothing here protects anything. It lets a
-program that only computes run as it is written, and gives any other program a line that says what
-to do.
+`confined.py` imports it by its bare name in the same process: `prepare` runs before the filter is
+installed, `run` after it. This module protects nothing. It lets a program that only computes run
+unchanged, and gives any other program a line that says what to do.
 
-No time is spent on waiting: a sleep, or an event loop in which every task waits, moves the clocks
-of `time` forward instead. Threads and executors run their work at once, one after the other. Not
-covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
+The program never really waits: a sleep, or an event loop in which every task waits, moves the
+clocks of `time` forward instead. Threads and executors run their work at once, one after the other.
+Not covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
-# a longer program's last line is not looked at: the syntax tree of a megabyte takes 400 MB
+# a longer program's last line is not evaluated: the syntax tree of a megabyte takes 400 MB
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
 _BYTES_PER_CHAR = 4
 # PyCF_ONLY_AST, PyCF_ALLOW_TOP_LEVEL_AWAIT, CO_COROUTINE
 _ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80
 
-# Modules of Python that a program may not import: they serve networks, other programs, machine code
-# or a screen, or do something at once.
+# Modules that a program may not import: they need networks, other programs, machine code or a
+# screen, or act when imported.
 NOT_HERE = frozenset(
     "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib "
     "http.client http.server idlelib imaplib lib2to3 "
@@ -49,8 +48,8 @@ NOT_HERE = frozenset(
     "socketserver spwd ssl subprocess telnetlib test this tkinter turtle turtledemo "
     "urllib.request venv webbrowser wsgiref xmlrpc".split()
 )
-# What a module needs besides itself: what belongs to it, and what it imports only when it is used,
-# in Python 3.11 to 3.13.
+# What a module needs besides itself: its submodules, and what it imports lazily, in Python 3.11 to
+# 3.13.
 NEEDED_BY = {
     "argparse": "copy gettext locale shutil textwrap",
     "asyncio": "concurrent.futures.thread",
@@ -108,7 +107,7 @@ NEEDED_FOR = {
 
 
 class NotHereError(ImportError):
-    """The code wanted something that does not exist here; the text says what to do."""
+    """The code used something that does not exist here; the text says what to do."""
 
 
 class Clock:
@@ -124,13 +123,13 @@ class Clock:
         self.moved_s += seconds
 
     def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
-        """Return a clock that is this much ahead of the given one, which counts `per_s` units a
+        """Return a clock that is ahead of `read` by the time slept. Both count `per_s` units a
         second, with the same number type."""
         return lambda: read() + type(per_s)(self.moved_s * per_s)
 
 
 class Output(io.RawIOBase):
-    """What was written: its beginning, its end, and how much was dropped in between."""
+    """What a program wrote: its beginning, its end, and how much was dropped in between."""
 
     name = "<output>"
 
@@ -151,7 +150,7 @@ class Output(io.RawIOBase):
         return len(data)
 
     def open(self) -> io.TextIOWrapper:
-        """Return a stream for a program's text; what is written is available at once."""
+        """Return a stream for a program's output; what is written is available at once."""
         return io.TextIOWrapper(self, "utf-8", "replace", write_through=True)
 
     def read_text(self, max_chars: int) -> str:
@@ -168,15 +167,15 @@ class Output(io.RawIOBase):
 
 
 def unpack_files(packed: bytes) -> Desk:
-    """Return the files that were handed in."""
+    """Return the files that were passed in."""
     import marshal
 
     return Desk(*marshal.loads(packed))
 
 
 def prepare(code: str) -> None:
-    """Import what the code names and may import, because nothing can be opened later, and replace
-    all waiting."""
+    """Import the allowed modules that the code names, because no file can be opened later, and
+    replace the functions that wait."""
     clock = Clock()
     for name in ("time", "monotonic", "perf_counter"):
         replace(
@@ -187,7 +186,7 @@ def prepare(code: str) -> None:
             },
         )
     replace(time, sleep=clock.sleep)
-    # executors ask for it, which needs a system call
+    # executors call it, which needs a system call
     replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)
     sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
     load_modules(code)
@@ -228,13 +227,13 @@ def load(lists: list[str]) -> None:
         try:
             __import__(name)
         except Exception:
-            # some exist only in other systems or versions, and the code's own import reports that
+            # some exist only on other systems or versions; the code's own import reports that
             continue
 
 
 def load_zones(code: str) -> None:
-    """Read the time zones whose place the code names, alone or in `Europe/Berlin`. The library
-    keeps them while they are referenced."""
+    """Load the time zones that the code names, by city or as `Europe/Berlin`. The library keeps
+    them while they are referenced."""
     import zoneinfo
 
     paths = [
@@ -257,16 +256,15 @@ def load_zones(code: str) -> None:
 
 
 def run_threads_at_once(clock: Clock) -> None:
-    """Let each thread run to its end when it is started, and each executor do its work when it is
+    """Run each thread to its end when it is started, and the work of each executor when it is
     submitted."""
     import threading
 
     def wait(_condition: Any, timeout: float | None = None) -> bool:
         if timeout is None:
             raise NotHereError(
-                "the code waits for another thread, and here each runs to its end when "
-                "it is started: "
-                "start the one that gives before the one that takes, or use asyncio"
+                "the code waits for another thread, and here each thread runs to its end when "
+                "it is started: start the producer before the consumer, or use asyncio"
             )
         clock.sleep(max(0.0, timeout))
         return False
@@ -283,7 +281,7 @@ def run_threads_at_once(clock: Clock) -> None:
 
 
 def start_at_once(thread: Any) -> None:
-    """Do the same as `Thread.start`; the thread has ended when it returns."""
+    """Replace `Thread.start`; the thread has ended when it returns."""
     import threading
 
     if thread._started.is_set():
@@ -295,7 +293,7 @@ def start_at_once(thread: Any) -> None:
         thread.run()
     except SystemExit:
         pass
-    except NotHereError:  # otherwise the program would go on without what the thread did not do
+    except NotHereError:  # otherwise the program would continue without the thread's work
         raise
     except Exception as error:
         threading.excepthook(
@@ -327,7 +325,7 @@ def run_executors_at_once() -> None:
 
 def move_on_instead_of_waiting(clock: Clock) -> None:
     """Give asyncio a loop without descriptors: instead of waiting, it moves the clock to the next
-    task's time."""
+    timer."""
     import asyncio
     import signal
 
@@ -341,7 +339,7 @@ def move_on_instead_of_waiting(clock: Clock) -> None:
 
         def select(self, timeout: float | None) -> list[Any]:
             if timeout is None:
-                raise NotHereError("every task of the code waits for what never comes")
+                raise NotHereError("deadlock: every task of the code is waiting")
             clock.sleep(max(0.0, timeout))
             return []
 
@@ -358,7 +356,7 @@ def move_on_instead_of_waiting(clock: Clock) -> None:
     )
     replace(Loop, **dict.fromkeys(outside.split(), refuse))
     replace(type(asyncio.get_event_loop_policy()), _loop_factory=Loop)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that asyncio.run does not want to set it
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that asyncio.run does not set it
 
 
 def keep_databases_in_memory() -> None:
@@ -388,8 +386,8 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | 
     """Return the outcome of the code: `ANSWER` and a text of at most `max_chars`, or `FAULT` and
     one line.
 
-    The answer is the variable `result` where the code assigned it, else what it printed, else the
-    value of its last line.
+    The answer is the variable `result` if the code assigned it, else what was printed, else the
+    value of the last line.
     """
     output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
     for name, stream in (
@@ -450,14 +448,14 @@ def compute(
     if desk is not None and desk.has_changed:
         return ""
     raise NotHereError(
-        "the code gave nothing: print what is wanted, end with an expression, or assign it "
-        f"to {result}"
+        "the code gave no output: print the answer, end with an expression, or assign it to "
+        f"{result}"
     )
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
-    """Return the value of the last line, None when it is a statement; `await` may be used outside
-    of functions."""
+    """Run the code. Return the value of the last line; None when it is a statement. `await` may be
+    used at top level."""
     parts: list[CodeType] = []
     tree = (
         compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -485,8 +483,8 @@ def execute(code: str, scope: dict[str, Any]) -> Any:
 
 
 def import_module(name: str, *given: Any) -> ModuleType:
-    """Do the same as `__import__`, for the modules that are available here. C code also imports the
-    inner modules that it needs through it."""
+    """Replace `__import__`, for the modules that are available here. C code also imports inner
+    modules through it."""
     first = name.partition(".")[0]
     if first in NOT_HERE or name in NOT_HERE:
         raise NotHereError(
@@ -502,9 +500,7 @@ def import_module(name: str, *given: Any) -> ModuleType:
 
 
 def refuse_input(*_args: Any) -> Any:
-    raise NotHereError(
-        "there is no input here, nobody to ask and no arguments: put the value into the code"
-    )
+    raise NotHereError("there is no input and there are no arguments: put the value into the code")
 
 
 class NoInput:
@@ -514,8 +510,8 @@ class NoInput:
 
 
 def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
-    """The text in at most `max_chars`: its beginning and its end, with a word about what is missing
-    (`n_lost` in the middle already)."""
+    """Return the text in at most `max_chars`: its beginning and its end, with a note about what is
+    missing (`n_lost` characters are missing already)."""
     if len(text) <= max_chars and not n_lost:
         return text
     kept = max(0, max_chars - 60) // 2
@@ -524,7 +520,7 @@ def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
 
 
 def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
-    """Return what went wrong as one line, with the line of the code."""
+    """Return the error as one line, with the line of the code."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     line, traceback = 0, error.__traceback__
@@ -557,24 +553,24 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
             "needs into the code (io.StringIO is a file)"
         )
     if isinstance(error, MemoryError):
-        return f"the code wanted more memory than the {memory_bytes >> 20} MiB that it may use"
+        return f"the code needs more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):
         return f"the code ended itself: {text}"
     return f"{type(error).__name__}: {text}".removesuffix(": ")
 
 
 def wants_outside(error: BaseException, text: str) -> bool:
-    """Return whether the filter refused something to the code, as the module that it used reports
-    it."""
+    """Return whether the code tried something that the filter refuses, judged by the error that a
+    module raised for it."""
     if isinstance(error, OSError):
         return error.errno in (errno.EPERM, errno.ENOENT) or type(error).__name__ == "gaierror"
     return "unable to open database" in text or "can't start new thread" in text
 
 
-# -- the files of a program that cannot open any file: some that it may read, and a folder of its
-# own, both in memory. `Desk.install` replaces `open`, `os.stat` and similar functions by ones that
-# work on these files. What the program leaves is returned as bytes, and the receiver checks each
-# name and each size. Not covered: links, permissions, times, folders that are empty at the end.
+# -- the files of a program, in memory: some that it may read, and a folder of its own.
+# `Desk.install` replaces `open`, `os.stat` and similar functions by ones that work on these files.
+# Files that remain are returned as bytes; the receiver checks each name and size. Not covered:
+# links, permissions, times, folders that are empty at the end.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -584,11 +580,12 @@ MAX_NAMED = 12  # in a message
 
 
 class Desk:
-    """Files by their paths, which are relative to the one folder that there is.
+    """Files by their paths, which are relative to a single folder.
 
     Args:
-        given: may be read. kept: the program's own; what it writes is added here.
-        listed: the sizes of files that may be read and were not handed in.
+        given: may be read.
+        kept: the program's own; what it writes is added here.
+        listed: the sizes of files that may be read but were not passed in.
     """
 
     def __init__(
@@ -601,7 +598,7 @@ class Desk:
         self._unflushed: list[Any] = []
 
     def install(self) -> None:
-        """Replace the functions that work on the disk by those of this desk."""
+        """Replace the functions that access the disk by those of this object."""
         self._replace(builtins, open=self.open)
         self._replace(io, open=self.open)
         self._replace(
@@ -624,7 +621,7 @@ class Desk:
         for name, value in new.items():
             setattr(owner, name, value)
 
-    # -- what is changed
+    # -- changes
     # ----------------------------------------------------------------------------------------------
 
     @property
@@ -632,7 +629,7 @@ class Desk:
         return any(True for _ in self.changed()) or any(True for _ in self.removed())
 
     def changed(self) -> Iterator[tuple[str, bytes]]:
-        """Return its own files that are new or changed."""
+        """Return the program's own files that are new or changed."""
         self._flush()
         for path, data in self.kept.items():
             if path not in self._before or self._before[path] != bytes(data):
@@ -740,11 +737,11 @@ class Desk:
         if old != new:
             del self.kept[old]
 
-    # -- what there is
+    # -- lookups
     # ----------------------------------------------------------------------------------------------
 
     def _name(self, path: Any) -> str:
-        """Return the path relative to the one folder, '' for the folder itself."""
+        """Return the path relative to the folder; '' for the folder itself."""
         if isinstance(path, int):
             raise PermissionError(errno.EPERM, "there are no descriptors here")
         path = os.fspath(path)
@@ -774,8 +771,8 @@ class Desk:
         if name in self.listed:
             raise OSError(
                 errno.EACCES,
-                "it was not handed in: write its name into the code, as it is listed; "
-                f"at most 16 MB are handed in, and no file over 5 MB ({self.listed[name]:,} bytes)",
+                "it was not passed in: write its name into the code, as it is listed; at most "
+                f"16 MB are passed in, and no file over 5 MB ({self.listed[name]:,} bytes)",
                 name,
             )
         if self._is_folder(name):
@@ -791,11 +788,11 @@ class Desk:
         )
 
     def _take(self, name: str, letters: set[str]) -> bytearray:
-        """Return the bytes of a file that is to be written."""
+        """Return the bytes of a file, which the program may then change."""
         if name in self.given or name in self.listed:
             raise PermissionError(
                 errno.EACCES,
-                "it belongs to the objective and is only read; choose another name",
+                "it belongs to the objective and is read-only; choose another name",
                 name,
             )
         if self._is_folder(name):
@@ -815,7 +812,7 @@ class Desk:
         return self.kept[name]
 
     def _require_folder(self, name: str) -> None:
-        """Raise when the parent of this file is a file itself."""
+        """Raise when the parent of the path is a file."""
         parents = name.split("/")[:-1]
         files = {*self.given, *self.listed, *self.kept}
         if any("/".join(parents[:n]) in files for n in range(1, len(parents) + 1)):
@@ -825,7 +822,7 @@ class Desk:
         if name not in self.kept:
             self._find(name)
             raise PermissionError(
-                errno.EACCES, "it belongs to the objective and is only read", name
+                errno.EACCES, "it belongs to the objective and is read-only", name
             )
         return name
 
@@ -840,11 +837,11 @@ class Desk:
 
 
 class MissingFileError(FileNotFoundError):
-    """There is no such file; the text names those that exist."""
+    """There is no such file; the text names existing ones."""
 
 
 class _Raw(io.RawIOBase):
-    """An open file without a buffer; its bytes are those of the desk."""
+    """An open file without a buffer, backed by the bytes in memory."""
 
     def __init__(
         self,
@@ -903,7 +900,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Entry:
-    """The counterpart of `os.DirEntry`."""
+    """Replaces `os.DirEntry` for the files in memory."""
 
     def __init__(self, desk: Desk, name: str, path: str) -> None:
         self.name, self.path = name, path
@@ -926,7 +923,7 @@ class _Entry:
 
 
 class _Scan:
-    """What `os.scandir` returns."""
+    """Replaces the result of `os.scandir` for the files in memory."""
 
     def __init__(self, entries: list[_Entry]) -> None:
         self._entries = iter(entries)

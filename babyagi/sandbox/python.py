@@ -1,13 +1,13 @@
-"""Run Python code that nobody trusts in a process of its own that can only compute, with its time
-and output bounded from outside.
+"""Runs untrusted Python code in a separate process that can only compute, with its time and output
+bounded from outside.
 
 Covered: files, network, other processes, signals, devices, and everything else that needs a system
 call except memory, the clock, randomness and the one pipe for the outcome; memory, processor time,
 wall time and size of the answer; how many programs run at once; a parent that dies. Files are
-handed in and out as bytes.
+passed in and out as bytes.
 
-Not covered: bugs of the kernel or the processor in what is left, and what computing itself can do.
-`MAX_AT_ONCE` programs of one user can each use one core until their time is up, and hold
+Not covered: bugs of the kernel or the processor in the allowed calls, and the cost of computing
+itself. `MAX_AT_ONCE` programs of one user can each use one core until their time is up, and hold
 `MEMORY_BYTES` meanwhile. The answer is text from outside like any other: it may say anything.
 """
 
@@ -35,11 +35,13 @@ MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB inc
 # programs of one user on this machine, so that together they hold 1 GiB at most; an ordinary one
 # takes 0.1 s
 MAX_AT_ONCE = 2
+PLACE = "babyagi-python"  # the beginning of the names of the slots
 TURN_TIMEOUT_S = 60.0  # to wait for a free place
 # of a busy machine; the time of the code is counted from when it begins
 START_TIMEOUT_S = 60.0
 TIMEOUT_S = 10.0
 MAX_LINE_CHARS = 1000
+MAX_OUTPUT_CHARS = 16_000
 MAX_PATH_CHARS = 200
 MAX_PATH_PARTS = 6
 
@@ -59,8 +61,9 @@ class Files:
     """The files of a program, by relative paths with `/`.
 
     Attributes:
-        given: files that it may read. kept: its own files, which it may change.
-        listed: sizes of files that it may read and that were not handed in.
+        given: files that it may read.
+        kept: its own files, which it may change.
+        listed: sizes of files that it may read but that were not passed in.
     """
 
     given: Mapping[str, bytes] = field(default_factory=dict)
@@ -70,9 +73,9 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What a program gave: its answer, perhaps empty, those of its own files that it changed or
-    made, and the names of those that it removed. Each path is relative and plain, and stays inside
-    the folder."""
+    """The outcome of a program: its answer, possibly empty; those of its own files that it changed
+    or created; and the names of those that it removed. Each path is relative and plain, and stays
+    inside the folder."""
 
     text: str
     written: Mapping[str, bytes]
@@ -84,48 +87,34 @@ async def run_python(
     *,
     result: str = "final_result",
     timeout_s: float = TIMEOUT_S,
-    max_output_chars: int = 16_000,
+    max_output_chars: int = MAX_OUTPUT_CHARS,
 ) -> str:
-    """Run Python code in a process that can do nothing but compute, and return what it gives as
-    text.
+    """Run Python code in a process that can only compute, and return its answer as text.
 
-    That is the variable that `result` names if the code assigned it, else what it printed, else the
-    value of its last line. Each run is a fresh process and knows nothing of others; `MAX_AT_ONCE`
-    run at once, and `timeout_s` counts from when the code begins. The text is cleaned, and has at
-    most `max_output_chars`. Whatever ends the call, the process is gone when it returns.
+    The answer is the variable named by `result` if the code assigned it, else what was printed,
+    else the value of the last line. Each run is a fresh process; `MAX_AT_ONCE` run at once, and
+    `timeout_s` counts from when the code begins. The text is cleaned, and has at most
+    `max_output_chars`. The process has always ended when the call returns.
 
     Raises:
-        ToolError: one line for the model: the code raised, gave nothing, took too long, or wanted
-        what it may not have.
+        ToolError: one line for the model: the code raised, gave no output, took too long, or tried
+            something forbidden.
         SettingsError: this machine cannot confine code; nothing was run.
     """
     job = _Job(code=code, result=result, timeout_s=timeout_s, max_output_chars=max_output_chars)
     return _read_answer(*await _run_in_turn(job), max_output_chars)
 
 
-async def run_with_files(
-    code: str,
-    files: Files,
-    *,
-    result: str = "final_result",
-    timeout_s: float = TIMEOUT_S,
-    max_output_chars: int = 16_000,
-) -> Ran:
-    """Do the same as `run_python` for a program with files; it may also give nothing but files. A
-    program that fails leaves none.
+async def run_with_files(code: str, files: Files, *, result: str = "final_result") -> Ran:
+    """Do the same as `run_python` for a program with files; its output may be files only. A program
+    that fails leaves none.
 
-    Raises: as `run_python`; ToolError also when a file that it left is invalid.
+    Raises: as `run_python`; ToolError also when a file that it wrote is invalid.
     """
-    job = _Job(
-        code=code,
-        result=result,
-        timeout_s=timeout_s,
-        max_output_chars=max_output_chars,
-        files=files,
-    )
+    job = _Job(code=code, result=result, files=files)
     outcome, exit_code = await _run_in_turn(job)
     parts = iter(_unpack(outcome))
-    text = _read_answer(next(parts, b""), exit_code, max_output_chars)
+    text = _read_answer(next(parts, b""), exit_code, job.max_output_chars)
     return _read_files(text, list(parts), files)
 
 
@@ -133,13 +122,13 @@ async def run_with_files(
 class _Job:
     code: str
     result: str
-    timeout_s: float
-    max_output_chars: int
+    timeout_s: float = TIMEOUT_S
+    max_output_chars: int = MAX_OUTPUT_CHARS
     files: Files | None = None
 
     @property
     def most_bytes(self) -> int:
-        """How many bytes its outcome may have."""
+        """Return the maximum size of the program's output in bytes."""
         answer = _MAX_BYTES_PER_CHAR * max(self.max_output_chars, MAX_LINE_CHARS) + 1
         return answer + (0 if self.files is None else 2 * program.MAX_BYTES)
 
@@ -159,8 +148,7 @@ async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
 
 
 def _unpack(said: bytes) -> Iterator[bytes]:
-    """Yield the parts that were packed as `LENGTH:BYTES`, up to the first that does not have this
-    form."""
+    """Yield the parts packed as `LENGTH:BYTES`, up to the first that does not have this form."""
     at = 0
     while at < len(said):
         head, colon, _ = said[at : at + 12].partition(b":")
@@ -210,7 +198,7 @@ def is_plain_path(path: str) -> bool:
 
 @asynccontextmanager
 async def _turn() -> AsyncIterator[None]:
-    """Hold one of the places for a program; wait until one is free."""
+    """Hold one of the slots for programs; wait until one is free."""
     try:
         async with asyncio.timeout(TURN_TIMEOUT_S):
             while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
@@ -218,20 +206,20 @@ async def _turn() -> AsyncIterator[None]:
     except TimeoutError:
         raise ToolError(
             f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s; this one "
-            "was not begun, try again"
+            "was not started, try again"
         ) from None
     with place:
         yield
 
 
 def _take_place() -> socket.socket | None:
-    """Return one of the places, None if all are taken. A place is a name in the kernel that only
-    one process can hold, and that is free when its holder ends."""
+    """Return a slot; None if all are taken. A slot is a name in the kernel that only one process
+    can hold, and that is released when its holder ends."""
     for n in range(MAX_AT_ONCE):
         with ExitStack() as unless_taken:
             try:
                 place = unless_taken.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
-                place.bind(f"\0babyagi-python-{os.getuid()}-{n}")
+                place.bind(f"\0{PLACE}-{os.getuid()}-{n}")
             except OSError as error:
                 if error.errno == errno.EADDRINUSE:
                     continue
@@ -263,9 +251,8 @@ async def _run(job: _Job) -> tuple[bytes, int]:
 
 
 def _start(job: _Job) -> subprocess.Popen[bytes]:
-    """Start the process. It gets nothing of ours but the code and its files on its standard
-    input.
-    """
+    """Start the process. Besides the code and its files on standard input it gets nothing from this
+    process."""
     given, files = job.code.encode("utf-8", "surrogatepass"), job.files
     bounds = [job.max_output_chars, int(job.timeout_s) + 5, MEMORY_BYTES]
     asked = [str(os.getpid()), job.result, *map(str, bounds)]
@@ -287,7 +274,7 @@ def _start(job: _Job) -> subprocess.Popen[bytes]:
 
 
 async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) -> None:
-    """Wait until the process has proved that it is confined and begins with the code."""
+    """Wait until the process has confirmed that it is confined and starts the code."""
     try:
         async with asyncio.timeout(START_TIMEOUT_S):
             said = await _receive(output_fd, 1)
@@ -305,7 +292,7 @@ async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) ->
 def _unconfinable(why: str) -> SettingsError:
     fix = (
         "work on Linux (x86_64 or aarch64) with seccomp, which Docker and Kubernetes allow "
-        "by default; or leave out what runs Python"
+        "by default; or do not grant run_python"
     )
     return SettingsError(
         "Python code of a model cannot be confined here, so none was run",
@@ -323,14 +310,14 @@ async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
             while chunk := await _receive(output_fd):
                 said += chunk
                 if len(said) > most:
-                    raise ToolError("the code wrote more than its answer may have")
+                    raise ToolError("the code wrote more than an answer may have")
     except TimeoutError:
         raise ToolError(f"the code took longer than {timeout_s:g} s and was stopped") from None
     return bytes(said)
 
 
 async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
-    """Return the next bytes of a pipe, none at its end."""
+    """Return the next bytes of a pipe; none at its end."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(fd, readable.set)

@@ -1,13 +1,13 @@
-"""Run a command, and end everything that it started together with it. A program of its own between
-us and a server that nobody vouches for:
+"""Runs a command, and ends all processes that it started together with it. It is a separate program
+between this process and an untrusted server:
 
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
 Lines are passed in both directions. A line of the command that is not a JSON object, or is longer
-than `MAX_LINE_BYTES`, is dropped, so that nobody has to hold or read it. Standard input ends when
+than `MAX_LINE_BYTES`, is dropped, so that it is never buffered or parsed. Standard input ends when
 the process that started this program is gone, for whatever reason. Then the command and all its
-descendants are ended, also those that left its process group: on Linux they become children of this
-program, which looks them up. The command's error output is dropped.
+descendants are ended, including those that left its process group: on Linux they become children of
+this program, which finds them. The command's error output is dropped.
 
 Does not cover: descendants of the command when this program itself is killed by SIGKILL; the
 command itself is ended.
@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-GRACE_S = 2.0  # for the command to end by itself after its input has ended
+GRACE_S = 2.0  # seconds for the command to end by itself after its input has ended
 CHUNK_BYTES = 2**16
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
@@ -67,7 +67,7 @@ def _die_with_parent() -> None:
 
 
 def _pass_input(process: subprocess.Popen[bytes]) -> None:
-    """Pass the input on; at its end, end the command and this program."""
+    """Copy the input to the command; at its end, end the command and this program."""
     assert process.stdin is not None
     while chunk := os.read(0, CHUNK_BYTES):
         try:
@@ -82,7 +82,7 @@ def _pass_input(process: subprocess.Popen[bytes]) -> None:
 
 
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
-    """Pass whole lines on; a line that is too long is dropped to its end."""
+    """Copy whole lines; a line that is too long is dropped."""
     line, is_too_long = bytearray(), False
     while chunk := output.read(CHUNK_BYTES):
         *whole, rest = chunk.split(b"\n")
@@ -99,7 +99,7 @@ def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
 
 
 def _write_message(line: bytes) -> None:
-    """Pass a line on if it is a JSON object; whatever else a server prints is dropped."""
+    """Write a line if it is a JSON object; other output of a server is dropped."""
     try:
         is_message = isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -109,7 +109,7 @@ def _write_message(line: bytes) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """End what is left, and return the exit code of the command."""
+    """End the remaining processes, and return the exit code of the command."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + GRACE_S

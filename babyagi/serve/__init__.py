@@ -1,1 +1,1 @@
-"""The server: the API, the events and the board. It asks what the command line asks."""
+"""The server: the API, live events and the board. It calls the same verbs as the command line."""

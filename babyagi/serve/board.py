@@ -1,7 +1,8 @@
-"""The board: pages for a browser over the same verbs, readable without a script, kept fresh by one.
+"""The board: pages for a browser. They can be read without JavaScript; a script keeps them up to
+date.
 
-A form posts to `/do` and the address of its operation; it is checked and carried out as the API
-does. What models wrote is text on every page, and Markdown only in the report.
+A form posts to `/do` followed by the path of its operation, which is checked and run as in the API.
+Text from models is escaped on every page; only the report renders Markdown.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from babyagi.pages.pictures import KINDS as TIMELINE_KINDS
 from babyagi.pages.pictures import SIGNS, find_bars, render_graph, render_timeline
 from babyagi.pages.report import render_files
 from babyagi.redaction import redact
-from babyagi.reporting import MAX_EVENTS_DRAWN, load_pictures, load_report
+from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_pictures, load_report
+from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.serve.door import (
     ACCESS,
     LOCKED,
@@ -66,19 +68,18 @@ from babyagi.serve.wire import (
 )
 from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
 from babyagi.text import UNSEEN, harmless, shorten
-from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
+    from babyagi.reporting.why import Facts, Reason
     from babyagi.tasks import Result, Task
     from babyagi.taskstore.port import TaskStore
-    from babyagi.why import Facts, Reason
 
 MAX_ROWS = 50  # of a list on one page
 MAX_CARDS = 50  # of a column
 MAX_FIELDS = 40
-MAX_DRAWN_CHARS = 200_000  # of a result as Markdown; a longer one stands as it was written
+MAX_DRAWN_CHARS = 200_000  # of a result as Markdown; a longer one is shown as plain text
 N_TICKS_SHOWN = 50
-MAX_AGE_S = 10.0  # of the place from which on a page hears of all objectives
+MAX_AGE_S = 10.0  # the event id after which a page receives events of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
@@ -105,19 +106,19 @@ DUTIES = {
     Duty.CHECK: "Checks",
     Duty.REPORT: "Report",
 }
-MAX_TIMES = 30  # that a duty was done
+MAX_TIMES = 30  # shown times that a duty was done
 RULES = (
     ("every", "Every", "30m, 2h or 1d"),
     ("cron", "Cron", "0 9 * * 1-5"),
     ("at", "Once, at", "2026-12-01T09:00"),
 )
 ASKS = {
-    "cancel": "End objective {objective}? What was found is kept, and a report is written from it.",
+    "cancel": "End objective {objective}? Its results are kept, and a report is written from them.",
     "delete": "Delete objective {objective} for good, with its tasks, results and report?",
     "skip_task": "Cancel task {task}?",
-    "remove_schedule": "Remove schedule {schedule}? What it began goes on.",
+    "remove_schedule": "Remove schedule {schedule}? Objectives that it started go on.",
 }
-"""What a person is asked before an operation that cannot be taken back."""
+"""The question before an operation that cannot be undone."""
 OVERLAPS = (
     ("skip", "skip the new one"),
     ("queue", "begin the new one after it"),
@@ -165,7 +166,7 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
 
 
 def _address_of(operation: Operation) -> str:
-    """Where a form posts to: forms know no other method."""
+    """Return the path that a form posts to; HTML forms have no method DELETE."""
     return f"/do{operation.path}{'/delete' if operation.method == 'DELETE' else ''}"
 
 
@@ -180,7 +181,7 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
         except BabyagiError as error:
             what = redact(error.what, secrets=desk.settings.known_secrets)
             return _say(status_of(error), what, error.why, find_fix(error))
-        except Exception as error:  # ours: the log has it
+        except Exception as error:  # a bug of ours: the log has it
             return write_crash(error)
 
     return endpoint
@@ -272,13 +273,13 @@ async def _schedule(desk: Desk, request: Request) -> Response:
 
 
 async def _place(desk: Desk) -> dict[str, str]:
-    """From where on a page hears of all objectives; before the look, as what comes after it is
-    sent."""
+    """Return the event id after which a page receives events of all objectives. Taken before the
+    page is read, so that later events are sent."""
     return {"events": "/events", "after": str(await desk.feed.now(max_age_s=MAX_AGE_S))}
 
 
 def _said(request: Request) -> list[tuple[str, str]]:
-    """The parameters of the address; a field of a form that was left empty is none."""
+    """Return the query parameters, without the form's empty fields."""
     return [(name, text) for name, text in request.query_params.multi_items() if text]
 
 
@@ -305,8 +306,8 @@ async def _objective(desk: Desk, request: Request) -> Response:
 async def _cards(
     store: TaskStore, facts: Facts, states: tuple[TaskStatus, ...]
 ) -> list[tuple[Task, Reason]]:
-    """The first tasks of a column, those that were finished last where they are finished; each with
-    why it does not run."""
+    """Return the first tasks of a column, each with why it does not run. Finished tasks come newest
+    first."""
     objective_id, found = facts.objective.id, list[Any]()
     if TaskStatus.DONE in states:
         last = await store.last_finished(objective_id, limit=MAX_CARDS)
@@ -351,8 +352,8 @@ async def _list(desk: Desk, request: Request) -> Response:
 
 
 async def _results(desk: Desk, request: Request) -> Response:
-    """The newest results, or those that are nearest to a text. What was searched for is not
-    searched for again at each event, since a search may cost something."""
+    """Return the newest results, or those nearest to a text. Live events do not repeat the search,
+    since it may cost money."""
     objective, after = await _begin(desk, request)
     query = parse_parameters(_said(request), ResultsQuery)
     degraded, more = "", ""
@@ -470,11 +471,12 @@ def _render_result(shown: verbs.Shown) -> str:
     text = shown.result.text if shown.result is not None else ""
     if len(text) > MAX_DRAWN_CHARS:
         return Markup("<pre>{}</pre>").format(text)
-    return Markup(render_html(text))  # made harmless by that room
+    return Markup(render_html(text))  # escaped by `pages`
 
 
 async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
-    """The objective, and from where on a page hears of it: before the look."""
+    """Return the objective, and the event id after which its page receives events, taken before the
+    page is read."""
     objective = await _pick(desk, request)
     return objective, await desk.store.last_event_id(objective.id)
 
@@ -484,7 +486,7 @@ async def _pick(desk: Desk, request: Request) -> Objective:
 
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
-    """A page of an objective, with how it stands above."""
+    """Return a page of an objective, with its state at the top."""
     stand = values.pop("stand", None) or await verbs.find_stand(
         desk.store, await _pick(desk, request)
     )
@@ -505,7 +507,7 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
     return await _render(desk, request, template, **{**known, **values})
 
 
-# -- what a form does
+# -- forms
 # --------------------------------------------------------------------------------------------------
 
 
@@ -539,7 +541,7 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
 
 
 def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
-    """The page on which a person says yes, where no script has asked already."""
+    """Return the page that asks the person to confirm, for browsers without JavaScript."""
     return _render_page(
         "sure.html",
         status=200,
@@ -551,20 +553,21 @@ def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]
 
 
 def _back(form: Mapping[str, str], value: Any) -> str:
-    """Where the form came from, or the objective that it has made."""
+    """Return the address to show after a form was sent: that of the form's page, or of the
+    objective that it created."""
     back = form.get("back", "")
     if not back and isinstance(value, dict) and "objective_id" in value:
         return f"/objectives/{value['objective_id']}"
     return back if _BACK.fullmatch(back) else "/"
 
 
-# -- coming in
+# -- sessions
 # --------------------------------------------------------------------------------------------------
 
 
 async def _open(desk: Desk, names: Names, request: Request) -> Response:
-    """Take a one-time code for a session. The page leads on by itself, so that the next request
-    comes from this server's page and has the cookie."""
+    """Exchange a one-time code for a session. The page redirects by itself, so that the next
+    request comes from this server's page and has the cookie."""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
         return _say(403, "this address was used already, or is too old", "", "babyagi open")
@@ -583,12 +586,12 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
 async def _static(request: Request) -> Response:
     kind = KINDS.get(request.path_params["name"])
     if kind is None:
-        return write_problem(404, "there is nothing at this address")
+        return write_problem(404, "there is no such page")
     text = files("babyagi.serve").joinpath("static", request.path_params["name"]).read_bytes()
     return Response(text, media_type=kind, headers={"cache-control": "no-cache"})
 
 
-# -- writing
+# -- small filters
 # --------------------------------------------------------------------------------------------------
 
 
@@ -628,7 +631,7 @@ def _render_page(template: str, *, status: int, **values: Any) -> Response:
     )
 
 
-# -- how the board says things: moments, numbers, statuses, and texts in which nothing acts or hides
+# -- text on the board: times, numbers, statuses, and harmless text
 # --------------------------------------------------------------------------------------------------
 
 
@@ -644,7 +647,7 @@ _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 
 @cache
 def open_templates() -> Environment:
-    """Templates in which every text is escaped, and harmless."""
+    """Return the templates; they escape every text and remove hidden characters."""
     env = Environment(
         loader=PackageLoader("babyagi.serve"),
         autoescape=True,
@@ -669,15 +672,14 @@ def open_templates() -> Environment:
 
 
 def _make_harmless(value: Any) -> Any:
-    """A text without what acts or hides; what is markup of ours stays as it is."""
+    """Return the text without active or hidden characters; our own markup is unchanged."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return "\n".join(harmless(line) for line in value.split("\n"))
 
 
 def say_moment(at: datetime | None, now: datetime) -> Markup:
-    """How long ago, or in how long, with the moment itself for a script and for who points at
-    it."""
+    """Return the time since or until a moment, as HTML that also has the moment itself."""
     if at is None:
         return Markup("")
     at = at.astimezone(UTC)
@@ -697,7 +699,7 @@ def _say_age(age_s: float) -> str:
 
 
 def say_sentence(text: str) -> str:
-    """The text as a sentence: a capital, and a full stop."""
+    """Return the text as a sentence, with a capital letter and a full stop."""
     text = text.strip()
     if not text:
         return ""
@@ -705,13 +707,13 @@ def say_sentence(text: str) -> str:
 
 
 def say_advice(text: str) -> Markup:
-    """What would change something: a sentence, with what is typed as code."""
+    """Return advice as a sentence, with commands marked as code."""
     is_typed = text.startswith("babyagi ")
     return mark_commands(f"In a terminal: {text}" if is_typed else say_sentence(text))
 
 
 def mark_commands(text: str) -> Markup:
-    """The text, and what is typed in a terminal as code."""
+    """Return the text as HTML, with commands marked as code."""
     parts, last = [], 0
     for match in _COMMAND.finditer(text):
         parts += [escape(_make_harmless(text[last : match.start()]))]
@@ -721,7 +723,7 @@ def mark_commands(text: str) -> Markup:
 
 
 def mark_unseen(value: Any) -> Markup:
-    """The text, and every character that a person cannot see by its number."""
+    """Return the text as HTML, with invisible characters shown by their code point."""
     text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
     return Markup("\n").join(Markup("").join(_mark(line)) for line in text.split("\n"))
 
@@ -739,7 +741,7 @@ def _mark(line: str) -> Iterator[Markup]:
 
 
 def name_state(objective: Objective) -> tuple[str, str, str]:
-    """Of an objective a class of the style, a sign, and a word."""
+    """Return a CSS class, a sign and a word for the state of an objective."""
     reason = objective.stop_reason
     if reason is None:
         is_active = objective.status.value == "active"

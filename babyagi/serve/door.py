@@ -1,9 +1,8 @@
-"""Who may come in: tokens, one-time codes, sessions, the names under which the server is asked, and
-what every answer says to a browser.
+"""Who may access the server: tokens, one-time codes, sessions, host names, and the security headers
+of every answer.
 
-The door is the outermost layer: what it refuses never reaches a route. It answers with fixed texts
-alone, so nothing of a request stands in a refusal. It covers neither the sizes of bodies
-(`wire.py`) nor slow clients (`server.py`).
+It is the outermost layer: no refused request reaches a route. Refusals are fixed texts that contain
+nothing of the request. Body sizes are bounded in `wire.py`, slow clients in `server.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from babyagi import private
 from babyagi.errors import SettingsError
+from babyagi.files import private
 from babyagi.net.addresses import is_loopback
 
 if TYPE_CHECKING:
@@ -34,9 +33,9 @@ SESSION_S = 7 * 86_400.0
 MAX_CODES = 100
 MAX_HEADER_VALUE_CHARS = 8_000
 SAFE_METHODS = ("GET", "HEAD")
-OPEN_PATHS = ("/healthz", "/readyz")  # they say nothing, and whoever watches asks by any name
+OPEN_PATHS = ("/healthz", "/readyz")  # they reveal nothing, and monitors use any host name
 PUBLIC_PREFIXES = ("/static/", "/open")
-ACCESS = "babyagi.access"  # of a request, in its scope
+ACCESS = "babyagi.access"  # keys in the scope of a request
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -47,7 +46,7 @@ HEADERS = (
     (b"content-security-policy", CSP.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    # with `no-referrer` a browser says of a form that it comes from nowhere (Origin: null)
+    # with `no-referrer` a browser sends `Origin: null` with a form
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -56,7 +55,7 @@ HEADERS = (
 
 
 class Level(IntEnum):
-    """What a visitor may do; each may do what those before it may."""
+    """What a visitor may do; each level includes those before it."""
 
     READ = 1
     STEER = 2
@@ -69,7 +68,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """A visitor: what they may do, and the session of a browser, '' for a program with a token."""
+    """A visitor: their level, and the session of a browser; '' for a program with a token."""
 
     level: Level
     session: str = ""
@@ -80,41 +79,42 @@ class Access:
 
 
 def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
-    """Return the token of this home, made at its first use, for its owner alone."""
+    """Return the token of this home. The first use creates it, readable only by its owner."""
     path = home / TOKEN_FILE
     token = private.keep_word(path, new_word=new_token)
     if not token:
         raise SettingsError(
             f"the token in {path} is empty",
-            fix=f"rm {path}; the next start makes another one",
+            fix=f"rm {path}; the next start creates a new one",
             guide="serve",
         )
     return token
 
 
 def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
-    """Put another token in the place of that of this home."""
+    """Replace the token of this home by a new one."""
     made = home / f"{TOKEN_FILE}.{os.getpid()}"
     private.write_file(made, new_token())
     made.replace(home / TOKEN_FILE)
 
 
 def read_token(home: Path) -> str:
-    """The token of this home, '' where there is none now."""
+    """Return the token of this home; '' when there is none."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
     return ""
 
 
 class Keys:
-    """Everything that opens the door, made from one token.
+    """All credentials, derived from one token.
 
-    The token itself is that of an admin. Those of the other levels, sessions and what a form must
-    say are made from it, so they outlive a restart and end when the token changes. Codes live in
-    memory: a restart ends them.
+    The token itself is that of an admin. Tokens of the other levels, sessions and form tokens are
+    derived from it, so they survive a restart and end when the token changes. One-time codes are
+    kept in memory: a restart ends them.
 
     Args:
-        now_s: seconds of a clock. new_word: a text that nobody can guess.
+        now_s: seconds of a clock.
+        new_word: returns a text that cannot be guessed.
     """
 
     def __init__(
@@ -126,8 +126,8 @@ class Keys:
         self._code_by_digest: dict[str, tuple[Level, float]] = {}
 
     def renew(self, token: str) -> bool:
-        """Take another token, with which all others, all sessions and all codes end; False where it
-        is the same."""
+        """Replace the token, which ends all tokens, sessions and codes. Return False if it is the
+        same token."""
         if token == self._token:
             return False
         self._token = token
@@ -140,7 +140,7 @@ class Keys:
         return f"{level.word}-{self._mark(f'token:{level.word}')}"
 
     def level_of_token(self, text: str) -> Level | None:
-        """In a time that says nothing of how much of it was right."""
+        """Return the level of the token, or None; compares in constant time."""
         found = None
         for level in Level:
             if hmac.compare_digest(text.encode(), self.token(level).encode()):
@@ -148,7 +148,7 @@ class Keys:
         return found
 
     def new_code(self, level: Level) -> str:
-        """A word that opens one session, once and soon."""
+        """Return a code that opens one session, once, within a short time."""
         self._forget_old()
         while len(self._code_by_digest) >= MAX_CODES:
             self._code_by_digest.pop(next(iter(self._code_by_digest)))
@@ -180,7 +180,7 @@ class Keys:
         return next((level for level in Level if level.word == word), None)
 
     def form_word(self, session: str) -> str:
-        """What a change in a browser's session must say beside the cookie."""
+        """Return the token that a change in a browser's session must send beside the cookie."""
         return self._mark(f"form:{session}")
 
     def is_form_word(self, word: str, session: str) -> bool:
@@ -200,11 +200,11 @@ def _digest(code: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Under which names the server may be asked: a page of another name that leads to this address
-    (DNS rebinding) is none of them.
+    """The host names under which the server answers. A page of another name that resolves to this
+    address (DNS rebinding) is refused.
 
-    Where it listens beyond this machine, an address in digits is one, too: no page of another
-    name has it.
+    If the server listens beyond this machine, any IP address is accepted as well: no page of
+    another name can have it.
     """
 
     port: int
@@ -212,7 +212,7 @@ class Names:
     more: tuple[str, ...] = ()
 
     def has(self, asked: str) -> bool:
-        """Whether a `Host` header says one of them."""
+        """Return whether a `Host` header is one of the names."""
         host, port = _split_host(asked)
         if not host:
             return False
@@ -225,7 +225,7 @@ class Names:
         return not is_local(self.host) and _is_address(host)
 
     def has_origin(self, origin: str, asked: str) -> bool:
-        """Whether an `Origin` header names the server as it is asked here."""
+        """Return whether an `Origin` header names this server under the requested host."""
         with suppress(ValueError):
             parts = urlsplit(origin)
             is_bare = origin == f"{parts.scheme}://{parts.netloc}"
@@ -234,7 +234,7 @@ class Names:
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine reaches what listens at the address."""
+    """Return whether only this machine can reach a server at the address."""
     with suppress(ValueError):
         if ipaddress.ip_address(host.strip("[]")).is_unspecified:
             return False
@@ -242,7 +242,7 @@ def is_local(host: str) -> bool:
 
 
 def _split_host(asked: str) -> tuple[str, int]:
-    """The host in small letters and the port; '' where it is no `HOST` or `HOST:PORT`."""
+    """Return the host in lower case and the port; '' if it is not `HOST` or `HOST:PORT`."""
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?", asked)
     if match is None:
         return "", 0
@@ -261,13 +261,13 @@ def _is_address(host: str) -> bool:
     return True
 
 
-# -- the door itself
+# -- the middleware
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why the door stays shut: a status of HTTP, and fixed texts of ours."""
+    """Why a request is refused: an HTTP status and fixed texts."""
 
     status: int
     title: str
@@ -275,7 +275,7 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """The door stays shut."""
+    """The request is refused."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.title)
@@ -284,35 +284,38 @@ class RefusedError(Exception):
 
 NOT_ASKED_SO = Refusal(
     status=421,
-    title="the server is not asked under this name",
-    detail="only the names that it knows are answered: BABYAGI_SERVE_NAMES adds others",
+    title="the server does not answer to this host name",
+    detail="only known names are answered: BABYAGI_SERVE_NAMES adds others",
 )
 FOREIGN = Refusal(
     status=403,
-    title="another page may not ask here",
+    title="a page of another site may not send requests here",
     detail="the header Origin names another page than this server's",
 )
 MALFORMED = Refusal(
-    status=400, title="the request cannot be read", detail="its head is no head, or says two things"
+    status=400,
+    title="the request cannot be read",
+    detail="its headers are invalid or contradict each other",
 )
 LOCKED = Refusal(
     status=401,
-    title="nobody is let in without a key",
+    title="a key is required",
     detail="a browser: type `babyagi open`; a program: send `Authorization: Bearer TOKEN`, with "
     "what `babyagi open --token read` prints",
 )
 UNSIGNED = Refusal(
     status=403,
     title="the change does not come from this server's page",
-    detail="a browser's change needs the header Origin, and X-Babyagi-Form with its page's word",
+    detail="a browser's change needs the header Origin, and X-Babyagi-Form with its page's token",
 )
 
 
 class Door:
-    """Lets in who has a key, and nobody else.
+    """Middleware that passes on only requests with a valid key.
 
     Args:
-        refuse: answers a refusal, given whether a browser's page was asked for.
+        refuse: answers a refused request; it is told whether the request was for a page in a
+            browser.
     """
 
     def __init__(
@@ -378,8 +381,8 @@ class Door:
         return None if level is None else Access(level=level, session=session)
 
     def _require_own_page(self, scope: Scope, head: Mapping[str, str], access: Access) -> None:
-        """A cookie goes along with whatever a browser sends, so a change needs more than that. A
-        form of the board says its word in its body, which its route looks at."""
+        """Require more than the cookie for a change, because a browser sends cookies with requests
+        from any page. For a form, its route checks the form token in the body."""
         if head.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RefusedError(FOREIGN)
         if scope["method"] in SAFE_METHODS:
@@ -392,12 +395,13 @@ class Door:
 
 
 def cookie_name(port: int) -> str:
-    """One for each port: a browser sends the cookies of a host to all its ports."""
+    """Return a cookie name that contains the port: a browser sends the cookies of a host to all its
+    ports."""
     return f"babyagi_{port}"
 
 
 def _read_head(scope: Scope) -> dict[str, str]:
-    """The headers that the door looks at. Raises `RefusedError` where one is said twice."""
+    """Return the headers that are checked. Raises `RefusedError` when one occurs twice."""
     looked_at = (
         "host origin authorization cookie content-type sec-fetch-site x-babyagi-form "
         "transfer-encoding content-length"

@@ -1,8 +1,8 @@
-"""Events as they are committed, for any number of listeners: each once, in the order of its
-objective, from any event on, over restarts and over several servers.
+"""Events as they are committed, for any number of listeners. Each listener gets every event once,
+in the order of its objective, from any event on, across restarts and across servers.
 
-One watcher waits for the store and wakes all; each listener reads on from where it is, and what
-many read at the same place is read once. With no listener nobody waits and nothing is asked.
+One watcher waits for the store and wakes all listeners. Each reads on from its own place; listeners
+at the same place share one read. Without listeners the store is not read.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from babyagi.taskstore.port import TaskStore
 logger = logging.getLogger(__name__)
 
 MAX_REMEMBERED = 50
-BATCH = 200  # events that a listener is sent before it must have taken them
+BATCH = 200  # events sent to a listener before it must have received them
 HEARTBEAT_S = 15.0
 CHANGE_WAIT_S = 5.0
 OUTAGE_PAUSE_S = 1.0
-SETTLE_AFTER = 100  # events of all that may be overtaken by one that is committed later
+SETTLE_AFTER = 100  # the ids within which an event may still be committed out of order
 _PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a listener of all objectives is: it has every event up to `base`, and of the objectives
-    in `last_by_objective` every one up to the id that stands there.
+    """The position of a listener of all objectives. It has every event up to `base`, and for each
+    objective in `last_by_objective` every event up to that id.
 
-    Events of several objectives need not be committed in the order of their ids, so one number
-    alone could pass over one that comes late.
+    Events of several objectives may be committed out of the order of their ids, so a single number
+    could skip a late one.
     """
 
     base: int = 0
@@ -57,7 +57,8 @@ class Place:
         return Place(base=self.base, last_by_objective=tuple(sorted(known.items())))
 
     def settled(self, up_to: int) -> Place:
-        """The same, knowing that nothing else comes up to that id."""
+        """Return the same place, simplified for the case that no further event with an id up to
+        `up_to` will be committed."""
         if up_to <= self.base:
             return self
         left = tuple(pair for pair in self.last_by_objective if pair[1] > up_to)
@@ -65,7 +66,7 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """The place that was sent as the id of an event, None where it is none."""
+    """Parse the id of an event into a place; None if it is not one."""
     if _PLACE.fullmatch(text) is None:
         return None
     base, *rest = text.split(".")
@@ -77,7 +78,7 @@ def parse_place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Events as a listener gets them, and where it is then."""
+    """Events for a listener, and its place after them."""
 
     frames: bytes
     place: Place
@@ -85,18 +86,22 @@ class Batch:
 
 
 class Feed:
-    """Args: store: of its own; nobody else may wait for its changes."""
+    """Sends events to listeners.
+
+    Args:
+        store: used by this feed only, because only one may wait for its changes.
+    """
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
         self._n_listeners = 0
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
-        # what was read since the last change, by where it was read from
+        # what was read since the last change, by the place it was read from
         self._memo: dict[tuple[int | None, Place], Batch] = {}
         self._reading = asyncio.Lock()
         self._settled, self._settled_at_s = 0, float("-inf")
-        self._n_ended = 0  # how often everybody was sent away
+        self._n_ended = 0  # how often all listeners were disconnected
         self.is_stopped = False
 
     @property
@@ -110,22 +115,22 @@ class Feed:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:
-                logger.warning("changes cannot be seen now: %s", error.what)
+                logger.warning("changes of the store cannot be read now: %s", error.what)
                 await asyncio.sleep(OUTAGE_PAUSE_S)
             self._wake()
 
     def stop(self) -> None:
-        """End what is sent to every listener, now and later."""
+        """End the streams of all listeners, now and later."""
         self.is_stopped = True
         self._wake()
 
     def send_away(self) -> None:
-        """End what is sent to those who listen now; who may can come back."""
+        """End the streams of the current listeners; those with a valid key can reconnect."""
         self._n_ended += 1
         self._wake()
 
     def _wake(self) -> None:
-        self._memo = {}  # what is being read now is kept for nobody
+        self._memo = {}  # a read in progress is not cached
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
@@ -141,13 +146,13 @@ class Feed:
                 self._wanted.clear()
 
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
-        """What is sent to a listener of one objective, or of all: frames of events, and a comment
-        where nothing happens, until the feed stops or the objective is gone."""
+        """Yield the frames for a listener of one objective, or of all: events, and a comment when
+        nothing happens, until the feed stops or the objective is deleted."""
         n_ended = self._n_ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"
             while not self.is_stopped and n_ended == self._n_ended:
-                changed = self._changed  # before the look: what comes during it is a new change
+                changed = self._changed  # before the read: what happens during it is a new change
                 try:
                     batch = await self._read(objective_id, place)
                 except NotFoundError:
@@ -164,7 +169,7 @@ class Feed:
                     yield b": nothing new\n\n"
 
     async def _read(self, objective_id: int | None, place: Place) -> Batch:
-        """Read on from a place, once for all who are there."""
+        """Read on from a place, once for all listeners at that place."""
         memo, key = self._memo, (objective_id, place)
         async with self._reading:
             if key not in memo:
@@ -180,7 +185,7 @@ class Feed:
             frames = [_frame(event, str(event.id)) for event in found]
             end = Place(base=found[-1].id) if found else place
             return Batch(frames=b"".join(frames), place=end, is_full=len(found) == BATCH)
-        settled = self._settled  # before the read: what came up to there is in it
+        settled = self._settled  # before the read, which then includes everything up to there
         found = await self._store.events_of_all(after_id=place.base, limit=BATCH)
         if len(found) >= SETTLE_AFTER and settled <= place.base:
             settled = await self._settle()
@@ -194,15 +199,15 @@ class Feed:
         return Batch(frames=b"".join(frames), place=place, is_full=is_full)
 
     async def _settle(self) -> int:
-        """See up to where nothing is still to come. Whoever writes waits for a moment, so it is
-        seldom done."""
+        """Find the id up to which no event is still to be committed. It briefly blocks writers, so
+        it is seldom done."""
         settled = await self._store.settled_event_id()
         self._settled = max(self._settled, settled)
         self._settled_at_s = asyncio.get_running_loop().time()
         return self._settled
 
     async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """The place of whoever has everything that was committed so many seconds ago."""
+        """Return the place of a listener that has every event committed `max_age_s` seconds ago."""
         age_s = asyncio.get_running_loop().time() - self._settled_at_s
         if not age_s < max_age_s:
             await self._settle()
@@ -210,7 +215,7 @@ class Feed:
 
 
 async def _heard(changed: asyncio.Event) -> bool:
-    """Whether something changed within the time of a heartbeat."""
+    """Wait for a change. Return False if the next heartbeat was due first."""
     try:
         async with asyncio.timeout(HEARTBEAT_S):
             await changed.wait()

@@ -1,5 +1,5 @@
-"""The document of the API (OpenAPI 3.1), made from the operations, from the types that they take,
-and from those of the nouns of which `json_shapes.py` gives the fields."""
+"""Builds the OpenAPI 3.1 document of the API from the operations, from their parameter types, and
+from the field types of the nouns in `json_shapes.py`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from typing import Any
 from babyagi import __version__
 from babyagi.inbox import Decision
 from babyagi.index.indexer import CheckReport
+from babyagi.reporting.transcript import Part
+from babyagi.reporting.why import Reason
 from babyagi.schedules import Schedule, ScheduleSpec, Tick
 from babyagi.serve.operations import OPERATIONS, TEXT, Nothing, Operation
 from babyagi.serve.wire import PROBLEM
@@ -32,8 +34,6 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.port import Verification
-from babyagi.transcript import Part
-from babyagi.why import Reason
 
 BASE = "/api/v1"
 _KINDS = {"task": "integer", "number": "integer", "schedule": "integer"}
@@ -53,7 +53,7 @@ _PROBLEM = {
 
 @cache
 def make_document() -> dict[str, Any]:
-    """The document as JSON has it."""
+    """Return the document as JSON values."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(BASE + operation.path, {})[operation.method.lower()] = _describe(operation)
@@ -62,8 +62,10 @@ def make_document() -> dict[str, Any]:
         "info": {
             "title": "babyagi",
             "version": __version__,
-            "description": "Every verb of the command line that asks or steers the task store. "
-            "Answers are those of --json.",
+            "description": (
+                "Every command that reads or changes the task store. Its answer is the JSON "
+                "that the command prints with --json."
+            ),
         },
         "security": [{"token": []}],
         "paths": paths,
@@ -87,7 +89,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
             str(operation.status): _response(operation),
             **({"200": _response(operation)} if operation.takes_key else {}),
             "default": {
-                "description": "What went wrong, and what to type.",
+                "description": "The error, and what to type.",
                 "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
             },
         },
@@ -136,7 +138,7 @@ def _response(operation: Operation) -> dict[str, Any]:
 
 
 def _refer(schema: Any) -> Any:
-    """The schema, with a reference in the place of each part that has a name."""
+    """Return the schema with each named part replaced by a reference."""
     name = next((name for name, one in NAMED.items() if one == schema), "")
     return {"$ref": f"#/components/schemas/{name}"} if name else _refer_within(schema)
 
@@ -147,7 +149,7 @@ def _refer_within(schema: Any) -> Any:
     return [_refer(one) for one in schema] if isinstance(schema, list) else schema
 
 
-# -- what is answered
+# -- answers
 # --------------------------------------------------------------------------------------------------
 
 Schema = dict[str, Any]
@@ -171,7 +173,7 @@ def _object(fields: Mapping[str, Schema]) -> Schema:
 
 
 def _pick(noun: type, names: str) -> dict[str, Schema]:
-    """The schemas of these fields and properties of a noun."""
+    """Return the schemas of these fields and properties of a noun."""
     hints = typing.get_type_hints(noun)
     found = {}
     for name in names.split():
@@ -184,7 +186,7 @@ def _pick(noun: type, names: str) -> dict[str, Schema]:
 
 
 def _whole(hint: Any) -> Schema:
-    """Of what is given, every field is there."""
+    """Return the schema of a type in which every field is required."""
     schema = dict(shape_of(hint).schema)
     if "properties" in schema:
         schema["required"] = list(schema["properties"])
@@ -376,7 +378,7 @@ REPLIES: Mapping[str, Schema] = {
     "verify": _object(_V | _pick(Verification, "n_rows n_steps n_results") | {"damages": _TEXTS}),
     "new_code": _object({"code": _TEXT}),
 }
-"""By the names of the operations that answer with JSON."""
+"""Answers by the name of the operation, for operations that answer with JSON."""
 
 NAMED: Mapping[str, Schema] = {
     "Objective": _OBJECTIVE,
@@ -395,4 +397,4 @@ NAMED: Mapping[str, Schema] = {
     "Worker": _WORKER,
     "Event": _EVENT,
 }
-"""Parts of them, by the names that they have in the document."""
+"""Shared parts of the answers, by their names in the document."""

@@ -1,7 +1,7 @@
-"""The API: one operation for each verb of the command line that asks or steers the task store.
+"""The API: one operation for each verb of the command line that reads or changes the task store.
 
-An operation reads what was sent, calls the verb, and gives its JSON; it decides nothing itself. The
-document of the API (OpenAPI) is made from the list at the end.
+An operation reads the request, calls the verb, and returns its JSON; it decides nothing itself. The
+OpenAPI document is made from the list at the end.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from babyagi import json_shapes, verbs
 from babyagi.app import App, Timing
-from babyagi.artifacts import find_artifacts
 from babyagi.backends import describe_index, utc_now
 from babyagi.errors import NotFoundError, SettingsError
-from babyagi.home import forget, remember_hook
+from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
-from babyagi.metrics import read_metrics
 from babyagi.net.addresses import read_target
 from babyagi.notify import Hooks, is_address
-from babyagi.reporting import load_artifacts, load_page, load_report, load_sources
+from babyagi.reporting.artifacts import find_artifacts
+from babyagi.reporting.metrics import read_metrics
+from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
+from babyagi.reporting.why import explain_tasks, find_facts
 from babyagi.results import load_index_status
 from babyagi.schedules import DAILY_LIMIT_USD, CatchUp, Overlap, Schedule
 from babyagi.serve.door import Keys, Level
@@ -36,7 +37,6 @@ from babyagi.settings.fields import declared_fields
 from babyagi.tasks import Limits, Objective, Place, Step, Task, TaskStatus
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import shorten
-from babyagi.why import explain_tasks, find_facts
 
 if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
@@ -56,14 +56,14 @@ TEXT = "text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What operations work with."""
+    """What operations need from the server."""
 
     app: App
     feed: Feed
     keys: Keys
     hooks: Hooks
     submitting: asyncio.Lock
-    # what was answered to requests with an Idempotency-Key that nothing in the store remembers
+    # answers to requests whose Idempotency-Key is not recorded in the store
     answered: dict[tuple[str, ...], tuple[Any, Answer]] = field(default_factory=dict)
 
     @property
@@ -77,8 +77,8 @@ class Desk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request to an operation, read: `path` has the names of the address, `key` the word by
-    which a repetition of the same request is known."""
+    """A parsed request to an operation. `path` has the parameters of the path; `key` is the
+    Idempotency-Key."""
 
     desk: Desk
     path: Mapping[str, str]
@@ -102,7 +102,8 @@ class Call:
 
 
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
-    """The objective of a number, or the newest one for `latest`. Raises `NotFoundError`."""
+    """Return the objective with the number, or the newest one for `latest`. Raises
+    `NotFoundError`."""
     if selector != LATEST:
         return await store.objective(parse_id(selector, "objective"))
     newest = await store.objectives(limit=1)
@@ -114,12 +115,12 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
 def parse_id(text: str, what: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS):
         raise NotFoundError(
-            f"there is no such {what}", why="it is named by its number", fix=SEE_LISTS
+            f"there is no such {what}", why="it is chosen by its number", fix=SEE_LISTS
         )
     return int(text)
 
 
-# -- what is sent
+# -- requests
 # --------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +131,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFields:
-    """Limits that are set; 0 means no such limit."""
+    """New limits; 0 removes a limit."""
 
     max_tasks: int | None = None
     max_calls: int | None = None
@@ -141,8 +142,8 @@ class LimitFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields(LimitFields):
-    """What an objective is. What is not given is as in the settings of the server, which are also
-    the most that it gets: `tools` names some of those that the server hands out, `files` a folder
+    """An objective to create. Missing fields are taken from the settings of the server, which are
+    also the upper bounds: `tools` names some of the tools that the server offers, `files` a folder
     within its own, `agent` its agent."""
 
     objective: str
@@ -158,8 +159,9 @@ class ObjectiveFields(LimitFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(ObjectiveFields):
-    """A new objective, also beside the same one where `new` says so. `notify` is an address on the
-    public internet that is told when a task of it waits, and when it has ended."""
+    """A new objective; with `new`, even if the same one exists. `notify` is an address on the
+    public internet that is notified when a task waits for a person, and when the objective has
+    ended."""
 
     new: bool = False
     notify: str = ""
@@ -167,8 +169,8 @@ class Submission(ObjectiveFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule(ObjectiveFields):
-    """An objective, and when it is begun: one of `cron`, `every` and `at`. Durations are such as
-    `90s`, `2h` or `1d`; of `daily_limit_usd` 0 means no limit."""
+    """An objective, and its schedule: one of `cron`, `every` and `at`. Durations look like `90s`,
+    `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
 
     cron: str | None = None
     every: str | None = None
@@ -195,7 +197,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Where to: to an end of the list, or before a task."""
+    """The new position: an end of the list, or before a task."""
 
     to: Literal["first", "last"] | None = None
     before: int | None = None
@@ -213,7 +215,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """`seen` of the request as it was shown: what is approved is what was seen."""
+    """`seen` of the request as it was shown, so that only what the person saw is approved."""
 
     seen: str = ""
 
@@ -240,7 +242,7 @@ class NewCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageQuery:
-    """At most so many, from behind the number of the last one of the page before."""
+    """A page of a list: at most `limit` items, after the last number of the page before."""
 
     after: int = 0
     limit: int = MAX_LISTED
@@ -327,7 +329,7 @@ async def list_objectives(call: Call) -> Answer:
 
 
 async def submit(call: Call) -> Answer:
-    """Put an objective on the board, for workers."""
+    """Queue an objective for workers."""
     body: Submission = call.body
     app = _app_of(call, body)
     async with call.desk.submitting:
@@ -338,7 +340,7 @@ async def submit(call: Call) -> Answer:
 
 
 async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tuple[Objective, bool]:
-    """Submit it, or find what the same key has submitted."""
+    """Create the objective, or return the one that the same key created."""
     if not key:
         return await _start(desk, app, body, secrets.token_hex(8))
     uid = _uid_of("submit", key)
@@ -356,7 +358,8 @@ async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tupl
 
 
 async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
-    """What it makes, or what the same key has made while this server lives."""
+    """Call `make` and return its result; for a key that was used before on this server, return the
+    earlier result."""
     if not call.key:
         return await make()
     answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
@@ -373,11 +376,14 @@ async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
 
 
 def _other_key() -> BadRequestError:
-    return BadRequestError(422, "this Idempotency-Key has made something else", "use a new one")
+    return BadRequestError(
+        422, "this Idempotency-Key was used for a different request", "use a new key"
+    )
 
 
 async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
-    """Start it. Its address is kept first, so that a kill in between loses no word to it."""
+    """Create the objective. Its notification address is stored first, so that a kill in between
+    loses no notification."""
     home = desk.settings.home
     if body.notify:
         _require_hook(body.notify)
@@ -393,7 +399,7 @@ async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Obje
 def _require_hook(address: str) -> None:
     try:
         if not is_address(address):
-            raise ValueError("no address of http or https")
+            raise ValueError("not an http or https address")
         read_target(address)
     except ValueError as error:
         raise SettingsError(
@@ -408,10 +414,11 @@ def _uid_of(verb: str, key: str) -> str:
 
 
 def _app_of(call: Call, body: ObjectiveFields) -> App:
-    """What would start the objective: with the settings of the server, as they were narrowed.
+    """Return an app that can create the objective, with the settings of the server narrowed by the
+    request.
 
     Raises:
-        SettingsError: a value makes no sense, or is more than this server hands out.
+        SettingsError: a value is invalid, or exceeds what this server offers.
         BadRequestError: a limit is higher than a key of this level may set.
     """
     given_limits(call, body)
@@ -420,7 +427,7 @@ def _app_of(call: Call, body: ObjectiveFields) -> App:
     app = call.desk.app.beside(settings, tools=body.tools)
     if body.agent and body.agent != app.agent_name:
         raise SettingsError(
-            f"the agent {shorten(body.agent, 100)} is not handed out here",
+            f"this server does not offer the agent {shorten(body.agent, 100)}",
             fix="babyagi serve --agent FILE#NAME",
             guide="serve",
         )
@@ -428,10 +435,10 @@ def _app_of(call: Call, body: ObjectiveFields) -> App:
 
 
 def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
-    """The settings with what was sent, read as those of the command line are.
+    """Return the settings with the values of the request, parsed as on the command line.
 
     Raises:
-        SettingsError: a value makes no sense.
+        SettingsError: a value is invalid.
     """
     texts: dict[str, Any] = {
         "objective": body.objective,
@@ -467,13 +474,13 @@ def _parse(name: str, value: Any) -> Any:
 
 
 def _folder_within(settings: Settings, name: str) -> Path:
-    """The folder of that name within the one that the server hands out."""
+    """Return the folder of that name within the folder that the server offers."""
     whole = settings.files.resolve() if settings.files is not None else None
     folder = (whole / _short(name)).resolve() if whole is not None and "\0" not in name else None
     if whole is None or folder is None or not folder.is_relative_to(whole) or not folder.is_dir():
         raise SettingsError(
-            "this folder is not handed out here",
-            why="the server hands out a folder of its own, and those within it",
+            "this server does not offer this folder",
+            why="the server offers its own folder, and those within it",
             fix="babyagi serve --files FOLDER",
             guide="serve",
         )
@@ -481,8 +488,8 @@ def _folder_within(settings: Settings, name: str) -> Path:
 
 
 def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
-    """The limits that were sent, each as the settings read it. Raises `BadRequestError` where one
-    is higher than the server's, and the key is not that of an admin."""
+    """Return the limits of the request, parsed as settings. Raises `BadRequestError` when one is
+    higher than the server's and the key is not that of an admin."""
     given = {name: getattr(body, name) for name in _LIMITS}
     limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
     for name, value in limits.items():
@@ -495,26 +502,26 @@ def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
 
 
 async def status(call: Call) -> Answer:
-    """Show how an objective stands."""
+    """Show the state of an objective."""
     stand = await verbs.find_stand(call.store, await call.objective())
     return Answer(value=json_shapes.stand_shape(stand))
 
 
 async def why_objective(call: Call) -> Answer:
-    """Say why an objective does not move."""
+    """Say why an objective makes no progress."""
     reason = await verbs.why_objective(call.store, await call.objective())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
 
 async def delete(call: Call) -> Answer:
-    """Delete an objective for good, with all that belongs to it."""
+    """Delete an objective and its data for good."""
     found = await call.objective()
     trouble = await verbs.delete_whole(call.store, call.desk.settings, found)
     return Answer(value={"v": json_shapes.VERSION, "deleted": [found.id], "trouble": trouble})
 
 
 async def prune(call: Call) -> Answer:
-    """Delete for good what ended long ago, and what never got an answer."""
+    """Delete objectives for good that ended long ago, or that never got an answer."""
     body: Pruning = call.body
     days = _within(body.older_than_days, "older_than_days", 0, 36_500)
     going = await verbs.find_prunable(call.store, before=utc_now() - timedelta(days=days))
@@ -524,22 +531,22 @@ async def prune(call: Call) -> Answer:
 
 
 async def pause(call: Call) -> Answer:
-    """Pause: no worker makes a further call."""
+    """Pause an objective: no worker makes a further call for it."""
     return _row(await verbs.pause(call.store, await call.objective()))
 
 
 async def resume(call: Call) -> Answer:
-    """Let the workers go on with it."""
+    """Resume a paused objective, so that the workers continue it."""
     return _row(await verbs.resume(call.store, await call.objective()))
 
 
 async def cancel(call: Call) -> Answer:
-    """End it; what was found is kept."""
+    """End an objective; its results are kept."""
     return _row(await verbs.cancel(call.store, await call.objective()))
 
 
 async def extend(call: Call) -> Answer:
-    """Set new limits."""
+    """Set new limits for an objective."""
     limits = given_limits(call, call.body)
     if not limits:
         raise BadRequestError(422, "no limit is given", "send one, such as max_tasks")
@@ -547,7 +554,7 @@ async def extend(call: Call) -> Answer:
 
 
 async def ask_further(call: Call) -> Answer:
-    """Ask something further of it."""
+    """Ask a further question of an objective."""
     body: Question = call.body
     given = given_limits(call, body)
 
@@ -570,7 +577,7 @@ def _row(row: verbs.Row) -> Answer:
 
 
 async def list_tasks(call: Call) -> Answer:
-    """List its tasks in their order."""
+    """List the tasks of an objective in order."""
     query: TasksQuery = call.query
     objective = await call.objective()
     facts = await find_facts(call.store, objective.id)
@@ -601,12 +608,14 @@ async def show_task(call: Call) -> Answer:
 
 
 async def show_duty(call: Call) -> Answer:
-    """Show the objective's own calls."""
+    """Show the calls made for the objective itself."""
     query: ShowQuery = call.query
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
         raise NotFoundError(
-            "there is no such duty", why="there are plan, order, check and report", fix=SEE_LISTS
+            "there is no such duty",
+            why="the duties are plan, order, check and report",
+            fix=SEE_LISTS,
         )
     shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)
     return _show(call, shown, only=query.step)
@@ -642,7 +651,7 @@ async def move_task(call: Call) -> Answer:
     body: Move = call.body
     if (body.to is None) == (body.before is None):
         raise BadRequestError(
-            422, "it is not said where to", 'send {"to": "first"} or {"before": 3}'
+            422, "the new position is missing", 'send {"to": "first"} or {"before": 3}'
         )
     to: Place | int = Place.LAST if body.before is None else body.before
     to = Place.FIRST if body.to == "first" else to
@@ -651,7 +660,7 @@ async def move_task(call: Call) -> Answer:
 
 
 async def edit_task(call: Call) -> Answer:
-    """Put another task in the place of a queued one."""
+    """Replace a queued task by another one."""
     body: NewName = call.body
     objective = await call.objective()
     return _changed(await verbs.edit_task(call.store, objective, call.task_id(), _short(body.name)))
@@ -663,7 +672,7 @@ async def skip_task(call: Call) -> Answer:
 
 
 async def retry_task(call: Call) -> Answer:
-    """Try a task again that was given up."""
+    """Try a dead task again."""
     return _changed(await verbs.retry_task(call.store, await call.objective(), call.task_id()))
 
 
@@ -671,12 +680,12 @@ def _changed(changed: verbs.Changed) -> Answer:
     return Answer(value=json_shapes.changed_shape(changed))
 
 
-# -- results, reports, what happened
+# -- results, reports, the log
 # --------------------------------------------------------------------------------------------------
 
 
 async def list_results(call: Call) -> Answer:
-    """List what the finished tasks found."""
+    """List the results of the finished tasks."""
     query: PageQuery = call.query
     objective_id, limit = (await call.objective()).id, _within(query.limit, "limit", 1, MAX_LISTED)
     ids = await call.store.result_ids(objective_id)
@@ -705,7 +714,7 @@ async def search(call: Call) -> Answer:
 
 
 async def report(call: Call) -> Answer:
-    """Give the report, as JSON, Markdown or a page."""
+    """Return the report, as JSON, Markdown or a page."""
     query: ReportQuery = call.query
     objective = await call.objective()
     markdown = await load_report(call.store, objective, offload=asyncio.to_thread)
@@ -725,7 +734,7 @@ async def report(call: Call) -> Answer:
 
 
 async def log(call: Call) -> Answer:
-    """List what happened, an entry for each event."""
+    """List the log, one entry for each event."""
     query: LogQuery = call.query
     objective = await call.objective()
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
@@ -741,7 +750,7 @@ async def log(call: Call) -> Answer:
 
 
 async def inbox(call: Call) -> Answer:
-    """List what waits for a person."""
+    """List the requests that wait for a person, and what to type."""
     query: ObjectiveQuery = call.query
     steps = await _open_steps(call.store, query.objective)
     settings = call.desk.settings
@@ -752,7 +761,7 @@ async def inbox(call: Call) -> Answer:
 
 
 async def show_request(call: Call) -> Answer:
-    """Show one request whole."""
+    """Show the whole of one request that waits for a person."""
     request = await _request(call)
     return Answer(value=json_shapes.request_shape(request))
 
@@ -767,13 +776,13 @@ async def _request(call: Call) -> verbs.Request:
 
 
 async def answer(call: Call) -> Answer:
-    """Answer it."""
+    """Answer a request."""
     body: Words = call.body
     return await _decide(call, Decision.ANSWER, _short(body.text))
 
 
 async def reject(call: Call) -> Answer:
-    """Refuse it."""
+    """Refuse a request."""
     body: Why = call.body
     return await _decide(call, Decision.REJECT, _short(body.why))
 
@@ -781,7 +790,8 @@ async def reject(call: Call) -> Answer:
 async def approve(call: Call) -> Answer:
     """Allow the call.
 
-    What is approved is what was seen: where a preview is there, its state is sent along.
+    If it has a preview, the request's `seen` must be sent along, so that only what the person saw
+    is approved.
     """
     body: Seen = call.body
     request = await _request(call)
@@ -789,7 +799,7 @@ async def approve(call: Call) -> Answer:
     if not hmac.compare_digest(body.seen.encode(), state.encode()):
         raise BadRequestError(
             409,
-            "what it would change is not what was seen",
+            "the call would now change something else than what was shown",
             "look at the request again, and send its `seen`",
         )
     return await _decide(call, Decision.APPROVE, "", seen=request)
@@ -808,7 +818,7 @@ async def _decide(
 
 
 async def list_schedules(call: Call) -> Answer:
-    """List schedules, and when each fires next."""
+    """List schedules, and the next tick of each."""
     query: SchedulesQuery = call.query
     found = await call.store.schedules(with_removed=query.with_removed)
     return Answer(value=[json_shapes.schedule_shape(one) for one in found])
@@ -853,7 +863,7 @@ def _timing_of(call: Call, body: NewSchedule) -> Timing:
 
 
 async def show_schedule(call: Call) -> Answer:
-    """Show a schedule, and what became of its ticks."""
+    """Show a schedule, and the outcome of its ticks."""
     query: TicksQuery = call.query
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
     found = await call.store.schedule(call.schedule_id())
@@ -863,17 +873,17 @@ async def show_schedule(call: Call) -> Answer:
 
 
 async def pause_schedule(call: Call) -> Answer:
-    """Pause: what is due meanwhile is skipped."""
+    """Pause a schedule: ticks that fall due meanwhile are skipped."""
     return _schedule(await call.store.pause_schedule(call.schedule_id()))
 
 
 async def resume_schedule(call: Call) -> Answer:
-    """Go on with its next tick."""
+    """Resume a paused schedule with its next tick."""
     return _schedule(await call.store.resume_schedule(call.schedule_id()))
 
 
 async def remove_schedule(call: Call) -> Answer:
-    """End its ticks; what it began goes on."""
+    """Remove a schedule; objectives that it started go on."""
     return _schedule(await call.store.remove_schedule(call.schedule_id()))
 
 
@@ -886,7 +896,7 @@ def _schedule(found: Schedule) -> Answer:
 
 
 async def workers(call: Call) -> Answer:
-    """Show who is at work."""
+    """List the workers and what each works on."""
     return Answer(value=[json_shapes.worker_shape(one) for one in await call.store.workers()])
 
 
@@ -913,7 +923,7 @@ async def index_check(call: Call) -> Answer:
 
 
 async def index_rebuild(call: Call) -> Answer:
-    """Make the index anew."""
+    """Rebuild the index of an objective."""
     body: Rebuilding = call.body
     objective, model = await call.objective(), body.embedding_model
     async with call.desk.app.beside().open_results(objective, model=model) as opened:
@@ -924,7 +934,7 @@ async def index_rebuild(call: Call) -> Answer:
 
 
 async def verify(call: Call) -> Answer:
-    """Look for damage in every row."""
+    """Check every row of the store for damage."""
     query: ObjectiveQuery = call.query
     store = call.store
     id_ = (await pick_objective(store, query.objective)).id if query.objective else None
@@ -932,13 +942,13 @@ async def verify(call: Call) -> Answer:
 
 
 async def metrics(call: Call) -> Answer:
-    """Give what is measured of the store, as text for Prometheus."""
+    """Return metrics of the store, as text for Prometheus."""
     text = await read_metrics(call.store)
     return Answer(text=text.encode(), media_type=PROMETHEUS)
 
 
 async def new_code(call: Call) -> Answer:
-    """Make a word that opens one browser's session, once and soon."""
+    """Return a code that opens one session of a browser, once, within a short time."""
     body: NewCode = call.body
     return Answer(value={"code": call.desk.keys.new_code(Level[body.level.upper()])}, status=201)
 
@@ -963,8 +973,8 @@ Run = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One route. `commands` are those of the command line that it is; `gives` is `TEXT` where it
-    answers with other texts than JSON; `streams` says what it sends where it has no `run`."""
+    """One route. `commands` are the equivalent commands of the command line. `gives` is `TEXT` if
+    the answer is not JSON. `streams` describes the stream if there is no `run`."""
 
     method: str
     path: str
@@ -980,7 +990,8 @@ class Operation:
 
     @property
     def says(self) -> str:
-        """Its line in the document: the first one of what its function is said to do."""
+        """Return the operation's summary in the document: the first line of its function's
+        docstring."""
         return self.streams or (self.run.__doc__ or "").partition("\n")[0]
 
     @property
@@ -1006,7 +1017,7 @@ _TASK = f"{_ONE}/tasks/{{task}}"
 _SCHEDULE = "/schedules/{schedule}"
 
 METRICS = _look("/metrics", metrics, "metrics", gives=TEXT)
-"""Also at the address `/metrics`, where who measures looks for it."""
+"""Also at `/metrics`, where Prometheus expects it."""
 
 OPERATIONS: tuple[Operation, ...] = (
     _look("/objectives", list_objectives, "objectives", "objectives list", query=ObjectivesQuery),
@@ -1038,7 +1049,7 @@ OPERATIONS: tuple[Operation, ...] = (
         path=f"{_ONE}/events",
         run=None,
         commands=("watch",),
-        streams="Send its events as they come (text/event-stream).",
+        streams="Stream the events of an objective (text/event-stream).",
         query=EventsQuery,
         gives=TEXT,
     ),
@@ -1046,7 +1057,7 @@ OPERATIONS: tuple[Operation, ...] = (
         method="GET",
         path="/events",
         run=None,
-        streams="Send the events of all objectives as they come (text/event-stream).",
+        streams="Stream the events of all objectives (text/event-stream).",
         query=EventsQuery,
         gives=TEXT,
     ),
@@ -1075,13 +1086,13 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 WITHOUT_ROUTE: Mapping[str, str] = {
-    "demo": "a person's first look, on a folder of their machine",
-    "run": "works in the terminal that it is typed in; `submit` and the events are the same here",
-    "ask": "asks an agent of a file of that machine, and keeps nothing",
+    "demo": "is a first try on a folder of the person's machine",
+    "run": "works in the terminal where it was typed; here `submit` and the events do the same",
+    "ask": "asks an agent of a file on that machine, and stores nothing",
     "worker": "is a process; `serve` works as it does",
     "serve": "is this process",
-    "migrate": "needs that no worker lives, and this process may be one",
-    "tools": "looks at what that machine has",
+    "migrate": "requires that no worker runs, and this process may be one",
+    "tools": "checks that machine",
     "tools test": "calls a tool on that machine",
     "mcp": "looks at servers that are started on that machine",
     "mcp list": "starts servers on that machine",
@@ -1094,11 +1105,11 @@ WITHOUT_ROUTE: Mapping[str, str] = {
     "service install": "writes a unit on that machine",
     "service status": "asks what keeps processes running on that machine",
     "service remove": "stops a process on that machine",
-    "config": "shows the environment and files of the terminal that it is typed in",
+    "config": "shows the environment and files of the terminal where it was typed",
     "trust": "asks the person at that folder",
-    "doctor": "looks at the machine that it is typed at; /readyz says whether the store answers",
+    "doctor": "looks at the machine where it was typed; /readyz says whether the store answers",
     "guide": "prints pages that are installed with the program",
     "help": "prints pages that are installed with the program",
     "completion": "is for a shell",
 }
-"""Commands that no operation is, each with the reason."""
+"""Commands without an operation, each with the reason."""

@@ -1,8 +1,8 @@
-"""The server process: it listens, works as a worker does unless it is told not to, and ends as a
-worker ends.
+"""The server process: listens, works as a worker does unless told not to, and ends as a worker
+ends.
 
-It is slow clients' end, too: a head, a body or a reader that takes too long is closed, and where
-too many are there, those that have asked nothing go first.
+It also bounds slow clients: it closes connections whose head, body or reading takes too long, and
+when there are too many connections, it first closes those that have sent no request.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from babyagi import private
 from babyagi.app import App
 from babyagi.backends import open_store, utc_now
 from babyagi.errors import BabyagiError, SettingsError
-from babyagi.home import make_home
+from babyagi.files import private
+from babyagi.files.home import make_home
 from babyagi.serve import board
 from babyagi.serve.door import (
     ACCESS,
@@ -91,7 +91,7 @@ STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP with a bounded patience."""
+    """HTTP with time limits for slow clients."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
@@ -114,13 +114,14 @@ class PatientProtocol(H11Protocol):
             self._expect_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Of a request that broke off; what the application would answer to it goes nowhere."""
+        """Answer a request that broke off with 400; the application's own answer to it is
+        dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         try:
             super().send_400_response(msg)
-        except h11.LocalProtocolError:  # an answer has begun, which this would stand in
+        except h11.LocalProtocolError:  # part of an answer was sent already
             self._give_up()
 
     def on_response_complete(self) -> None:
@@ -155,7 +156,7 @@ class PatientProtocol(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close one that has asked nothing yet, the newest last."""
+        """Close one connection that has sent no request yet, the newest last."""
         for other in list(self.connections):
             if other is not self and isinstance(other, PatientProtocol) and not other._is_asking():
                 other._give_up()
@@ -175,7 +176,7 @@ class PatientProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """Signals are the worker's."""
+    """A uvicorn server that leaves signals to the worker."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -184,7 +185,7 @@ class _Server(uvicorn.Server):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A server that listens: its address, and the application's desk."""
+    """A listening server: its address, and what its operations need."""
 
     url: str
     desk: Desk
@@ -195,7 +196,7 @@ class Opened:
 
 
 def find_token(settings: Settings) -> str:
-    """The token that was set, else that of the home."""
+    """Return the token that was set, else that of the home."""
     make_home(settings.home)
     return settings.serve_token.reveal() or load_token(
         settings.home, new_token=lambda: secrets.token_urlsafe(32)
@@ -203,25 +204,25 @@ def find_token(settings: Settings) -> str:
 
 
 def require_door(settings: Settings) -> None:
-    """Raises SettingsError where other machines could ask and no token was set."""
+    """Raises SettingsError when other machines could connect and no token was set."""
     if not is_local(settings.serve_host) and not settings.serve_token:
         raise SettingsError(
             f"{settings.serve_host} can be reached from other machines, and no token is set",
-            why="only --host 127.0.0.1 goes without one",
+            why="only --host 127.0.0.1 works without a token",
             fix="set BABYAGI_SERVE_TOKEN, such as BABYAGI_SERVE_TOKEN=$(openssl rand -hex 32)",
             guide="serve",
         )
 
 
 def listen_at(host: str, port: int) -> socket.socket:
-    """Return a socket that listens. Raises SettingsError where it cannot."""
+    """Return a listening socket. Raises SettingsError when it cannot listen."""
     name = "127.0.0.1" if host == "localhost" else host.strip("[]")
     try:
         family = socket.AF_INET6 if ":" in name else socket.AF_INET
         return socket.create_server((name, port), family=family, backlog=BACKLOG)
     except OSError as error:
         raise SettingsError(
-            f"nothing can listen at {host}:{port}",
+            f"the server cannot listen at {host}:{port}",
             why=error.strerror or str(error),
             fix="babyagi serve --port 0 takes any free port",
             guide="serve",
@@ -234,12 +235,12 @@ def url_of(listening: socket.socket) -> str:
 
 
 def write_address(home: Path, url: str) -> None:
-    """Leave for `babyagi open` where the server is."""
+    """Store the address of the server for `babyagi open`."""
     private.write_file(home / ADDRESS_FILE, url)
 
 
 def read_address(home: Path) -> str:
-    """Where the last server of this home listens, '' where none does."""
+    """Return the address of the last server of this home; '' when none is known."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
     return ""
@@ -256,8 +257,7 @@ def forget_address(home: Path, url: str) -> None:
 
 @asynccontextmanager
 async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Opened]:
-    """Answer HTTP while we are in here, with a connection to the task store of its own for what is
-    heard of it."""
+    """Answer HTTP during the context, with a separate connection to the task store for events."""
     settings = app.settings
     require_door(settings)
     keys = Keys(
@@ -298,13 +298,13 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
 
 
 async def _watch_token(desk: Desk) -> None:
-    """Take the token of the home when it was renewed, until cancelled."""
+    """Reload the token of the home when it was renewed, until cancelled."""
     while not desk.settings.serve_token:
         await asyncio.sleep(TOKEN_LOOK_S)
         token = read_token(desk.settings.home)
         if token and desk.keys.renew(token):
             desk.feed.send_away()
-            logger.warning("the token was renewed; whoever was let in before is out")
+            logger.warning("the token was renewed; earlier keys and sessions have ended")
 
 
 def _configure(desk: Desk, names: Names) -> uvicorn.Config:
@@ -331,10 +331,11 @@ async def serve(
     say: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> int | None:
-    """Answer HTTP, and work where `works` says so, until a signal; return its number.
+    """Answer HTTP, and work if `works` says so, until a signal; return its number.
 
     Args:
-        say: the address. tell: what goes wrong with the task store, and mends itself.
+        say: prints the address.
+        tell: reports trouble with the task store that ends by itself.
     """
     async with open_server(app, tell=tell) as opened:
         say(f"The board is at {opened.url}; babyagi open opens it.")
@@ -364,7 +365,7 @@ async def _wait_for_signal() -> int:
             loop.remove_signal_handler(number)
 
 
-# -- which address is answered by what, behind the door
+# -- routes
 # --------------------------------------------------------------------------------------------------
 
 
@@ -374,7 +375,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_application(desk: Desk, names: Names) -> ASGIApp:
-    """The whole: routes, and the door before them."""
+    """Return the application: the routes behind the middleware that checks keys."""
     routes = [
         Route("/healthz", _say_alive, methods=["GET"]),
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
@@ -396,7 +397,7 @@ def _endpoint(desk: Desk, operation: Operation) -> Endpoint:
 
 
 def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
-    """The endpoint for who may do that, with every error told."""
+    """Return the endpoint for visitors of at least this level; it answers every error."""
 
     async def endpoint(request: Request) -> Response:
         access: Access | None = request.scope.get(ACCESS)
@@ -413,7 +414,7 @@ def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
             return write_problem(error.status, error.title, error.detail)
         except BabyagiError as error:
             return write_error(error, desk.settings.known_secrets)
-        except Exception as error:  # ours: it is told in the log, and whoever asks hears of it
+        except Exception as error:  # a bug of ours: it is logged, and the client is told
             return write_crash(error)
 
     return endpoint
@@ -435,17 +436,19 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
 
 
 async def _stream(desk: Desk, request: Request) -> Response:
-    """Events from behind the one that a listener has: by `Last-Event-ID`, which a browser sends by
-    itself when it comes back, or else by `after`; from now on where neither is there."""
+    """Stream events after the last one that the listener has: by `Last-Event-ID`, which a browser
+    sends when it reconnects, or by `after`; otherwise from now on."""
     query: EventsQuery = parse_parameters(request.query_params.multi_items(), EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
-        raise BadRequestError(503, "too many listen already", "come back in a moment")
+        raise BadRequestError(503, "there are too many listeners", "try again in a moment")
     selector = request.path_params.get("objective")
     objective_id = (await pick_objective(desk.store, selector)).id if selector else None
     said = request.headers.get("last-event-id") or query.after
     place = parse_place(said) if said else None
     if said and (place is None or (objective_id is not None and place.last_by_objective)):
-        raise BadRequestError(422, "that is no id of an event", "send one that came with an event")
+        raise BadRequestError(
+            422, "this is not the id of an event", "send the id of a received event"
+        )
     if place is None:
         place = (
             await desk.feed.now()
@@ -463,12 +466,13 @@ async def _give_document(_desk: Desk, request: Request) -> Response:
     return write_answer(Answer(value=make_document()), request)
 
 
-# -- for whoever watches the process
+# -- health checks
 # --------------------------------------------------------------------------------------------------
 
 
 async def _say_alive(_request: Request) -> Response:
-    """An outage of the store is no reason to kill the process: it goes on by itself."""
+    """Answer ok. During an outage of the store the process should not be killed: it recovers by
+    itself."""
     return Response("ok\n", media_type="text/plain")
 
 
@@ -481,7 +485,7 @@ async def _say_ready(desk: Desk, _request: Request) -> Response:
     return Response("ready\n", media_type="text/plain")
 
 
-# -- what is refused
+# -- refusals
 # --------------------------------------------------------------------------------------------------
 
 
@@ -492,18 +496,18 @@ def _refuse(refusal: Refusal, is_page: bool) -> ASGIApp:
             if is_page
             else write_problem(refusal.status, refusal.title, refusal.detail, kind="door")
         )
-        response.headers["connection"] = "close"  # what follows of the request is not read
+        response.headers["connection"] = "close"  # the rest of the request is not read
         await response(scope, receive, send)
 
     return answer
 
 
 async def _say_missing(_request: Request, _error: Exception) -> Response:
-    return write_problem(404, "there is nothing at this address", f"{BASE}/openapi.json lists all")
+    return write_problem(404, "there is no such page", f"{BASE}/openapi.json lists all")
 
 
 async def _say_wrong_method(_request: Request, error: Exception) -> Response:
-    response = write_problem(405, "this address does not take this method")
+    response = write_problem(405, "this path does not support the method")
     headers = getattr(error, "headers", None) or {}
     if "Allow" in headers:
         response.headers["allow"] = headers["Allow"]

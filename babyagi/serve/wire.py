@@ -1,4 +1,4 @@
-"""What goes over the wire: requests read within bounds, answers and errors as JSON.
+"""Parses requests within bounds, and writes answers and errors as JSON.
 
 Errors are those of the command line, with the same texts, as problem details (RFC 9457).
 """
@@ -64,7 +64,7 @@ _STATUS_BY_ERROR: tuple[tuple[type[BabyagiError], int], ...] = (
 
 
 class BadRequestError(Exception):
-    """A request that cannot be read or is not allowed; the texts are ours."""
+    """A request that cannot be read or is not allowed. Its texts are fixed."""
 
     def __init__(self, status: int, title: str, detail: str = "") -> None:
         super().__init__(title)
@@ -73,12 +73,12 @@ class BadRequestError(Exception):
         self.detail = detail
 
 
-# -- reading
+# -- requests
 # --------------------------------------------------------------------------------------------------
 
 
 async def read_body(request: Request) -> bytes:
-    """The body, within its bounds of size and time. Raises `BadRequestError`."""
+    """Return the body, bounded in size and time. Raises `BadRequestError`."""
     said = request.headers.get("content-length", "0")
     if not (said.isascii() and said.isdecimal() and len(said) < 18) or int(said) > MAX_BODY_BYTES:
         raise BadRequestError(413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes")
@@ -92,32 +92,32 @@ async def read_body(request: Request) -> bytes:
                         413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes"
                     )
     except ClientDisconnect:
-        raise BadRequestError(400, "the body is not whole") from None
+        raise BadRequestError(400, "the body is incomplete") from None
     except TimeoutError:
         raise BadRequestError(408, "the body did not come in time") from None
     return bytes(body)
 
 
 def parse_body(data: bytes, content_type: str, hint: type) -> Any:
-    """The body as a value of the type; an empty one is an empty object. Raises
+    """Parse the body into a value of the type; an empty body is an empty object. Raises
     `BadRequestError`."""
     if data and content_type.partition(";")[0].strip().casefold() != "application/json":
         raise BadRequestError(
-            415, "the body is no JSON", "send it with Content-Type: application/json"
+            415, "the body is not JSON", "send it with Content-Type: application/json"
         )
     try:
         text = (data or b"{}").decode("utf-8")
         value = _checked(json.loads(text, object_pairs_hook=_require_once))
     except (ValueError, RecursionError):
-        raise BadRequestError(400, "the body is no JSON that can be taken") from None
+        raise BadRequestError(400, "the body is not acceptable JSON") from None
     return _read(value, "the body", hint, is_strict=True)
 
 
 def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
-    """The parameters of an address as a value of the type; one that is said twice is a list.
+    """Parse query parameters into a value of the type; a repeated parameter is a list.
 
     Raises:
-        BadRequestError: one is unknown, or no such value.
+        BadRequestError: a parameter is unknown or has an invalid value.
     """
     if len(pairs) > MAX_PARAMETERS:
         raise BadRequestError(400, "the address has too many parameters")
@@ -140,20 +140,21 @@ def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
     try:
         return shape_of(hint).read(value, where, is_strict)
     except ShapeError as error:
-        raise BadRequestError(422, f"{where} is not what is asked for", str(error)) from None
+        raise BadRequestError(422, f"{where} has an invalid value", str(error)) from None
 
 
 def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object. Raises ValueError where a field is there twice, as programs differ in which of
-    them they read."""
+    """Return the pairs as an object. Raises ValueError when a field occurs twice, because programs
+    differ in which one they read."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a field is there twice")
+        raise ValueError("a field occurs twice")
     return found
 
 
 def _checked(value: Any) -> Any:
-    """The value with clean texts. Raises ValueError for numbers that no store keeps."""
+    """Return the value with clean texts. Raises ValueError for numbers that the store cannot
+    hold."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
@@ -173,14 +174,14 @@ def _require_small(value: Any) -> None:
             _require_small(one)
 
 
-# -- answering
+# -- answers
 # --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What an operation gives: JSON, or a text of a type of its own; where the rest of a long list
-    is (`next`, the parameters of its address)."""
+    """The answer of an operation: JSON, or a text of another type. `next` has the query parameters
+    for the rest of a long list."""
 
     value: Any = None
     text: bytes | None = None
@@ -191,7 +192,7 @@ class Answer:
 
 
 def write_answer(answer: Answer, request: Request) -> Response:
-    """The answer with its tag; 304 where whoever asks has it already."""
+    """Write the answer with its ETag; 304 if the client has it already."""
     data = answer.text if answer.text is not None else to_bytes(answer.value)
     headers = {"cache-control": "no-cache, private"}
     if answer.next is not None:
@@ -209,7 +210,7 @@ def write_answer(answer: Answer, request: Request) -> Response:
 
 
 def to_bytes(value: Any) -> bytes:
-    """JSON in ASCII without signs of markup, so that no text in it is more than text."""
+    """Return JSON in ASCII without markup characters, so that it is safe inside HTML."""
     text = json.dumps(value)
     return text.translate(_NO_MARKUP).encode()
 
@@ -217,7 +218,7 @@ def to_bytes(value: Any) -> bytes:
 def write_problem(
     status: int, title: str, detail: str = "", *, kind: str = "request", **more: str
 ) -> Response:
-    """Problem details; `more` are fields of ours."""
+    """Write problem details; `more` are additional fields."""
     said = {key: text for key, text in more.items() if text}
     body = {"type": f"urn:babyagi:{kind}", "title": title, "status": status, **said}
     if detail:
@@ -231,7 +232,8 @@ def write_problem(
 
 
 def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
-    """The error as the command line says it: what happened, why, what to type, where to read."""
+    """Write the error as the command line shows it: what happened, why, what to type, where to
+    read."""
     kind = type(error).__name__.removesuffix("Error")
     return write_problem(
         status_of(error),
@@ -247,7 +249,7 @@ def status_of(error: BabyagiError) -> int:
 
 
 def write_crash(error: Exception) -> Response:
-    logger.error("a request raised what nobody expected", exc_info=error)
+    logger.error("a request raised an unexpected error", exc_info=error)
     return write_problem(
-        500, "nobody expected this", "nothing stored is lost; the log has more", kind="unexpected"
+        500, "an unexpected error", "nothing stored is lost; the log has more", kind="unexpected"
     )

@@ -1,6 +1,6 @@
 """Every setting, declared once: its names, type, default and help.
 
-Conditions between two settings are checked in `load.py`, where they are read.
+`load.py` reads the settings and checks conditions between them.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def _declare_search_key(name: str, help: str) -> Secret:
 
 
 def find_longest_output(max_output_tokens: int) -> int:
-    """Return the most tokens that any answer may have. An answer that was cut off, and a report,
-    may take twice what is asked for; with a bound below the default nothing gets more than the
-    bound."""
+    """Return the most tokens that any answer may have. A report may take twice `max_output_tokens`,
+    and an answer that was cut off is requested again with twice its bound. A bound below the
+    default applies to every answer."""
     is_short = max_output_tokens < DEFAULT_OUTPUT_TOKENS
     return max_output_tokens * (1 if is_short else 4)
 
@@ -95,15 +95,15 @@ class ObjectiveFields:
 
     # A row for each setting: default, names, help, and the rest.
     # fmt: off
-    objective: str = declare("", "OBJECTIVE", "What is to be reached.", parse=parse_text,
+    objective: str = declare("", "OBJECTIVE", "The objective to reach.", parse=parse_text,
         section="The objective", untrusted=anything, default_text="none")
     initial_task: str = declare("Find out as much as can be found out now",
         "INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text,
         untrusted=anything)
     instance_name: str = declare("babyagi", "INSTANCE_NAME BABY_NAME -n --name",
-        "Tells objectives of the same text and first task apart.", untrusted=anything)
+        "Distinguishes objectives with the same text and first task.", untrusted=anything)
     files: Path | None = declare(None, "BABYAGI_FILES --files", "The folder that tasks may read.",
-        parse=parse_path, metavar="FOLDER", default_text="none, and no tool on files is offered")
+        parse=parse_path, metavar="FOLDER", default_text="none; then no file tool is offered")
     tools: tuple[str, ...] = declare((), "BABYAGI_TOOLS --tools",
         "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
         "`web`), python (run_python), github (search_issues, issue_link), ask_pipeline, "
@@ -114,7 +114,7 @@ class ObjectiveFields:
         "A file of MCP servers whose tools tasks may use (extra `mcp`).", parse=parse_path,
         metavar="FILE", default_text="none")
     tools_from: str = declare("", "BABYAGI_TOOLS_FROM --tools-from",
-        "What of your own tasks may call: Python functions (module, module:object, file.py, or a "
+        "Your own code that tasks may call: Python functions (module, module:object, file.py, or a "
         "folder), or an agent of a YAML file (FILE.yaml#NAME).", metavar="WHERE",
         default_text="none")
     agent: str = declare("", "BABYAGI_AGENT --agent",
@@ -127,15 +127,15 @@ class ObjectiveFields:
         "Which tool calls wait for your approval: those that must not be repeated (once), or "
         "none.", choices=_APPROVALS)
     memory: str = declare("objective", "BABYAGI_MEMORY --memory",
-        "Whose results a task may be given: those of its objective, or those of the task store's "
-        "other objectives as well.", choices=_MEMORIES)
+        "Which earlier results a task may be shown: those of its objective, or those of the "
+        "other objectives in the task store as well.", choices=_MEMORIES)
 
     planning: str = declare("separate", "BABYAGI_PLANNING --planning",
-        "Who proposes new tasks: an agent of its own (separate), or the execution agent at the "
-        "end of its result (combined).", choices=_PLANNINGS, untrusted=anything)
+        "Who proposes new tasks: a separate agent (separate), or the execution agent at the end "
+        "of its result (combined).", choices=_PLANNINGS, untrusted=anything)
 
     llm_model: str = declare(DEFAULT_MODEL, "LLM_MODEL OPENAI_API_MODEL --model",
-        "The model that is asked; `human` asks you, `rehearsal` needs no key and no network, "
+        "The language model; `human` asks you, `rehearsal` needs no key and no network, "
         "`llama` runs in this process.", metavar="MODEL", section="The model", untrusted=anything)
     model_execution: str = _declare_model(
         "BABYAGI_MODEL_EXECUTION", "The model that carries tasks out."
@@ -144,7 +144,7 @@ class ObjectiveFields:
         "BABYAGI_MODEL_CREATION", "The model that proposes new tasks."
     )
     model_prioritization: str = _declare_model(
-        "BABYAGI_MODEL_PRIORITIZATION", "The model that orders the list."
+        "BABYAGI_MODEL_PRIORITIZATION", "The model that orders the task list."
     )
     model_report: str = _declare_model("BABYAGI_MODEL_REPORT", "The model that writes the report.")
     openai_api_key: Secret = declare(NO_SECRET, "OPENAI_API_KEY",
@@ -154,43 +154,48 @@ class ObjectiveFields:
         "Any OpenAI-compatible server: Ollama, vLLM, llama.cpp, LM Studio.", parse=parse_url,
         default_text="OpenAI")
     openai_organization: str = declare("", "BABYAGI_OPENAI_ORGANIZATION",
-        "The organisation that is named to OpenAI, for keys that belong to several.",
+        "The organisation to bill at OpenAI, for keys that belong to several.",
         default_text="none is named")
     azure_api_version: str = declare("", "BABYAGI_AZURE_API_VERSION",
-        "Makes OPENAI_BASE_URL an Azure resource, asked with this version of its API; models are "
-        "then the names of deployments.",
-        default_text="none: the address speaks OpenAI's protocol as it is")
+        "Treats OPENAI_BASE_URL as an Azure resource with this API version; models are then "
+        "deployment names.",
+        default_text="none: the address is not an Azure resource")
     openai_temperature: float | None = declare(None, "OPENAI_TEMPERATURE",
-        "0 to 2. An empty value sends none.", parse=number(0, 2), takes_empty=True,
-        default_text="none is sent; newer models refuse any but their own", untrusted=anything)
+        "The model's temperature, 0 to 2. An empty value sends none.", parse=number(0, 2),
+        takes_empty=True,
+        default_text="none is sent; newer models accept only their own", untrusted=anything)
     dialect: str = declare("auto", "BABYAGI_DIALECT",
-        "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS,
+        "The API of the endpoint: Chat Completions or Responses.", choices=_DIALECTS,
         untrusted=anything)
     protocol: str = declare("auto", "BABYAGI_PROTOCOL",
-        "How tools are called: in fields of their own, as JSON, or in labelled text.",
+        "How the model calls tools: in the API's own fields (native), as JSON, or in labelled "
+        "text.",
         choices=_PROTOCOLS, untrusted=anything)
     probe: bool = declare(True, "BABYAGI_PROBE",
-        "Whether a model at an address of your own is first asked two small questions: does it "
-        "take tools, is a reply held to a schema.", untrusted=anything)
+        "Whether a model at a custom address is probed with two small questions: can it call "
+        "tools, and does it follow a JSON schema.", untrusted=anything)
     model_timeout_s: float = declare(120.0, "BABYAGI_MODEL_TIMEOUT_S",
-        "Seconds that one model call may take.", parse=seconds(1, 86_400), untrusted=lower_limit)
+        "The longest time of one model call, in seconds.",
+        parse=seconds(1, 86_400), untrusted=lower_limit)
     max_output_tokens: int = declare(DEFAULT_OUTPUT_TOKENS, "BABYAGI_MAX_OUTPUT_TOKENS",
-        "The longest answer that is asked for, in tokens.", parse=whole(16), untrusted=lower_limit)
+        "The longest answer to request, in tokens.", parse=whole(16), untrusted=lower_limit)
     price_in: float | None = _declare_price("BABYAGI_PRICE_IN", "prompt")
     price_out: float | None = _declare_price("BABYAGI_PRICE_OUT", "completion")
     llama_model_path: Path | None = declare(None, "LLAMA_MODEL_PATH",
         f"The GGUF file of the model that `LLM_MODEL={LLAMA_MODEL}` loads into this process, with "
         "the extra `llama`.", parse=parse_path, section="A model in this process")
     llama_ctx_max: int = declare(0, "LLAMA_CTX_MAX",
-        "Its longest context in tokens; memory is taken for all of it.", parse=whole(0, 10_000_000),
-        default_text="what the model was trained for, 8192 at most", untrusted=anything)
-    llama_threads_num: int = declare(0, "LLAMA_THREADS_NUM", "Its threads.", parse=whole(0, 1024),
-        default_text="one for every processor but one", untrusted=anything)
+        "The longest context of the GGUF model, in tokens; memory is reserved for all of it.",
+        parse=whole(0, 10_000_000),
+        default_text="the length that it was trained with, at most 8192", untrusted=anything)
+    llama_threads_num: int = declare(0, "LLAMA_THREADS_NUM",
+        "The threads that compute the GGUF model.", parse=whole(0, 1024),
+        default_text="one fewer than there are processors", untrusted=anything)
     llama_idle_s: float = declare(600.0, "BABYAGI_LLAMA_IDLE_S",
-        "Seconds without a question after which it is unloaded.", parse=seconds(1, 86_400),
+        "Seconds without a call after which the GGUF model is unloaded.", parse=seconds(1, 86_400),
         untrusted=anything)
     llama: bool = declare(False, "-l --llama",
-        f"A model in this process, as LLM_MODEL={LLAMA_MODEL}.")
+        f"Use a model in this process, as LLM_MODEL={LLAMA_MODEL} does.")
 
     max_tasks: int = declare(50, "BABYAGI_MAX_TASKS --max-tasks", "Tasks that may be carried out.",
         parse=whole(0), metavar="N", section="Limits (0 = none)", untrusted=lower_limit)
@@ -206,23 +211,23 @@ class ObjectiveFields:
         "Time that a run may take, as 90s, 30m or 1h30m; pauses do not count.",
         parse=parse_duration_s, metavar="TIME", untrusted=lower_limit)
     max_failures: int = declare(3, "BABYAGI_MAX_FAILURES",
-        "Failed tries after which a task is given up.", parse=whole(1, 100), untrusted=lower_limit)
+        "Failed tries after which a task is dead.", parse=whole(1, 100), untrusted=lower_limit)
     max_new_tasks: int = declare(10, "BABYAGI_MAX_NEW_TASKS",
-        "New tasks that one result may bring.", parse=whole(1, 100), untrusted=lower_limit)
+        "New tasks that one result may add.", parse=whole(1, 100), untrusted=lower_limit)
     max_depth: int = declare(0, "BABYAGI_MAX_DEPTH",
-        "How far from the first task a task may lie, counted in proposals; 0 for no bound.",
+        "The longest chain of proposals from the first task to a task; 0 means no limit.",
         parse=whole(0, 100_000), untrusted=lower_limit)
     context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
-        "The most tokens of earlier results that a task is given.", parse=whole(0),
+        "The most tokens of earlier results in a task's prompt.", parse=whole(0),
         untrusted=lower_limit)
     # fmt: on
 
-    # set by the loader when a person set max_cost_usd: an unknown price is then a fault
+    # set by the loader when a person set max_cost_usd: an unknown price is then an error
     cost_limit_is_explicit: bool = False
     # set by the loader when a person chose the number of tasks at once: a remembered number is then
     # ignored
     concurrency_is_explicit: bool = False
-    # set by the loader when a person named a model: a worker then tells when an objective has
+    # set by the loader when a person named a model: a worker then reports objectives that use
     # another one
     model_is_explicit: bool = False
 
@@ -235,9 +240,7 @@ class ObjectiveFields:
         if not self.objective:
             raise SettingsError(
                 "there is no objective",
-                fix=(
-                    'babyagi run "what is to be reached", or OBJECTIVE=… in the environment or .env'
-                ),
+                fix=('babyagi run "the objective", or OBJECTIVE=… in the environment or .env'),
                 guide="settings",
             )
         return self.objective
@@ -260,7 +263,7 @@ class ObjectiveFields:
 
     @property
     def model_by_role(self) -> dict[Role, str]:
-        """The model of every role that asks one; embeddings use `effective_embedding_model`."""
+        """The model of every role that calls one; embeddings use `effective_embedding_model`."""
         from babyagi.tasks import Role
 
         return {
@@ -282,11 +285,11 @@ __all__ = [
 
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
-ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded when a person names it
+ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded if a person chose it
 MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal", LLAMA_MODEL)
 USE_LLAMA = (
-    "a model of this name is asked at a server, which OPENAI_BASE_URL=http://127.0.0.1:8080/v1 "
-    f"names; one in this process is LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
+    "a model of this name needs a server, such as OPENAI_BASE_URL=http://127.0.0.1:8080/v1; for "
+    "a model in this process set LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
 )
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
@@ -295,48 +298,50 @@ _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ObjectiveFields):
-    """What a person can set. The fields have the order and the words of the example file; those of
-    the objective come first."""
+    """Everything that a person can set. The fields stand in the order of the example file, those of
+    the objective first."""
 
     # fmt: off
     concurrency: int = declare(4, "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.",
         parse=whole(1, 64), metavar="N", section="Working", untrusted=anything)
     lease_s: float = declare(30.0, "BABYAGI_LEASE_S",
-        "Seconds after which the tasks of a silent worker go to others.", parse=seconds(1, 86_400))
+        "Seconds after which other workers take over the tasks of a silent one.",
+        parse=seconds(1, 86_400))
     drain_s: float = declare(10.0, "BABYAGI_DRAIN_S",
-        "Seconds that running tasks have to finish when the program is told to stop.",
+        "Seconds that running tasks have to finish when the program is stopped.",
         parse=seconds(0, 86_400), untrusted=lower_limit)
     notify: Secret = declare(NO_SECRET, "BABYAGI_NOTIFY",
-        "A command or address that is told when a run waits or ends.", parse=parse_notify,
+        "A command or address that is notified when a run waits or ends.", parse=parse_notify,
         default_text="none")
     worker_name: str = declare("", "BABYAGI_WORKER_NAME", "The name of this worker in lists.",
         default_text="the name of this machine", untrusted=anything)
 
     cooperative_mode: str = declare("none", "COOPERATIVE_MODE -m --mode",
-        "Who shares the task store: nobody in particular, processes of this machine, or those of "
-        "many machines (needs PostgreSQL in BABYAGI_TASK_STORE).", choices=_MODES,
+        "Who shares the task store: one process (none), processes of this machine (local), or "
+        "several machines (distributed; needs PostgreSQL in BABYAGI_TASK_STORE).", choices=_MODES,
         section="Working together")
     join_existing_objective: bool = declare(False, "JOIN_EXISTING_OBJECTIVE -j --join",
-        "Work on an objective that somebody else started, or wait for it; start none.")
+        "Work on an objective that another process started, or wait for it; start none.")
     use_my_model: bool = declare(False, "BABYAGI_USE_MY_MODEL --use-my-model",
-        "Ask this worker's models, not those that the objective was started with.")
+        "Use this worker's models, not those that the objective was started with.")
 
     serve_host: str = declare("127.0.0.1", "BABYAGI_SERVE_HOST --host",
-        "The address that `serve` (extra `serve`) listens at. One that other machines reach needs "
-        "BABYAGI_SERVE_TOKEN.", metavar="ADDRESS", section="Serving")
+        "The address that `serve` (extra `serve`) listens at. An address that other machines "
+        "reach needs BABYAGI_SERVE_TOKEN.", metavar="ADDRESS", section="Serving")
     serve_port: int = declare(8642, "BABYAGI_SERVE_PORT --port",
         "The port that `serve` listens at; 0 for any free one.", parse=whole(0, 65_535),
         metavar="PORT")
     serve_names: tuple[str, ...] = declare((), "BABYAGI_SERVE_NAMES",
-        "Names, beside its address, by which browsers and programs may ask for `serve`; with the "
-        "port where it is not the usual one.", parse=parse_hosts, default_text="none")
+        "Host names, besides its address, under which `serve` answers; with the port if it is "
+        "not the default one.", parse=parse_hosts, default_text="none")
     serve_token: Secret = declare(NO_SECRET, "BABYAGI_SERVE_TOKEN",
         "The token that programs send to `serve`, at least 20 characters.", parse=parse_token,
-        default_text="one is made at the first start")
+        default_text="one is created at the first start")
     https_proxy: Secret = declare(NO_SECRET, "HTTPS_PROXY https_proxy",
         "The proxy through which https addresses are reached; this machine is always reached "
         "directly.", parse=parse_proxy, section="The network", default_text="none")
-    http_proxy: Secret = declare(NO_SECRET, "HTTP_PROXY http_proxy", "The same for http addresses.",
+    http_proxy: Secret = declare(NO_SECRET, "HTTP_PROXY http_proxy",
+        "The proxy through which http addresses are reached.",
         parse=parse_proxy, default_text="none")
     no_proxy: str = declare("", "NO_PROXY no_proxy",
         "Hosts, addresses and networks that are reached directly, separated by commas.")
@@ -348,7 +353,7 @@ class Settings(ObjectiveFields):
             "The folder of the task store, the result store and the log.",
             parse=parse_path,
             default_text="the user's data folder",
-            section="Where things are kept",
+            section="Storage",
         ),
     )
     task_store: Secret = declare(NO_SECRET, "BABYAGI_TASK_STORE",
@@ -358,27 +363,32 @@ class Settings(ObjectiveFields):
     results_store_name: str = declare("babyagi", "RESULTS_STORE_NAME TABLE_NAME",
         "The name of the collection that holds the results.", untrusted=anything)
     result_store: str = declare("auto", "BABYAGI_RESULT_STORE",
-        "What finds earlier results; auto: Weaviate or Pinecone where their variables are set, "
-        "else Chroma.", choices=_RESULT_STORES)
+        "The index that finds earlier results; auto: Weaviate or Pinecone if their variables "
+        "are set, else Chroma.", choices=_RESULT_STORES)
     chroma_url: str = declare("", "CHROMA_URL",
-        "A Chroma server in place of the embedded one, for workers that share an objective.",
+        "A Chroma server instead of the embedded database, for workers that share an objective.",
         parse=parse_url, default_text="none, Chroma is embedded")
     weaviate_url: str = declare("", "WEAVIATE_URL", "A Weaviate server (extra `weaviate`).",
         parse=parse_url)
-    weaviate_api_key: Secret = declare(NO_SECRET, "WEAVIATE_API_KEY", "Its key.",
-        parse=parse_secret, key_for=("weaviate_url",))
+    weaviate_api_key: Secret = declare(NO_SECRET, "WEAVIATE_API_KEY",
+        "The key of the Weaviate server.", parse=parse_secret, key_for=("weaviate_url",))
     weaviate_grpc_port: int | None = declare(None, "BABYAGI_WEAVIATE_GRPC_PORT",
-        "Its port for gRPC.", parse=whole(1, 65_535), default_text="50051, in the cloud 443")
+        "The gRPC port of the Weaviate server.", parse=whole(1, 65_535),
+        default_text="50051; 443 in Weaviate's cloud")
     weaviate_use_embedded: bool = declare(False, "WEAVIATE_USE_EMBEDDED",
-        "Weaviate downloaded and started on this machine, by its library.")
+        "Whether Weaviate's library downloads and starts a server on this machine.")
     pinecone_api_key: Secret = declare(NO_SECRET, "PINECONE_API_KEY",
         "The key of a Pinecone project (extra `pinecone`).", parse=parse_secret)
-    pinecone_cloud: str = declare("", "PINECONE_CLOUD", "Where its index is made: aws, gcp, azure.",
+    pinecone_cloud: str = declare("", "PINECONE_CLOUD",
+        "The cloud of the Pinecone index: aws, gcp, azure.",
         default_text="aws")
-    pinecone_region: str = declare("", "PINECONE_REGION", "In which region.",
+    pinecone_region: str = declare("", "PINECONE_REGION",
+        "The region of the Pinecone index.",
         default_text="us-east-1")
     pinecone_environment: str = declare("", "PINECONE_ENVIRONMENT",
-        "The original's word for both, as us-east-1-aws; the two above win.", default_text="none")
+        "Region and cloud in one, as the original wrote them (us-east-1-aws); the two above "
+        "take precedence.",
+        default_text="none")
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
         f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key "
         f"and no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 "
@@ -387,11 +397,11 @@ class Settings(ObjectiveFields):
         f"else {LOCAL_EMBEDDING_MODEL}",
         untrusted=only(LOCAL_EMBEDDING_MODEL))
     embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",
-        "The server that makes vectors, when it is another one.", parse=parse_url,
+        "The server that makes vectors, if it is not OPENAI_BASE_URL.", parse=parse_url,
         default_text="OPENAI_BASE_URL")
     search_engine: str = declare("auto", "BABYAGI_SEARCH",
-        "Who is asked when the web is searched: auto takes the first one below that has its key "
-        "or address, else free services that need none, one after the other.",
+        "The web search engine: auto takes the first one below that has its key or address, "
+        "else free services without a key, one after the other.",
         choices=SEARCH_ENGINES)
     searxng_url: str = declare("", "SEARXNG_URL",
         "The address of a SearXNG server, which must give JSON.", parse=parse_url)
@@ -406,7 +416,7 @@ class Settings(ObjectiveFields):
     )
     searchapi_api_key: Secret = _declare_search_key("SEARCHAPI_API_KEY", "The key for SearchApi.")
     pipeline: str = declare("", "BABYAGI_PIPELINE",
-        "The pipeline that the tool ask_pipeline asks: WORKSPACE/NAME on deepset Cloud, or the "
+        "The pipeline of the tool ask_pipeline: WORKSPACE/NAME on deepset Cloud, or the "
         "address of a Haystack server.", parse=parse_pipeline, default_text="none")
     deepset_cloud_api_key: Secret = declare(NO_SECRET, "DEEPSET_CLOUD_API_KEY",
         "The key for deepset Cloud, which an agent from a file may use as well.",
@@ -415,7 +425,7 @@ class Settings(ObjectiveFields):
         "Another address for deepset Cloud.", parse=parse_url, default_text="deepset's own")
     github_repository: str = declare("", "BABYAGI_GITHUB_REPOSITORY",
         "The repository of the tools search_issues and issue_link.", parse=parse_repository,
-        default_text="the model names one")
+        default_text="the model chooses one")
     github_token: Secret = declare(NO_SECRET, "GITHUB_TOKEN",
         "A token for searching issues: more searches a minute, and repositories that only you "
         "see. An agent from a file may use it as well.", parse=parse_secret,
@@ -423,40 +433,44 @@ class Settings(ObjectiveFields):
     github_url: str = declare("", "BABYAGI_GITHUB_URL", "Another address for the API of GitHub.",
         parse=parse_url, default_text="GitHub's own")
     web_allow: tuple[str, ...] = declare((), "BABYAGI_WEB_ALLOW",
-        "Hosts, addresses and networks beside the public internet that pages may be opened from, "
-        "each perhaps with :PORT.", parse=split_exceptions, default_text="none")
+        "Hosts, addresses and networks outside the public internet from which pages may be "
+        "opened; :PORT is optional.", parse=split_exceptions, default_text="none")
     ranker: Path | None = declare(None, "BABYAGI_RANKER",
         "A folder with a cross-encoder (model.onnx, tokenizer.json) that decides which parts of "
-        "pages bear on a question.", parse=parse_path, default_text="BM25")
+        "pages are relevant to a question.", parse=parse_path, default_text="BM25")
     agent_hosts: tuple[str, ...] = declare((), "BABYAGI_AGENT_HOSTS --agent-hosts",
-        "Hosts, beside the providers' own, that an agent from a file may send questions and keys "
-        "to.", parse=parse_hosts, metavar="HOSTS", default_text="none")
+        "Hosts, besides the providers' own, to which an agent from a file may send questions "
+        "and keys.", parse=parse_hosts, metavar="HOSTS", default_text="none")
     log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
         default_text="babyagi.log in BABYAGI_HOME")
-    log_level: str = declare("info", "BABYAGI_LOG_LEVEL", "The least that is logged.",
+    log_level: str = declare("info", "BABYAGI_LOG_LEVEL", "The lowest level that is logged.",
         choices=_LOG_LEVELS)
     otel_endpoint: str = declare("", "BABYAGI_OTEL_ENDPOINT",
-        "Where spans of OpenTelemetry are sent, such as http://127.0.0.1:4318 (extra `otel`); "
+        "Where OpenTelemetry spans are sent, such as http://127.0.0.1:4318 (extra `otel`); "
         "they hold no prompt and no answer.", parse=parse_url)
     log_format: str = declare("text", "BABYAGI_LOG_FORMAT --log-format",
-        "How a worker writes its log on standard error, where that is no terminal.",
+        "The format of a worker's log on standard error when that is no terminal.",
         choices=("text", "json"), untrusted=anything)
     no_color: bool = declare(False, "NO_COLOR --no-color",
-        "Any value: no colour on a terminal (https://no-color.org).", parse=parse_presence,
+        "Turns colours on the terminal off, whatever its value (https://no-color.org).",
+        parse=parse_presence,
         untrusted=anything)
 
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
-        "More files like .env, separated by blanks; a later one wins. Those that a flag names, or "
-        "the environment by their whole path, are trusted.", parse=parse_paths, takes_many=True,
+        "More files like .env, separated by blanks; a later one wins. Files named by a flag, or "
+        "by their absolute path in the environment, are trusted.",
+        parse=parse_paths, takes_many=True,
         metavar="FILE", section="Reading settings", default_text="none")
     enable_command_line_args: bool = declare(True, "ENABLE_COMMAND_LINE_ARGS",
         "false refuses every flag that is a setting.", untrusted=anything)
 
     trust_env_file: tuple[str, ...] = declare((), "BABYAGI_TRUST_ENV_FILE",
-        "The SHA-256 digest of a .env that is trusted, where nobody can type `babyagi trust`. It "
-        "counts in the environment only.", parse=parse_digests, default_text="none")
+        "The SHA-256 digest of a trusted .env, for places where `babyagi trust` cannot be "
+        "typed. It has an effect in the environment only.",
+        parse=parse_digests, default_text="none")
 
-    gpt_4: bool = declare(False, "-4 --gpt-4", "Refused: says what took the place of gpt-4.")
+    gpt_4: bool = declare(False, "-4 --gpt-4",
+        "Not accepted, because gpt-4 is shut down; the error names its successor.")
     # fmt: on
 
     @property
@@ -486,8 +500,8 @@ class Settings(ObjectiveFields):
 
     @property
     def effective_embedding_model(self) -> str:
-        """The model that was named; otherwise OpenAI's if its key surely fits, else the built-in
-        one. Nothing is sent to an endpoint that nobody named."""
+        """The model that a person chose; otherwise OpenAI's if the key is certainly for OpenAI,
+        else the built-in one. Nothing is sent to an endpoint that no person chose."""
         if self.embedding_model:
             return self.embedding_model
         asks_openai = (
@@ -499,7 +513,7 @@ class Settings(ObjectiveFields):
 
     @property
     def known_secrets(self) -> list[str]:
-        """The keys of these settings, which no log and no screen may show."""
+        """The keys in these settings; no log and no screen may show them."""
         names = (one.name for one in fields(self) if one.name.endswith(("_key", "_token")))
         return [value.reveal() for value in (getattr(self, name) for name in names) if value]
 

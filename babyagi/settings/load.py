@@ -41,7 +41,7 @@ class EnvFile:
     """A file of variables, as it was at one instant.
 
     Attributes:
-        name: as messages call it; relative if it lies below the working folder.
+        name: how messages name it; relative if it is below the working folder.
         digest: SHA-256 of its bytes, in hexadecimal.
     """
 
@@ -73,7 +73,7 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
             raise ValueError(
-                f"line {binding.original.line} is not NAME=value, or a quote in it has no end"
+                f"line {binding.original.line} is not NAME=value, or it has an unclosed quote"
             )
         if binding.key is not None and binding.value is not None:
             values[binding.key] = binding.value
@@ -91,7 +91,7 @@ def trust_file(home: Path, file: EnvFile) -> None:
     Raises:
         StoreUnusableError: the home cannot be written.
     """
-    from babyagi.home import make_home
+    from babyagi.files.home import make_home
 
     make_home(home)
     mark = _mark(home, file)
@@ -100,7 +100,7 @@ def trust_file(home: Path, file: EnvFile) -> None:
 
 
 def distrust_file(home: Path, path: Path) -> int:
-    """Forget every content of the file that was trusted; return how many there were."""
+    """Forget every trusted content of the file; return how many there were."""
     marks = [mark for mark, trusted in _marks(home) if trusted == path]
     for mark in marks:
         mark.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def distrust_file(home: Path, path: Path) -> int:
 
 
 def trusted_paths(home: Path) -> list[Path]:
-    """Return the files of which some content is trusted, in order."""
+    """Return the files with some trusted content, in order."""
     return sorted({path for _, path in _marks(home)})
 
 
@@ -143,24 +143,25 @@ _MODEL_FIELDS = (
 )
 _OWN_HOSTS = ("api.openai.com",)  # of the providers whose address can be set
 _PREFIX = "BABYAGI_"
-# What libraries, Python and agent files look for in the environment. In a file it has no effect,
-# which the person who wrote it may not expect.
+# Variables that libraries, Python and agent files read from the environment. In a file they have no
+# effect, which its author may not expect.
 _OF_THE_ENVIRONMENT = re.compile(
     r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
     r"|SERPAPI|SERPER|DEEPSET|BRAVE|TAVILY|SEARCHAPI|SEARXNG)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
     r"[A-Z0-9_]+_PARAMS_\w+",
     re.IGNORECASE,
 )
-_FIX = "correct it where it is set, or take it away there"
+_FIX = "correct it where it is set, or remove it there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untrusted:
-    """A setting that is not used, because it is in a file that nobody has trusted.
+    """A setting that is not used, because its file is not trusted.
 
     Attributes:
-        name: of the field. variable: its name in the file.
-        shown: its value for the person who may trust it; keys and passwords as stars.
+        name: of the field.
+        variable: its name in the file.
+        shown: its value for the person who may trust it; keys and passwords are stars.
         is_waiting: whether trusting the file would make it effective; otherwise a flag, the
             environment or a trusted file overrides it.
     """
@@ -179,8 +180,8 @@ class Loaded:
     Attributes:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`,
             `extra env file X`, `.env`, `default`.
-        notices: one line each on what is set and has no effect yet.
-        untrusted: settings in files that nobody has trusted; they are not in `settings`.
+        notices: one line for each value that is set without effect.
+        untrusted: settings in files that are not trusted; they are not in `settings`.
         trust_home: the home that records which files are trusted: the one that the environment
             names by its absolute path, or the default one.
     """
@@ -196,13 +197,13 @@ class Loaded:
         return tuple(found for found in self.untrusted if found.is_waiting)
 
     def require_trust(self, names: Container[str] | None = None) -> None:
-        """Raise when a setting waits for trust.
+        """Raise when a setting is in an untrusted file.
 
         Args:
             names: the fields that matter; None for all of them.
 
         Raises:
-            SettingsError: with the line to type.
+            SettingsError: it says what to type.
         """
         waiting = [found for found in self.waiting if names is None or found.name in names]
         if waiting:
@@ -210,11 +211,11 @@ class Loaded:
             raise SettingsError(
                 describe_waiting(waiting),
                 why=(
-                    "a file that stands in a folder may be anybody's, and these settings can "
-                    "run, send, read or spend"
+                    "a file in a folder may come from anyone, and these settings can run, send, "
+                    "read or spend"
                 ),
                 fix=(
-                    "babyagi trust (shows them), or, where nobody can type, "
+                    "babyagi trust (shows them), or, without a terminal, "
                     f"BABYAGI_TRUST_ENV_FILE={digests} in the environment"
                 ),
                 guide="settings",
@@ -227,7 +228,7 @@ def describe_waiting(waiting: Sequence[Untrusted]) -> str:
     for found in waiting:
         names_by_file.setdefault(found.file.name, []).append(found.variable)
     return "; ".join(
-        f"{file} is not trusted, so these settings in it wait: {', '.join(names)}"
+        f"{file} is not trusted, so these settings in it have no effect: {', '.join(names)}"
         for file, names in names_by_file.items()
     )
 
@@ -258,7 +259,7 @@ def variables_here() -> Mapping[str, str]:
 
 def bare_environment() -> dict[str, str]:
     """Return the variables of this process that a person's own program may have: the paths of
-    programs and of the home, and the language. No keys."""
+    programs and of the home, and the language; no keys."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -272,16 +273,16 @@ def load_settings(
     """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` >
     default.
 
-    From a file that nobody has trusted only harmless values are taken (`Declared.untrusted`), and
-    those of trusted files take precedence. A file is trusted when a flag names it, when the
-    environment names it by its absolute path, or when a person has trusted its digest.
+    From an untrusted file only harmless values are taken (`Declared.untrusted`), and values of
+    trusted files take precedence. A file is trusted when a flag names it, when the environment
+    names it by its absolute path, or when a person trusted its digest.
 
     Args:
-        flags: by field name; text is parsed like a variable's. None and () mean: not given. A
-            switch that was not given is None.
+        flags: by field name; text is parsed like a variable's. None and () mean that the flag was
+            not used.
 
     Raises:
-        SettingsError: with every fault that was found.
+        SettingsError: it lists every fault.
     """
     reading = _Reading(flags, environ, cwd)
     values = reading.read(reads_files=reads_files)
@@ -301,7 +302,7 @@ def load_settings(
         ),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
-    # a setting that waits may be the one that is missing
+    # a setting in an untrusted file may be the one that is missing
     if not any(found.is_waiting for found in reading.untrusted):
         faults += _find_conflicts(settings, reading.given)
     if faults:
@@ -317,8 +318,8 @@ def load_settings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
-    """One place where variables are set; `said_as` follows a variable's name in messages.
-    `untrusted` is the file, if nobody trusts it."""
+    """One source of variables. `said_as` is added to a variable's name in messages. `untrusted` is
+    the file, if it is not trusted."""
 
     source: str
     said_as: str
@@ -328,7 +329,7 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """What was given for one setting, before it is parsed."""
+    """The unparsed value of one setting, and its source."""
 
     raw: object
     source: str
@@ -338,7 +339,7 @@ class _Given:
 
 
 class _Reading:
-    """One reading of all settings. It collects faults instead of stopping at the first."""
+    """Reads all settings once. It collects faults instead of stopping at the first."""
 
     def __init__(self, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> None:
         self._declared = declared_fields()
@@ -359,7 +360,7 @@ class _Reading:
         self.faults: list[str] = []
 
     def read(self, *, reads_files: bool) -> dict[str, Any]:
-        """Return the valid values of all settings that are given, by field name."""
+        """Return the valid values by field name, of all settings that have one."""
         if reads_files:
             self._open_env_files()
         names = [name for name in self._declared if name != "extra_env_files" or not reads_files]
@@ -376,8 +377,8 @@ class _Reading:
             self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
 
     def _read_without_files(self, name: str) -> Any:
-        """Return the valid value from flags or environment, None when there is none. Faults are
-        reported by the full reading."""
+        """Return the valid value from flags or environment, or None. The full reading reports
+        faults."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             with suppress(ValueError):
@@ -385,8 +386,8 @@ class _Reading:
         return None
 
     def _is_named(self, path: Path) -> bool:
-        """Return whether a person named this very file: by a flag, or in the environment by its
-        absolute path."""
+        """Return whether a person named exactly this file: by a flag, or by its absolute path in
+        the environment."""
         given = self.given["extra_env_files"]
         if given.source.startswith("environment"):
             return path in parse_paths(str(given.raw))
@@ -422,8 +423,8 @@ class _Reading:
             )
 
     def _read_one(self, name: str) -> None:
-        """Keep the parsed value from the highest place that may set it. An invalid value is noted
-        as a fault and not used."""
+        """Keep the parsed value of the source with the highest precedence. An invalid value is
+        noted as a fault and not used."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             is_settled, file = name in self.given, given.untrusted
@@ -451,7 +452,7 @@ class _Reading:
                 self.given[name], self._values[name] = given, _anchor(value, self._cwd)
 
     def _is_harmless(self, name: str, declared: Declared, value: Any, file: EnvFile) -> bool:
-        """Return whether the value may come from a file that nobody has trusted."""
+        """Return whether the value may come from an untrusted file."""
         if declared.key_for is not None:
             return all(self._may_get_key(address, file) for address in declared.key_for)
         default = _default_of(name)
@@ -469,13 +470,13 @@ class _Reading:
         return not url or is_here(url) or host_of(url) in _OWN_HOSTS
 
     def must_hold_money(self) -> bool:
-        """Return whether a file that nobody has trusted names a model that costs money. If the
-        model's price is unknown, the limit of money must then not be dropped."""
+        """Return whether an untrusted file names a model that costs money. If the model's price is
+        unknown, the cost limit must then stay."""
         is_chosen = any(name in self.given and self.given[name].untrusted for name in _MODEL_FIELDS)
         return is_chosen and not is_here(self._values.get("openai_base_url", ""))
 
     def _find(self, name: str, declared: Declared) -> Iterator[_Given]:
-        """Yield what is given for a setting, from the highest place down."""
+        """Yield the values for a setting, highest precedence first."""
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
             word = max(declared.flags, key=len, default=name)
@@ -501,7 +502,7 @@ class _Reading:
                     )
 
     def ineffective_variables(self) -> Iterator[str]:
-        """Return one line for each file that sets what works only in the environment."""
+        """Return one line for each file that sets variables which only work in the environment."""
         known = {
             variable for declared in self._declared.values() for variable in declared.variables
         }
@@ -529,7 +530,7 @@ class _Reading:
                     from difflib import get_close_matches
 
                     near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
-                    yield f"{variable}{layer.said_as} is no setting" + (
+                    yield f"{variable}{layer.said_as} is not a setting" + (
                         f"; did you mean {by_ending[near[0]]}?" if near else ""
                     )
 
@@ -562,17 +563,17 @@ def _anchor(value: object, cwd: Path) -> object:
 
 def _show(raw: object) -> str:
     text = str(raw)
-    if "@" in text:  # the text before it may be a password, whatever it looks like
+    if "@" in text:  # the text before it may be a password
         text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
     text = redact(text)
     return repr(shorten(text, 60))
 
 
 def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return faults between settings that are valid each by itself."""
+    """Return conflicts between settings that are each valid."""
     yield from _find_bygone_models(settings, given)
     if settings.embedding_base_url and not settings.embedding_model:
-        yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to ask for there"
+        yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to request there"
     if ("price_in" in given) != ("price_out" in given):
         yield "BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT go together; one of them is missing"
     yield from _find_missing_pipeline(settings, given)
@@ -586,19 +587,19 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
 
 
 def _find_missing_pipeline(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return the fault that the tool that asks a pipeline has no pipeline, or no key for it."""
+    """Return a fault if the pipeline tool is granted but its pipeline or key is missing."""
     if "ask_pipeline" not in settings.tools:
         return
     if not settings.pipeline:
         label = given["tools"].label
-        yield f"{label} names ask_pipeline, which needs BABYAGI_PIPELINE: the pipeline to ask"
+        yield f"{label} names ask_pipeline, which needs BABYAGI_PIPELINE: the pipeline"
     elif "://" not in settings.pipeline and not settings.deepset_cloud_api_key:
         label = given["pipeline"].label
         yield f"{label} is on deepset Cloud, which needs DEEPSET_CLOUD_API_KEY"
 
 
 def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return faults of a mode that the task store does not support."""
+    """Return a fault if the task store does not support the mode."""
     is_server = settings.task_store.reveal().startswith("postgres")
     if settings.cooperative_mode == "distributed" and not is_server:
         label = given["cooperative_mode"].label
@@ -609,12 +610,12 @@ def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterato
     if settings.cooperative_mode == "local" and is_server:
         yield (
             f"{given['cooperative_mode'].label}=local shares a file of this machine, and "
-            "BABYAGI_TASK_STORE is a server: say distributed"
+            "BABYAGI_TASK_STORE is a server: set it to distributed"
         )
 
 
 def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return faults for models that the original ran and this program does not."""
+    """Return faults for models that the original used and this program does not support."""
     if settings.gpt_4:
         yield (
             f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: "
@@ -655,16 +656,10 @@ def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     ]
     for name, given_key, variable, url, is_asked in sent:
         if given_key and is_asked and is_in_clear(url):
-            yield (
-                f"{name} goes to {url} in clear: everybody on the way can read it; set "
-                f"{variable} to an https address"
-            )
+            yield (f"{name} is sent to {url} unencrypted; set {variable} to an https address")
     if is_in_clear(settings.notify.reveal()):  # the address is as secret as a key
         host = urlsplit(settings.notify.reveal()).netloc
-        yield (
-            f"BABYAGI_NOTIFY sends to {host} in clear: everybody on the way can read it; set "
-            "it to an https address"
-        )
+        yield (f"BABYAGI_NOTIFY sends to {host} unencrypted; set it to an https address")
 
 
 def _build_error(faults: list[str]) -> SettingsError:
@@ -704,14 +699,14 @@ def _explain(name: str, declared: Declared) -> str:
 
 
 def render_env_example() -> str:
-    """Return the text of `.env.example`: every variable, none of them set, in the syntax that
-    python-dotenv and `docker run --env-file` share."""
+    """Return the text of `.env.example`: every variable, none of them set, in the syntax that both
+    python-dotenv and `docker run --env-file` read."""
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
-        "# Write values bare, to the end of the line: no quotes, and no comment behind a value.",
+        "# Write values without quotes, and without a comment after a value.",
         (
-            "# What can run, send, read or spend waits in a file until you type `babyagi "
-            "trust`, and again after each change."
+            "# Settings that can run, send, read or spend have no effect until you type "
+            "`babyagi trust`, and again after each change."
         ),
     ]
     for name, declared in declared_fields().items():

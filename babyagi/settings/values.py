@@ -1,7 +1,7 @@
 """How one setting is declared, and how its text is read.
 
-A parser turns text into a value, or raises ValueError with what was expected: it follows "NAME must
-be ".
+A parser turns text into a value, or raises ValueError with the expected form, worded to follow
+"NAME must be ".
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def parse_secret(text: str) -> Secret:
 
 
 def parse_token(text: str) -> Secret:
-    """A key that nobody can guess."""
+    """A key that cannot be guessed."""
     token = parse_secret(text)
     if token and len(token.reveal()) < MIN_TOKEN_CHARS:
         raise ValueError(
@@ -106,8 +106,8 @@ def parse_token(text: str) -> Secret:
 
 
 def parse_notify(text: str) -> Secret:
-    """An address or a command line. It is handled as a secret, because anybody who knows the
-    address of a hook can use it."""
+    """An address or a command line. It is handled as a secret, because anyone who knows the address
+    of a webhook can use it."""
     import shlex
 
     target = parse_name(text)
@@ -133,7 +133,7 @@ def parse_task_store(text: str) -> Secret:
         is_server = (
             parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
         )
-        # otherwise a part of the password is taken for the host
+        # otherwise a part of the password would be read as the host
         is_server = is_server and "@" not in parts.path + parts.query + parts.fragment
     except ValueError:
         is_file = is_server = False
@@ -172,8 +172,8 @@ def _is_address(text: str) -> bool:
 
 
 def parse_proxy(text: str) -> Secret:
-    """The address of a proxy in the form that other programs accept: it may contain a password, and
-    may lack its `http://`."""
+    """The address of a proxy. Unlike other addresses it may contain a password, and may lack its
+    `http://`."""
     from urllib.parse import urlsplit
 
     address = complete_proxy(parse_name(text))
@@ -192,7 +192,7 @@ def parse_path(text: str) -> Path:
     try:
         return Path(parse_name(text)).expanduser()
     except RuntimeError:
-        raise ValueError("a path, and this ~ names nobody's home") from None
+        raise ValueError("a path, and no user has the name after this ~") from None
 
 
 def parse_paths(text: str) -> tuple[Path, ...]:
@@ -200,7 +200,7 @@ def parse_paths(text: str) -> tuple[Path, ...]:
 
 
 def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
-    """Return a parser for some of these names, separated by commas or blanks."""
+    """Return a parser for a list of these names, separated by commas or blanks."""
 
     def parse(text: str) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
@@ -267,8 +267,8 @@ def parse_switch(text: str) -> bool:
 
 
 def parse_presence(text: str) -> bool:
-    """True for any value: https://no-color.org asks only whether the variable is there and not
-    empty."""
+    """Return True for any value that is not empty: https://no-color.org asks only whether the
+    variable is set."""
     return bool(text)
 
 
@@ -346,30 +346,30 @@ def only(*values: object) -> Callable[[Any, Any], bool]:
 
 
 def lower_limit(value: Any, default: Any) -> bool:
-    """Return whether the value is a lower limit than the default; 0 means none, for both."""
+    """Return whether the value is a lower limit than the default; for both, 0 means no limit."""
     return bool(LEAST_LIMIT <= value <= (default or value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The declaration of a setting: its names, how its text is read, and what people are told about
-    it.
+    """The declaration of a setting: its names, how its text is read, and its help.
 
     Attributes:
-        variables: the first is the present name, the others are older ones.
+        variables: the first is the current name, the others are older ones.
         flags: as click takes them; empty when there is none.
-        choices: the possible values, for help and completion; empty when free.
+        choices: the possible values, for help and completion; empty for free text.
         default_text: describes a default that is computed, or whose plain form would not say
             enough.
-        takes_empty: an empty value means "none" and overrides places of lower precedence; otherwise
-            an empty value counts as not set.
-        takes_many: the flag may be given several times; the loader takes a tuple.
-        untrusted: whether a value other than the default is taken from a file that nobody has
-            trusted: it can neither run, send, read nor spend more.
-        key_for: for a key: the settings with the addresses that it is sent to; none when that is
-            only its provider's own. From an untrusted file the key is taken when these addresses
-            are the provider's own, on this machine, or in the same file.
-        section: begins a new section of the example file; empty: as the field before.
+        takes_empty: an empty value means "none" and overrides sources of lower precedence;
+            otherwise an empty value counts as not set.
+        takes_many: the flag may be repeated; the loader takes a tuple.
+        untrusted: whether a value other than the default is taken from an untrusted file; such a
+            value can neither run, send, read nor spend more.
+        key_for: for a key: the settings with the addresses to which it is sent; empty if it is only
+            sent to its provider. An untrusted file may set the key if these addresses are the
+            provider's own, on this machine, or in the same file.
+        section: begins a new section of the example file; empty means the section of the field
+            before.
     """
 
     help: str
@@ -402,7 +402,7 @@ class Declared:
 
 
 def declare(default: T, names: str, help: str, **more: Any) -> T:
-    """Return a field of a dataclass: a setting with this default, and the rest as in `describe`. A
+    """Return a dataclass field: a setting with this default, and the rest as in `describe`. A
     switch brings its own parser."""
     if isinstance(default, bool):
         more.setdefault("parse", parse_switch)
@@ -410,8 +410,8 @@ def declare(default: T, names: str, help: str, **more: Any) -> T:
 
 
 def describe(names: str, help: str, **more: Any) -> dict[str, Declared]:
-    """Return a field's metadata. `names` are variables and flags, separated by blanks; `more` as in
-    `Declared`. `choices` bring their own parser."""
+    """Return a field's metadata. `names` are variables and flags, separated by blanks; `more` is as
+    in `Declared`. `choices` bring their own parser."""
     if "choices" in more:
         more["parse"] = choice(*more["choices"])
     words = names.split()

@@ -80,6 +80,8 @@ REOPENED_BY_EXTENDING = (
     StopReason.FAILED,
 )
 FOR_GOOD = StopReason.CANCELLED  # the reason of an end that cannot be re-opened
+# The default first task, and that of earlier versions in its place.
+EARLIER_DEFAULTS = {"Find out as much as can be found out now": "Develop a task list"}
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
@@ -97,6 +99,13 @@ def identity_key(spec: ObjectiveSpec) -> str:
     """Return the key that two starts of the same objective share."""
     identity = json.dumps([spec.text, spec.initial_task, spec.instance_name])
     return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def earlier_identity_key(spec: ObjectiveSpec) -> str:
+    """Return the key that the same start had before the default first task was changed; with
+    another first task, the same key as now."""
+    initial_task = EARLIER_DEFAULTS.get(spec.initial_task, spec.initial_task)
+    return identity_key(replace(spec, initial_task=initial_task))
 
 
 def first_task(spec: ObjectiveSpec) -> Proposal:
@@ -160,7 +169,7 @@ DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 
 
 def first_duty(claimable: Claimable, deferral: Deferral) -> Duty | None:
-    """Return the first duty that is owed and not put off, None when there is none."""
+    """Return the first duty that is due and not deferred, None when there is none."""
     return next(
         (duty for duty in claimable.duties if not _is_put_off(duty, claimable, deferral)), None
     )
@@ -223,7 +232,7 @@ def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool
 def status_when_freed(
     status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
 ) -> TaskStatus:
-    """Return the status of a task that nobody holds any more: queued, or waiting while a person
+    """Return the status of a task that no worker holds any more: queued, or waiting while a person
     must answer one of its steps, or cancelled when the objective's end cancelled all queued tasks.
 
     A task with an open question does not become dead, because its call may have been made.
@@ -242,10 +251,11 @@ class Snapshot:
     """The counts from which `conclude` decides.
 
     Attributes:
-        n_unblocked: queued tasks that wait for no other task, delayed or not. n_resumable: those of
-            them that were begun before. n_begun: all tasks that were ever begun.
-        n_tasks_without_progress: tasks in a row that brought nothing new. n_tries_without_answer:
-            tries in a row that gave no answer.
+        n_unblocked: queued tasks that wait for no other task, delayed or not.
+        n_resumable: those of them that were begun before.
+        n_begun: all tasks that were ever begun.
+        n_tasks_without_progress: tasks in a row that brought nothing new.
+        n_tries_without_answer: tries in a row that gave no answer.
     """
 
     limits: Limits
@@ -289,7 +299,7 @@ def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> 
 
 
 def needs_check(snapshot: Snapshot) -> bool:
-    """Return whether a model must check if the objective is met: somebody claims it, or nothing is
+    """Return whether a model must check if the objective is met: an agent claims it, or nothing is
     left to do and something was answered."""
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
         return False
@@ -350,8 +360,8 @@ def after_check(
     """Return the state of the checks after one more that found something missing.
 
     Args:
-        n_answers: how many answers there are now. is_round: the list was empty, so the check can
-            count as one in vain.
+        n_answers: how many answers there are now.
+        is_round: the list was empty, so the check counts as unsuccessful if nothing came of it.
     """
     n_missing = max(1, len(missing))
     is_better = not checks.least_missing or n_missing < checks.least_missing
@@ -489,18 +499,17 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
     )
 
 
-def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
-    """Return a step that nobody has intended yet. The kind of a step that is recorded without an
-    intention is unknown."""
+def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
+    """Return a step that is not stored yet, with these further fields. The kind of a step that is
+    recorded without an intention is unknown."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
         key=key,
-        kind="",
-        request_hash="",
         state=StepState.INTENDED,
         claim_no=fence.claim_no,
         created_at=at,
+        **{"kind": "", "request_hash": "", **fields},
     )
 
 
@@ -509,9 +518,7 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
     try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
-    return replace(
-        new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash, request=request
-    )
+    return new_step(fence, key=key, at=at, kind=kind, request_hash=request_hash, request=request)
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
@@ -538,7 +545,7 @@ def is_open(step: Step) -> bool:
 def not_asked(step_id: int) -> NotFoundError:
     return NotFoundError(
         f"nothing waits for a person under number {step_id}",
-        fix="babyagi inbox shows what does",
+        fix="babyagi inbox shows what waits",
         guide="inbox",
     )
 
@@ -548,7 +555,7 @@ def parked_data(step: Step) -> dict[str, Any]:
 
 
 def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
-    """Return the step with its outcome. The first outcome holds."""
+    """Return the step with its outcome. The first outcome stays."""
     if step.state is StepState.DONE:
         return step
     return replace(
@@ -572,7 +579,7 @@ def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
 
 
 def reserved_for(step: Step, *, claim_no: int) -> Reservation:
-    """Return what was reserved for the step's call of this claim, also when it has become a charge
+    """Return what was reserved for the step's call of this claim, even if it has been charged
     since."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     if charged.calls or step.claim_no != claim_no:
@@ -580,13 +587,20 @@ def reserved_for(step: Step, *, claim_no: int) -> Reservation:
     return step.reservation
 
 
-def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage]:
-    """Return the step with the usage of this claim's call, and the usage still to be counted. That
-    is negative when more was charged already."""
+def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple[Step, bool, Usage]:
+    """Return the step with the usage of this claim's call and without its reservation, whether the
+    call of another claim still holds one, and the usage still to be counted. That is negative when
+    more was charged already."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     counted = countable_usage(usage) - charged
-    unconfirmed = tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no)
-    return replace(step, usage=step.usage + counted, unconfirmed=unconfirmed), counted
+    holds = is_held and step.claim_no == claim_no
+    ended = replace(
+        step,
+        usage=step.usage + counted,
+        unconfirmed=tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no),
+        reservation=Reservation() if holds else step.reservation,
+    )
+    return ended, is_held and not holds, counted
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
@@ -624,13 +638,17 @@ def lacked(task: Task, *, lack: Lack) -> Task:
     return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
 
 
-def step_data(step: Step, usage: Usage) -> dict[str, Any]:
-    """Return the data of an event about a step, with the usage that this event counts."""
+def step_data(step: Step, usage: Usage, *, model: str = "") -> dict[str, Any]:
+    """Return the data of an event about a step, with the usage that this event counts.
+
+    Args:
+        model: the model that was used; "": the step's.
+    """
     return {
         "owner": step.owner,
         "key": step.key,
         "kind": step.kind,
-        "model": step.model,
+        "model": model or step.model,
         "calls": usage.calls,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,

@@ -199,7 +199,7 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
         raise LimitReachedError(
             (
                 "an answer cost more than was reserved for it, or did not say what it cost: "
-                f"the limit of {objective.overspent} cannot be held"
+                f"the limit of {objective.overspent} cannot be guaranteed"
             ),
             limit=objective.overspent,
             is_final=True,

@@ -38,13 +38,14 @@ from babyagi.tasks import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimable:
-    """What a claim would find in an objective, read at one instant.
+    """What a worker could claim in an objective, read at one instant.
 
     Attributes:
-        has_task: whether a task can be claimed. n_startable: tasks that can be started, delayed or
-            not. n_unordered: tasks that were added since the last order.
-        n_recorded: tasks that wait for planning. duties: those that are owed, without `INDEX`, in
-            the order in which a worker claims them.
+        has_task: whether a task can be claimed.
+        n_startable: tasks that can be started, delayed or not.
+        n_unordered: tasks that were added since the last order.
+        n_recorded: tasks that wait for planning.
+        duties: the duties to be done, except `INDEX`, in the order in which a worker claims them.
         conclusion: why the objective would end; None while there is a task or a duty, or while it
             goes on.
     """
@@ -156,8 +157,8 @@ class WorkerStore(Protocol):
         ...
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
-        """Release what dead workers hold, and return how many tasks that freed. One read when
-        nobody is dead.
+        """Release what dead workers hold, and return how many tasks that freed. One read when no
+        worker is dead.
 
         A worker is dead when its lease has ended, or ends later than a lease can end (the clock
         jumped back). `silent` maps worker ids to the end of their lease: with it, only those
@@ -204,8 +205,8 @@ class WorkerStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What `record_plan` made of the proposals: the tasks that were added, and the names that were
-    dropped as duplicates."""
+    """The outcome of the proposals in `record_plan`: the added tasks, and the names dropped as
+    duplicates."""
 
     added: tuple[Task, ...]
     duplicates: tuple[str, ...]
@@ -216,12 +217,13 @@ class Planned:
     """What planning from recorded tasks gave.
 
     Attributes:
-        proposals: new tasks. unanswered: those of the recorded tasks that are not answered; tasks
-            that recorded a lack always belong to them.
-        repeats: tasks whose result only repeats earlier results. is_met: whether the planner says
-            that the objective is met.
-        dropped: names of proposals beyond the bound. failure: why nothing could be planned, empty
-            when planning succeeded.
+        proposals: new tasks.
+        unanswered: those of the recorded tasks that are not answered; tasks that recorded a lack
+            always belong to them.
+        repeats: tasks whose result only repeats earlier results.
+        is_met: whether the planner says that the objective is met.
+        dropped: names of proposals beyond the bound.
+        failure: why nothing could be planned, empty when planning succeeded.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -234,7 +236,7 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check found: the parts of the objective that results answer, and the parts that no
+    """The outcome of a check: the parts of the objective that results answer, and the parts that no
     result answers."""
 
     parts: tuple[CheckedPart, ...] = ()
@@ -250,8 +252,9 @@ class Window:
 
     Attributes:
         revision: of the list's order.
-        tasks: queued tasks, in the list's order. at_work: tasks that are running or recorded.
-            finished: the tasks that were finished last, the latest first.
+        tasks: queued tasks, in the list's order.
+        at_work: tasks that are running or recorded.
+        finished: the tasks that were finished last, the latest first.
     """
 
     revision: int
@@ -261,26 +264,33 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskNames:
+    """The names of tasks, oldest first, as they were after the event `event_id`."""
+
+    names: tuple[TaskName, ...]
+    event_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plannable:
     """What a plan is made from, read at one instant.
 
     Attributes:
-        recorded: every recorded task, in the list's order. results: those of the first recorded
-            tasks.
+        recorded: every recorded task, in the list's order.
+        results: those of the first recorded tasks.
         finished: the done and dead tasks that were finished last, the latest first.
-        names: the names of the newest tasks, oldest first.
     """
 
     recorded: tuple[Task, ...]
     results: tuple[Result, ...]
     finished: tuple[Task, ...]
-    names: tuple[TaskName, ...]
+    listed: TaskNames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
     """A call that is about to be made, as `intend_step` takes it. `request` is the prompt or the
-    tool call, kept for whoever looks later."""
+    tool call, stored for a person who looks at the step later."""
 
     key: str
     kind: str
@@ -330,8 +340,8 @@ class Standing:
     """The facts that tell why an objective goes on or does not, read at one instant.
 
     Attributes:
-        n_begun: tasks that were ever begun. n_tasks_without_progress, n_tries_without_answer: as in
-            `lifecycle.Snapshot`.
+        n_begun: tasks that were ever begun.
+        n_tasks_without_progress, n_tries_without_answer: as in `lifecycle.Snapshot`.
         outage: the event that says that the model does not answer; None when it answers, or was not
             asked yet.
         at: the instant of the read, by the store's clock.
@@ -405,7 +415,7 @@ class ScheduleStore(Protocol):
 class Queue:
     """The queued tasks of an objective, counted by what they wait for: other tasks, what they
     lacked, open questions, a delay, or nothing of their own (`n_free`). `free_s` is how long the
-    oldest of the last has been queued."""
+    oldest of the `n_free` tasks has been queued."""
 
     n_after: int = 0
     n_lack: int = 0
@@ -424,11 +434,11 @@ class Vitals:
     """The measurements of the whole store, at one instant.
 
     Attributes:
-        standings: of each active objective, with its queue and without its counts. n_queued_paused,
-            n_queued_ended: queued tasks of paused and of ended objectives.
-        totals: numbers by a name and two words, as the query `totals` names them. n_by_event: how
-            often each counted event has happened. next_tick_s: seconds until the next tick, None
-            when there is none.
+        standings: of each active objective, with its queue and without its counts.
+        n_queued_paused, n_queued_ended: queued tasks of paused and of ended objectives.
+        totals: numbers by a name and two more words; the query `totals` lists the names.
+        n_by_event: how often each counted event has happened.
+        next_tick_s: seconds until the next tick, None when there is none.
     """
 
     at: datetime
@@ -442,7 +452,7 @@ class Vitals:
 
 
 class TaskStore(WorkerStore, ScheduleStore, Protocol):
-    """All the state there is. Async; each process has an instance of its own."""
+    """The whole state of the program. Async; each process has its own instance."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -482,7 +492,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def end_objective(
         self, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        """active | paused → ended; a report is owed from now on. The first reason holds; a second
+        """active | paused → ended; a report is due from now on. The first reason stays; a second
         call changes nothing.
 
         With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; otherwise
@@ -497,7 +507,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
         """Set new limits, and count tasks without progress from 0. An objective that ended by a
-        limit, or as `waiting`, `stalled`, `unmet` or `failed`, becomes active again and owes a new
+        limit, or as `waiting`, `stalled`, `unmet` or `failed`, becomes active again and needs a new
         report."""
         ...
 
@@ -512,7 +522,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Add a person's further question to what the objective asks (`ObjectiveSpec.further`), and
         queue a task of that name before all others, to come after the tasks `after`.
 
-        An objective that has ended becomes active again and owes a new report. A check that is
+        An objective that has ended becomes active again and needs a new report. A check that is
         under way loses its claim, because it did not know the question.
 
         Args:
@@ -632,7 +642,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         to: Place = Place.LAST,
     ) -> Plan:
         """Add a person's tasks at one end of the list. An objective that has ended becomes active
-        again and owes a new report. Raises `ObjectiveStoppedError` when it was cancelled."""
+        again and needs a new report. Raises `ObjectiveStoppedError` when it was cancelled."""
         ...
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
@@ -663,7 +673,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
         """dead → queued at its rank, as a new try with no failures and no lacks. Tasks that come
-        after it wait for it again. An objective that has ended becomes active again and owes a new
+        after it wait for it again. An objective that has ended becomes active again and needs a new
         report.
 
         Raises:
@@ -676,15 +686,14 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     # ----------------------------------------------------------------------------------------------
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
-        """Lease the duty if it is owed and free, for a worker that serves the objective and is not
-        blocked there.
+        """Lease the duty if it is due and no worker holds it, for a worker that serves the
+        objective and is not blocked there.
 
-        ORDER is owed when the objective is active, at least two tasks can be started, and a task
-        was added since the last order. PLAN: active, and a task is recorded. CHECK: active, and
-        claimed to be met, or nothing is left to do and something was answered
-        (`lifecycle.needs_check`). REPORT: ended, no report yet, and no task held. INDEX: some
-        result is not indexed yet; also when the objective has its report, for what is still to be
-        made of its results.
+        ORDER is due when the objective is active, at least two tasks can be started, and a task was
+        added since the last order. PLAN: active, and a task is recorded. CHECK: active, and claimed
+        to be met, or nothing is left to do and something was answered (`lifecycle.needs_check`).
+        REPORT: ended, no report yet, and no task held. INDEX: some result is not indexed yet; also
+        when the objective has its report already.
         """
         ...
 
@@ -697,10 +706,17 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def plannable(
-        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+        self,
+        objective_id: int,
+        *,
+        n_results: int,
+        n_finished: int,
+        n_names: int,
+        names_after: int = 0,
     ) -> Plannable:
         """Return what a plan is made from, with the results of the first `n_results` recorded
-        tasks. One read; raises `NotFoundError`."""
+        tasks, and the names that `task_names` returns for `limit=n_names, after_id=names_after`.
+        One read; raises `NotFoundError`."""
         ...
 
     async def reorder(
@@ -715,7 +731,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         (`lifecycle.deal_ranks`), and finish the duty.
 
         Raises:
-            StaleOrderError: the list was re-ordered since `revision`; the duty is still owed.
+            StaleOrderError: the list was re-ordered since `revision`; the duty is still due.
         """
         ...
 
@@ -757,8 +773,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
         A step that is done is returned unchanged, as is one that is intended under this same claim.
         A step that an earlier claim left open may have been paid for: when that claim ended, its
-        reservation became usage (`STEP_UNCONFIRMED`), and it is now intended anew. Other owners
-        cannot use what is kept back for a check and for the report (`limits.kept_back`).
+        reservation became usage (`STEP_UNCONFIRMED`), and the call is now intended again. Other
+        owners cannot use what is kept back for a check and for the report (`limits.kept_back`).
 
         Raises:
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
@@ -776,29 +792,30 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         model: str = "",
         origins: Sequence[str] = (),
     ) -> Step:
-        """Record the outcome of an intended step, settle its reservation, and return the step. The
-        first outcome holds.
+        """Record the outcome of an intended step, replace its reservation by the usage, and return
+        the step. The first outcome stays.
 
         The usage of a call of another claim is still counted, because that money is spent; a
         repetition under the same claim changes nothing. If the claim ended with the call in flight,
-        what was charged then is replaced by the usage. Not fenced.
+        what was charged then is replaced by the usage. The claim is not checked.
         """
         ...
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
         """Drop the intention of a call that gave no outcome, give back its reservation (or what was
-        charged when the claim ended), and count `usage`, which may be billed. Not fenced."""
+        charged when the claim ended), and count `usage`, which may be billed. The claim is not
+        checked."""
         ...
 
     async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
-        """Record a step that cost nothing and can be had again for nothing, in one write. The first
-        write holds and is returned."""
+        """Record a step that cost nothing and can be repeated at no cost, in one write. The first
+        recorded outcome stays, and is returned."""
         ...
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         """Record that a tool call is about to be made that must not be repeated. If the claim ends
-        before `record_step`, nobody knows whether it was made: the step is then unknown, and the
-        task waits.
+        before `record_step`, it is unknown whether the call was made: the step is then unknown, and
+        the task waits.
 
         A step that exists already is returned unchanged; an intended one is returned as unknown.
         Raises as `intend_step`.
@@ -831,7 +848,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
     ) -> Step:
         """Complete an open step and queue its task at its rank. An objective that ended as waiting
-        becomes active again and owes a new report. A decision about a tool that has changed goes
+        becomes active again and needs a new report. A decision about a tool that has changed goes
         into the objective's grants. Raises as `open_step`."""
         ...
 
@@ -842,7 +859,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def steps_of(
         self, objective_id: int, *, owners: Sequence[str]
     ) -> Mapping[str, Sequence[Step]]:
-        """Return the steps of each of these owners, as `steps` does; none of one that is unknown.
+        """Return the steps of each of these owners, as `steps` does; an unknown owner has no steps.
         One read."""
         ...
 
@@ -851,8 +868,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return how many steps each owner of a duty has, oldest first. Each time that a duty is
-        done has an owner of its own."""
+        """Return how many steps each owner has, for all owners of a duty, oldest first. Each run of
+        a duty has its own owner."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
@@ -910,8 +927,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         1,000 tasks before it are counted."""
         ...
 
-    async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
-        """Return the names of the newest tasks, oldest first."""
+    async def task_names(self, objective_id: int, *, limit: int, after_id: int = 0) -> TaskNames:
+        """Return the names of the newest tasks. With `after_id`, the id of an event, only of those
+        that were added or have changed since: each change is told by an event of its task."""
         ...
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
@@ -947,8 +965,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def settled_event_id(self) -> int:
-        """Return the id of the newest event of all, when no event with a lower id can still appear.
-        Waits until nobody writes."""
+        """Return the id of the newest event of all objectives, once no event with a lower id can be
+        committed any more. Waits until no process writes."""
         ...
 
     async def events_of(
@@ -983,16 +1001,16 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> None: ...
 
     async def secret(self, candidate: str) -> str:
-        """Return the secret from which the marks of prompts are made. The first candidate is kept
-        for good, for all workers.
+        """Return the secret from which the marks of prompts are made. The first candidate that a
+        worker proposes becomes the secret of all workers.
 
         It stands in no row that is shown, exported or sent anywhere.
         """
         ...
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
-        """Wait until an event later than `after_id` exists, whoever wrote it, or until `timeout_s`
-        has passed."""
+        """Wait until an event later than `after_id` exists, whichever process wrote it, or until
+        `timeout_s` has passed."""
         ...
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
@@ -1001,8 +1019,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         store object.
 
         Commits of this store object do not count, because a worker that looks for work would wake
-        itself by looking. It may return early, for a change that concerns nobody. It returns at
-        most every 50 ms, and does not raise while the store is unavailable.
+        itself by looking. It may return early, for a change that does not concern the caller. It
+        returns at most every 50 ms, and does not raise while the store is unavailable.
         """
         ...
 
@@ -1020,10 +1038,20 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         space: str,
         limit: int,
         words: Sequence[str] = (),
+        marks: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending:
-        """Return `unindexed_results` with their vectors of the embedding space, the number of all
-        results, and what `find_words` finds for the words. One read."""
+        """Return, in one read, `unindexed_results` with their vectors of the embedding space, the
+        number of all results, and by full text the tasks whose results contain at least one of the
+        words, the best match first; the same for the marks.
+
+        Words are letters and digits only. Words that very many results contain are ignored
+        (`choose_words` in `sql/store.py`).
+
+        Args:
+            limit: how many results.
+            n_found: how many tasks, for the words and for the marks each.
+        """
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
@@ -1039,15 +1067,6 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
         Raises:
             NotFoundError. SettingsError: a living worker holds something of the objective.
-        """
-        ...
-
-    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
-        """Return the tasks whose results contain at least one of the words (full text), the best
-        match first.
-
-        Words are letters and digits only. Words that very many results contain are ignored
-        (`choose_words` in `sql/store.py`).
         """
         ...
 

@@ -20,8 +20,7 @@ import psycopg
 from babyagi.errors import SettingsError, StoreUnavailableError, StoreUnusableError
 from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import LinedUp, Row, Transaction
-from babyagi.taskstore.sql.rows import from_time
+from babyagi.taskstore.sql.database import LinedUp, Row, Transaction, from_time
 
 # time mends these; 25: a standby server, until it is promoted
 PASSING = frozenset("08 25 40 53 55 57 58 72".split())
@@ -284,7 +283,8 @@ class Listener:
     """Counts the commits of others. Its thread starts with the first question.
 
     Args:
-        connect: returns a new connection. queries: the named SQL.
+        connect: returns a new connection.
+        queries: the named SQL.
         is_own: returns whether the server's process with this number is one of ours.
     """
 
@@ -305,7 +305,7 @@ class Listener:
         self._closed_fd, self._close_fd = os.pipe()
 
     def n_heard(self) -> int:
-        """A number that changes when somebody else has committed, and when listening begins,
+        """A number that changes when another process has committed, and when listening begins,
         because earlier commits may have been missed; -1 before."""
         with self._lock:
             if self._thread is None:
@@ -365,8 +365,9 @@ class Schema:
     """The schema that a connection sees.
 
     Args:
-        queries: the named SQL. scripts: the scripts that make the schema, one per version. where:
-            the URL, masked.
+        queries: the named SQL.
+        scripts: the scripts that make the schema, one per version.
+        where: the URL, masked.
     """
 
     connection: psycopg.Connection[Any]
@@ -625,7 +626,8 @@ class PostgresDatabase:
         return LinedUp(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
 
     def _run(self, write: LinedUp[Any]) -> None:
-        """The server lets commits of several connections share a sync by itself."""
+        """Run this write alone; the server itself lets commits of several connections share one
+        sync of the disk."""
         write.done = self.write(
             write.work, objective_id=write.objective_id, is_lasting=write.is_lasting
         )
@@ -684,7 +686,7 @@ class PostgresDatabase:
         return from_time(self._clock()) if self._clock else None
 
     def _ask(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
-        """Return the first row of a query that is part of no verb."""
+        """Return the first row of a query that runs outside the store's transactions."""
         return connection.execute(self._queries[query], values).fetchone()
 
     def _persist(self, transact: Callable[[BoundedConnection], T]) -> T:
@@ -702,8 +704,8 @@ class PostgresDatabase:
             return transact(self._connections.mine_in_line())
 
     def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Let the server make its plans again now and then. Plans are generic, because planning
-        takes longer than the queries."""
+        """Make the server plan its queries again from time to time. Plans are generic, because
+        planning takes longer than the queries."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
             line = connection.line()

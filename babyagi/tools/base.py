@@ -58,8 +58,8 @@ class Observation:
 
 
 def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
-    """Return what the tool calls among the steps gave; outcomes in the format of another version
-    are left out."""
+    """Return the outcomes of the tool calls among the steps. Outcomes stored in the format of
+    another version are left out."""
     for step in steps:
         if step.kind in ("tool", "once") and step.output is not None:
             try:
@@ -69,8 +69,8 @@ def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
 
 
 class Calls(Protocol):
-    """The way to a model and to tools, as the journal provides it: a call that was made once at a
-    path is read from the journal from then on."""
+    """Access to models and tools, provided by the journal. A call made at a path is made once;
+    afterwards its outcome is read from the journal."""
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion: ...
 
@@ -79,33 +79,33 @@ class Calls(Protocol):
     ) -> Observation: ...
 
     async def recall(self, path: str) -> str | None:
-        """Return the word that was kept at the path, None when none was."""
+        """Return the text stored at the path; None when there is none."""
         ...
 
     async def keep(self, path: str, word: str) -> str:
-        """Keep a word at the path, and return the word that holds, which is the first one that was
-        kept there."""
+        """Store a text at the path, and return the stored one: the first text stored there
+        stays."""
         ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """Return how many tokens the answer to the call at the path may have, at most `wanted`."""
+        """Return the maximum number of output tokens for the call at the path, at most `wanted`."""
         ...
 
     def abilities(self, role: Role) -> Abilities | None:
-        """Return what is known about the role's model, None when nothing need be found out."""
+        """Return what is known about the role's model; None when it need not be probed."""
         ...
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return what is held while the role's model is asked what it can do."""
+        """Return a context that is held while the role's model is probed."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """Remember what was found out about the role's model."""
+        """Remember what a probe found about the role's model."""
         ...
 
 
 class PassedOn:
-    """Calls that are passed on as they are, for whoever changes some of them."""
+    """Passes every call on unchanged; a base for classes that change some."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -145,7 +145,7 @@ class Preview:
     Attributes:
         state: a digest of the present content; the approved call is not made if the content has
             changed since.
-        note: one sentence of ours.
+        note: one sentence, not from a model.
         parameter: the parameter whose value `lines` show as a difference, each line with its sign
             (`+`, `-`, blank, or `@` for unchanged lines that are left out); '' when there is
             nothing to compare with.
@@ -164,22 +164,22 @@ class Tool:
     Attributes:
         run: takes the arguments, already checked against `parameters` (a JSON Schema of type
             object), and returns a passage; it raises `ToolError` with one line for the model.
-        effect: comes from our configuration, never from what a server says.
+        effect: set by configuration, never by a server.
         asks_person: the call is a question to a person: `run` is never called, and the task waits
             for the answer.
         compose: the tool is made of other calls, each a step of its own below the call's path. It
-            is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
-        check: checks arguments that fit `parameters`, when types say more than a schema can, and
+            is called instead of `run`, and `timeout_s` bounds each part, not the whole.
+        check: checks arguments that fit `parameters`, where types are stricter than a schema, and
             raises `ToolError`.
-        asks_approval: a call of effect `once` waits until a person allows it, if the objective asks
-            for approvals at all.
+        asks_approval: a call of effect `once` waits until a person allows it, if the objective
+            requires approvals.
         return_direct: the tool's output is the answer of the run.
-        reflect: how often a call whose output does not fit may be rephrased and made again.
-        preview: finds out what a call with these arguments would change, without changing it.
-        for_call: returns the tool for the call of an owner (`task:3`) under a key, when each task
-            has a place of its own; a call that is made again after a crash has the same key.
-        offered: returns the tool as its server describes it now; if that is another `form`, no call
-            is made before a person allows it.
+        reflect: how often the model may rephrase and repeat a call whose output does not fit.
+        preview: returns what a call with these arguments would change, without changing it.
+        for_call: returns the tool for the call of an owner (`task:3`) under a key, for tools that
+            keep files for each task; a call repeated after a crash has the same key.
+        offered: returns the tool as its server describes it now; if its `form` differs, no call is
+            made before a person allows it.
     """
 
     name: str
@@ -205,7 +205,7 @@ class Tool:
                 f"a tool's name has 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}"
             )
         if self.reflect and (self.effect is Effect.ONCE or self.asks_person):
-            raise ValueError(f"{self.name} must not be repeated, so it cannot be reflected upon")
+            raise ValueError(f"{self.name} must not be repeated, so `reflect` must be 0")
 
     @property
     def spec(self) -> ToolSpec:
@@ -217,24 +217,24 @@ class Tool:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a call can make its task wait for a person; such a call is made alone."""
+        """Return whether a call can make its task wait for a person; such a call is made alone."""
         return self.asks_person or self.effect is Effect.ONCE
 
 
 def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the `parameters` of a tool: a JSON Schema for each, and the names of the required
-    ones."""
+    """Return the `parameters` of a tool from a JSON Schema for each one and the names of the
+    required ones."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
 def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
-    """Return the `parameters` of a tool that takes one text."""
+    """Return the `parameters` of a tool with a single text parameter."""
     return takes(parameter, **{parameter: {"type": "string", "description": description}})
 
 
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
-    """The `run` of a tool that has `compose`; it is never called."""
+    """Stand in as the `run` of a tool that has `compose`; it is never called."""
     raise NotImplementedError("a composed tool is run through its `compose`")
 
 
@@ -249,7 +249,7 @@ async def run_composed(arguments: Mapping[str, Any]) -> Passage:
 
 MAX_ARGUMENT_CHARS = 50_000
 MAX_NAMED_CHOICES = 12
-MAX_DEPTH = 100  # of lists and objects within one another
+MAX_DEPTH = 100  # nested lists and objects
 
 Schema = Mapping[str, Any]
 
@@ -257,14 +257,14 @@ Schema = Mapping[str, Any]
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return value
 
 
 def _number(written: str) -> float:
     number = float(written)
     if not math.isfinite(number):
-        raise ValueError(f"{written} is no number of JSON")
+        raise ValueError(f"{written} is not a JSON number")
     return number
 
 
@@ -277,8 +277,7 @@ class _Decoder(json.JSONDecoder):
 
 
 def is_deep(value: Any) -> bool:
-    """Return whether lists and objects are nested so deeply that writing or traversing the value
-    may fail."""
+    """Return whether the value is nested so deeply that writing or traversing it may fail."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -292,8 +291,8 @@ def is_deep(value: Any) -> bool:
     return True
 
 
-# JSON from a model: refused if it can be read in two ways, if it is not JSON although Python
-# accepts it, or if it is nested too deeply.
+# JSON from a model is refused if it is ambiguous, if only Python accepts it, or if it is nested too
+# deeply.
 DECODER = _Decoder(
     object_pairs_hook=_object, parse_float=_number, parse_constant=_number, strict=False
 )
@@ -302,9 +301,9 @@ DECODER = _Decoder(
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Return the arguments that a model wrote for the tool, each of the type that the schema names.
 
-    Empty text is no arguments, and so is null for a tool that takes none; any other bare value
-    stands for the only parameter, and a list for all of them in their order; `"12"` and `12.0` are
-    integers.
+    Empty text means no arguments, and so does null for a tool without parameters. Any other bare
+    value stands for the only parameter, and a list for all parameters in order. `"12"` and `12.0`
+    are integers.
 
     Raises:
         ToolError: one line that says what to write instead.
@@ -333,8 +332,8 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
-    """Return the arguments that a bare value means: the only parameter, as it was written if that
-    takes text; or a list of all, in order."""
+    """Return the arguments that a bare value means: the only parameter (as written, if it takes
+    text), or a list of all in order."""
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
     if value is not None and (len(properties) == 1 or len(required) == 1):
@@ -396,7 +395,7 @@ def describe_type(schema: Schema) -> str:
 
 def _check(name: str, value: Any, schema: Schema) -> Any:
     kind = schema.get("type", "")
-    # a value for several types is not converted; a tool's own check handles unions
+    # a value for several types is not converted; the tool's own `check` handles unions
     value = _convert(name, value, kind) if isinstance(kind, str) else value
     if "enum" in schema and isinstance(value, str) and value not in schema["enum"]:
         value = _find_choice(value, schema["enum"])
@@ -423,14 +422,16 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
 
 
 def _find_choice(value: str, choices: Sequence[Any]) -> Any:
-    """Return the choice that differs only in case or in surrounding blanks; otherwise the value."""
+    """Return the choice that equals the value except for case and surrounding blanks; otherwise the
+    value."""
     written = value.strip().casefold()
     same = [one for one in choices if isinstance(one, str) and one.casefold() == written]
     return same[0] if len(same) == 1 else value
 
 
 def _convert(name: str, value: Any, type_: str) -> Any:
-    """Return the value as the schema's type; numbers may be written as text, integers as `12.0`."""
+    """Convert the value to the schema's type; numbers may be written as text, integers as
+    `12.0`."""
     if (
         type_ in ("integer", "number")
         and isinstance(value, str | int | float)
@@ -460,16 +461,16 @@ def _show(value: Any) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
-# -- one call of a tool within its time: whatever the tool does, its caller goes on
+# -- one call of a tool within its time; its caller continues even if the tool hangs
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 1.0  # for a cancelled tool to clean up
+GRACE_S = 1.0  # seconds for a cancelled tool to clean up
 
 
 class OutOfTimeError(Exception):
-    """The call took longer than the tool may take."""
+    """The call took longer than `timeout_s`."""
 
 
 class ToolExitError(Exception):
@@ -477,17 +478,18 @@ class ToolExitError(Exception):
 
 
 async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
-    """Return what the tool gives.
+    """Return the output of the tool.
 
-    It runs in a task of its own. A tool that does not end when it is cancelled is left behind after
-    `GRACE_S`.
+    It runs in its own task. A tool that does not end within `GRACE_S` after being cancelled is
+    abandoned.
 
     Raises:
-        OutOfTimeError: `timeout_s` is over. ToolExitError: see there. Any other Exception that the
-            tool raises.
+        OutOfTimeError: `timeout_s` is over.
+        ToolExitError: the tool tried to end the process or its task.
+        Exception: whatever the tool raises.
     """
     call = asyncio.get_running_loop().create_task(_run(tool, arguments))
-    # marks the exception as retrieved, also where our own cancellation comes with it
+    # marks the exception as retrieved, even when we are cancelled at the same time
     call.add_done_callback(lambda call: call.cancelled() or call.exception())
     try:
         await asyncio.wait([call], timeout=tool.timeout_s)
@@ -513,14 +515,14 @@ async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
     call.cancel()
     await asyncio.wait([call], timeout=GRACE_S)
     if not call.done():
-        logger.warning("%s goes on although it was cancelled; nobody waits for it any more", name)
+        logger.warning("%s is still running although it was cancelled; it is abandoned", name)
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Return what the function returns, called in a thread of its own.
+    """Return what the function returns, called in its own thread.
 
-    Python cannot stop a thread. Neither the event loop nor the process waits for this one when it
-    ends, so a function that hangs cannot delay a run whose time is over.
+    Python cannot stop a thread. Neither the event loop nor the process waits for this one at exit,
+    so a function that hangs cannot delay the end of a run.
     """
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()
@@ -529,7 +531,7 @@ async def in_thread(function: Callable[[], Any]) -> Any:
     def work() -> None:
         try:
             outcome.set_result(context.run(function))
-        except StopIteration as error:  # no future takes it
+        except StopIteration as error:  # a future does not accept it
             outcome.set_exception(RuntimeError(f"the function raised {error!r}"))
         except Exception as error:
             outcome.set_exception(error)

@@ -1,10 +1,10 @@
-"""Arithmetic as people write it, bounded before it is computed. There are no names but functions
-and constants, no text, and no attributes.
+"""Computes arithmetic as people write it, with bounds that are checked first. The only names are
+functions and constants; there are no texts and no attributes.
 
 It reads `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?`
-and the like; `^` is power. An ambiguous expression is refused, with a hint what to write. Whole and
-decimal numbers are exact, as fractions of at most `MAX_BITS` on either side; roots, logarithms and
-the like are Python's floating point.
+and the like; `^` is power. An ambiguous expression is refused with a hint on what to write. Whole
+and decimal numbers are exact, as fractions of at most `MAX_BITS` on either side; roots, logarithms
+and the like are Python's floating point.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from babyagi.text import shorten
 from babyagi.tools.base import Tool, takes_text
 
 MAX_CHARS = 500
-MAX_BITS = 8192  # of each side of a fraction, and of everything that is computed on the way to one
+MAX_BITS = 8192  # bits of each side of a fraction, and of every intermediate value
 MAX_FACTORIAL = 500
-MAX_DIGITS = 100  # that `round` is asked for
+MAX_DIGITS = 100  # digits for `round`
 MAX_EXPONENT = 2000  # of a number as it is written, 1e2000
 MAX_DEPTH = 50  # of brackets
 
@@ -64,7 +64,7 @@ _CURRENCIES = {
 _CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
-_PHRASES = {  # a phrase, and what it means
+_PHRASES = {  # a phrase and its meaning
     (
         r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
         r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)"
@@ -138,15 +138,14 @@ def calculate(expression: str) -> str:
     """Return the value of the expression as Python writes the number.
 
     Raises:
-        ToolError: it is no arithmetic, has no value, can mean two things, or is too large to be
-        computed here.
+        ToolError: it is not arithmetic, has no value, is ambiguous, or is too large to compute.
     """
     if len(expression) > MAX_CHARS:
         raise ToolError(f"the expression is over {MAX_CHARS} characters; compute it in parts")
     try:
         return _render(_Reader(_tokenize(expression)).read())
     except (ValueError, RecursionError, MemoryError):
-        raise ToolError(f"{_show(expression)} is no arithmetic that has a value here") from None
+        raise ToolError(f"{_show(expression)} is not arithmetic that can be computed") from None
     except ZeroDivisionError:
         raise ToolError(f"{_show(expression)} divides by zero") from None
     except OverflowError:
@@ -159,7 +158,8 @@ def calculate(expression: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
-    """`is_apart_before`, `is_apart_after`: whether a space, or an end of the text, is there."""
+    """`is_apart_before`, `is_apart_after`: whether a space, or an end of the text, is on that
+    side."""
 
     kind: str
     text: str
@@ -215,7 +215,7 @@ def _currency(text: str) -> str:
     return _CURRENCIES.get(text) or _CURRENCIES[text.removesuffix("s").lower()]
 
 
-# -- reading
+# -- parsing
 # --------------------------------------------------------------------------------------------------
 
 
@@ -232,7 +232,7 @@ _PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
 
 
 class _Reader:
-    """Reads tokens by precedence, from the sum inwards, and computes meanwhile."""
+    """Parses tokens by precedence, from sums inwards, and computes at the same time."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self._tokens, self._at, self._depth, self._function = tokens, 0, 0, ""
@@ -250,9 +250,8 @@ class _Reader:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
     def _take(self, *texts: str) -> str:
-        """Consume the next token if it is one of these, and return its text; otherwise return
-        ''.
-        """
+        """Consume the next token if it is one of `texts` and return its text; otherwise return
+        ''."""
         if self._next.text not in texts or self._next.kind == "end":
             return ""
         self._at += 1
@@ -295,7 +294,8 @@ class _Reader:
         return self._take(*_PRODUCT_SIGNS)
 
     def _begins_operand(self) -> bool:
-        """Return whether the next token begins a factor that is multiplied without a sign."""
+        """Return whether the next token begins a factor that is multiplied without a sign, as in
+        `2(3)`."""
         token = self._next
         if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (
             ")",
@@ -355,8 +355,8 @@ class _Reader:
                 return _Term(value=value, is_percent=is_percent)
 
     def _is_modulo(self) -> bool:
-        """Return whether the next token, a %, divides two numbers; after a single number it is a
-        percentage."""
+        """Return whether the next token, a `%`, means modulo; after a single number it means
+        percent."""
         token, after = (
             self._next,
             self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END,
@@ -440,7 +440,7 @@ class _Reader:
             return _call(name, self._arguments(name))
         if name in _CONSTANTS:
             if self._next.text == "(":
-                raise ToolError(f"{text} is no function; write {text} * (…)")
+                raise ToolError(f"{text} is not a function; write {text} * (…)")
             return _CONSTANTS[name]
         if name in _FUNCTIONS:
             raise ToolError(
@@ -462,7 +462,7 @@ class _Reader:
 
     @contextmanager
     def _inside(self, function: str) -> Iterator[None]:
-        """Read within brackets: those of a function, or plain ones."""
+        """Parse the content of brackets: the arguments of a function, or a plain expression."""
         if self._depth == MAX_DEPTH:
             raise ToolError(f"the brackets are more than {MAX_DEPTH} deep; compute it in parts")
         outer, self._function, self._depth = self._function, function, self._depth + 1
@@ -484,7 +484,9 @@ class _Reader:
             ":": "write / for a division",
             "°": "write sin(radians(30)) for an angle in degrees",
             ",": "a comma parts thousands, or the values of a function",
-        }.get(text, f"{missing} is missing" if missing else "a number or a bracket is wanted there")
+        }.get(
+            text, f"{missing} is missing" if missing else "a number or a bracket is expected there"
+        )
         raise ToolError(f"{_show(text)} does not fit where it stands; {hint}")
 
 
@@ -545,7 +547,7 @@ def _render(value: Number) -> str:
 
 def _whole(value: Number) -> int:
     if value != int(value):
-        raise ToolError(f"{_render(value)[:40]} is no whole number, and one is wanted")
+        raise ToolError(f"{_render(value)[:40]} is not a whole number, which is required")
     return int(value)
 
 
@@ -556,7 +558,7 @@ def _factorial(value: Number) -> Number:
 
 
 def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
-    """Return `math.comb` or `math.perm`, unless the result is too large."""
+    """Return `math.comb` or `math.perm`, limited to results that are not too large."""
 
     def count(n: Number, k: Number) -> int:
         of, taken = _whole(n), _whole(k)
@@ -665,8 +667,7 @@ def _call(name: str, values: Sequence[Number]) -> Number:
         )
         wanted = f"{function.least} or more" if function.most == _MANY else wanted
         raise ToolError(
-            f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, and was given "
-            f"{len(values)}"
+            f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, not {len(values)}"
         )
     return _bounded(function.compute(*values))
 

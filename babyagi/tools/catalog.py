@@ -1,4 +1,4 @@
-"""The tools that a run can be given, by name."""
+"""The tools that a run may use, by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.net.addresses import Proxies
 from babyagi.offload import Offload
 from babyagi.retrieval.engines import Searcher
@@ -47,10 +47,10 @@ def build_ask_user() -> Tool:
 
 
 async def _run(arguments: Mapping[str, Any]) -> Passage:
-    raise ToolError("nobody can be asked here")
+    raise ToolError("no person can be asked here")
 
 
-# -- the tools that ship: their names, which of them an objective is granted, and opening those
+# -- the built-in tools: their names, which of them an objective is granted, and how they are opened
 # --------------------------------------------------------------------------------------------------
 
 READING = ("list_files", "read_file", "search_files")
@@ -73,7 +73,7 @@ TOOL_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What tools work on in this process. A tool is not opened if what it needs is None. Without
+    """What the tools need in this process. A tool whose need is None is not opened. Without
     `scratch`, programs keep no files."""
 
     offload: Offload
@@ -88,8 +88,8 @@ class ToolContext:
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
-    """Return what a new objective may use: reading tools if it has a folder, the tools that were
-    named (by themselves or by their set), and asking a person if that is allowed.
+    """Return the tools that a new objective may use: reading tools if it has a folder, the named
+    tools (by name or by set), and `ask_user` if that is allowed.
 
     Raises:
         SettingsError: a named tool needs a folder, and there is none.
@@ -110,7 +110,7 @@ def effect_of(name: str) -> Effect:
 
 
 def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
-    """Return those tools of these names that can be opened here."""
+    """Open the named tools, and return those that could be opened here."""
     return tuple(tool for tool in _open_all(context) if tool.name in names)
 
 

@@ -1,11 +1,11 @@
-"""`@tool`: a tool from a typed function or method.
+"""`@tool`: makes a tool from a typed function or method.
 
-The first lines of the docstring say what the tool does. A parameter is described by its `Args:`
-entry, in Google style, or by `Annotated[str, "what it is"]`; the description is optional. The types
-are those of `babyagi/shapes.py`: the model's arguments are converted to them before the function is
-called, and the model is told which ones cannot be converted.
+The first lines of the docstring say what the tool does. An optional description of a parameter is
+its `Args:` entry, in Google style, or `Annotated[str, "what it is"]`. Types are those of
+`babyagi/shapes.py`: the model's arguments are converted to them before the function is called, and
+the model is told which ones cannot be converted.
 
-Functions of a person's own are loaded by name; they run as such, in this process.
+A person's own functions are loaded by name and run in this process.
 """
 
 from __future__ import annotations
@@ -79,18 +79,17 @@ def tool(
 def tool(
     function: Function | None = None, /, **options: Any
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
-    """Make a tool from a function or a method, async or not; a function that is not async runs in a
-    thread.
+    """Make a tool from a function or a method; a function that is not async runs in a thread.
 
     Args:
-        function: what is called. Text and passages are given to the model unchanged, other values
-            as JSON.
-        options: those of `Tool`. `effect` is `once` unless given: a function that only reads should
-            say `read`. `asks_approval`: each call of effect `once` waits until a person allows it.
+        function: the function to call. Text and passages go to the model unchanged, other values as
+            JSON.
+        options: those of `Tool`. `effect` is `once` by default: a function that only reads should
+            use `read`. `asks_approval`: each call of effect `once` waits until a person allows it.
 
     Raises:
         ValueError: there is no docstring, it names a parameter that does not exist, or a parameter
-            has no type that a model can be told.
+            has no type that can be described to a model.
     """
     if function is None:
         return lambda given: _declare(given, **options)
@@ -110,7 +109,8 @@ def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
     """Return a program's tools: tools unchanged, and a tool for each function.
 
     Raises:
-        ValueError: one cannot be a tool. TypeError: it is not a list.
+        ValueError: an item cannot be a tool.
+        TypeError: it is not a list.
     """
     if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
         name = getattr(given, "name", None) or getattr(given, "__name__", "…")
@@ -199,9 +199,7 @@ def _make_run(
 
 
 def to_text(value: Any) -> str:
-    """Return a value as text for a model: text unchanged, everything else as JSON where
-    possible.
-    """
+    """Return a value as text for a model: text unchanged, other values as JSON if possible."""
     if isinstance(value, str):
         return value
     try:
@@ -211,7 +209,7 @@ def to_text(value: Any) -> str:
 
 
 def _read_docstring(name: str, text: str) -> tuple[str, dict[str, str]]:
-    """Return the description of the tool, and that of each parameter."""
+    """Return the descriptions of the tool and of each parameter."""
     lines = text.strip().split("\n")
     starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
     description = " ".join(" ".join(lines[: starts[0] if starts else None]).split())
@@ -262,9 +260,9 @@ def _find_shape(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any
         inspect.Parameter.VAR_KEYWORD,
         inspect.Parameter.POSITIONAL_ONLY,
     ):
-        raise ValueError(f"{where} cannot be given by its name")
+        raise ValueError(f"{where} cannot be passed by name")
     if parameter.name not in hints:
-        raise ValueError(f"{where} has no type; write {parameter.name}: str, or what it is")
+        raise ValueError(f"{where} has no type; write {parameter.name}: str, or another type")
     try:
         return shape_of(hints[parameter.name])
     except ValueError as error:
@@ -276,8 +274,8 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
-    """Return the schema of a parameter. An optional parameter with the default None does not
-    mention null as well."""
+    """Return the schema of a parameter. For an optional parameter with the default None, null is
+    left out."""
     schema = dict(shape.schema)
     rest = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if parameter.default is None and len(rest) == 1:
@@ -292,18 +290,19 @@ def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str
     return {**schema, "description": said} if said else schema
 
 
-# -- functions of a person's own: from a module, a file, or a folder of files
+# -- a person's own functions: from a module, a file, or a folder of files
 # --------------------------------------------------------------------------------------------------
 
 
 def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
     """Return the tools of `module`, `module:object`, `file.py`, `file.py:object` or a folder.
 
-    Of a module all public functions that it defines itself, and all tools; an object is a function,
-    a tool, or a list of them.
+    A module gives all its tools and all public functions that it defines itself; an object is a
+    function, a tool, or a list of them.
 
     Raises:
-        SettingsError: it is not there, cannot be imported, or something in it cannot be a tool.
+        SettingsError: it does not exist, cannot be imported, or contains an object that cannot be a
+            tool.
     """
     try:
         tools = collect_tools(list(_find(reference, cwd)))
@@ -313,7 +312,7 @@ def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
         raise SettingsError(
             f"the tools in {reference} cannot be loaded",
             why=f"{type(error).__name__}: {error}",
-            fix="correct it there, or name another module:object, file.py or folder",
+            fix="correct it, or name another module:object, file.py or folder",
             guide="tools",
         ) from error
     if not tools:
@@ -340,7 +339,7 @@ def _find(reference: str, cwd: Path) -> Iterable[Any]:
 
 
 def _import(name: str, cwd: Path) -> ModuleType:
-    """Import a module as `python -m` would: also from the working folder."""
+    """Import a module as `python -m` does, also from the working folder."""
     sys.path.insert(0, str(cwd))
     try:
         return importlib.import_module(name)
@@ -351,7 +350,7 @@ def _import(name: str, cwd: Path) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"_babyagi_tools_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError(f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

@@ -13,14 +13,13 @@ from threading import Lock
 from typing import Any
 
 from babyagi.errors import ToolError
-from babyagi.files import MAX_FILE_BYTES, FileText, Folder, ListedFile, Listing
+from babyagi.files.folder import MAX_FILE_BYTES, FileText, Folder, ListedFile, Listing
 from babyagi.offload import Offload
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Preview, Tool, takes
 
-# lines on either side, after the equal ones at both ends; comparing takes their product in the
-# worst case
+# changed lines on either side; comparing takes their product in the worst case
 MAX_COMPARED_LINES = 4000
 N_AROUND = 3  # lines shown on each side of a change
 
@@ -29,9 +28,9 @@ SignedLine = tuple[str, str]
 
 def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
     """Return the lines with `-` (removed), `+` (added) or a blank (kept), and `@` with the number
-    of kept lines that are left out.
+    of kept lines that are left out. Return None when too many lines differ.
 
-    Lines end with `\\n` alone, so any other line end is part of a line. None when too much differs.
+    Lines end only with `\n`; any other line end is part of a line.
     """
     old, new = before.split("\n"), after.split("\n")
     n_head = _count_same(old, new)
@@ -65,7 +64,8 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
-    """Return the lines, with a number in place of lines further than `N_AROUND` from any change."""
+    """Return the lines near a change; a number replaces lines further than `N_AROUND` from any
+    change."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0
@@ -200,8 +200,8 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
 
 
 def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
-    """Return `write_file` on this folder. It changes files, so only an objective that was started
-    with it gets it."""
+    """Return `write_file` on this folder. It changes files, so an objective gets it only if it was
+    started with it."""
 
     async def write_file(arguments: Mapping[str, Any]) -> Passage:
         path, is_new = arguments["path"], not arguments.get("replace", False)
@@ -231,13 +231,13 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
 
 
 def _preview(before: bytes | None, arguments: Mapping[str, Any]) -> Preview:
-    """Return what writing the file would change in it."""
+    """Return what writing the file would change."""
     if before is None:
         return Preview(state="nothing", note="The file is new.")
     state, text = hashlib.sha256(before).hexdigest(), _read_text(before)
     if not arguments.get("replace", False):
         return Preview(
-            state=state, note="A file is there already, so without replace this call will fail."
+            state=state, note="The file exists already, so without replace this call will fail."
         )
     lines = None if text is None else compare(text, arguments["text"])
     if lines is None:
@@ -246,7 +246,7 @@ def _preview(before: bytes | None, arguments: Mapping[str, Any]) -> Preview:
     note = (
         f"The file is changed: +{changes.count('+')} and -{changes.count('-')} lines."
         if changes
-        else "The file stays as it is."
+        else "The file stays unchanged."
     )
     return Preview(state=state, note=note, parameter="text", lines=lines)
 
@@ -259,8 +259,8 @@ def _read_text(data: bytes) -> str | None:
 
 
 def render_found(found: Found, *, words: str) -> str:
-    """Return each passage under a head `PATH, lines 12-18, under HEADING`, its lines with their
-    numbers; then what was not looked through."""
+    """Return each passage under a heading line `PATH, lines 12-18, under HEADING`, with line
+    numbers; then say what was not searched."""
     notes = []
     if found.n_files < found.n_listed:
         notes = [
@@ -279,7 +279,7 @@ def render_found(found: Found, *, words: str) -> str:
         shown.append(text)
     if len(shown) < found.n_extracts:
         notes.append(
-            f"[{len(shown)} of {found.n_extracts} passages that hold some of these words; other "
+            f"[{len(shown)} of {found.n_extracts} passages that contain some of these words; other "
             "words or a pattern find others]"
         )
     return "\n\n".join([*shown, *notes])
@@ -294,10 +294,10 @@ def _render_extract(extract: Extract) -> str:
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
-    """Return one line for each file, `path  (size)`, as many as fit; then what is not shown, and
+    """Return one line for each file, `path (size)`, as many as fit; then say what is not shown and
     how to see it."""
     if not listing.files:
-        return f"No file matches {pattern!r}." if pattern else "The folder holds no files."
+        return f"No file matches {pattern!r}." if pattern else "The folder has no files."
     lines: list[str] = []
     n_chars = 0
     for file in listing.files:
@@ -310,8 +310,8 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
     if listing.is_cut:
         total = f"{listing.n_files} or more files"
         lines.append(
-            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too "
-            "large to look through: docs/* looks into docs]"
+            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too large to "
+            "list: docs/* lists docs]"
         )
     elif len(lines) < listing.n_files:
         lines.append(
@@ -322,7 +322,7 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
 
 
 def render_text(text: FileText) -> str:
-    """Return a head line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when
+    """Return a heading line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when
     there is more."""
     if not text.n_lines:
         return f"{text.path} is empty"
@@ -349,7 +349,7 @@ def _render_size(size_bytes: int) -> str:
 # --------------------------------------------------------------------------------------------------
 
 MAX_SEARCHED_FILES = 5000
-MAX_SEARCHED_BYTES = 20_000_000  # the smallest files first, so that most are looked through
+MAX_SEARCHED_BYTES = 20_000_000  # bytes of files that one search reads, the smallest first
 MAX_KEPT_CHARS = 8_000_000  # of passages, for the next search
 MAX_EXTRACTS = 10
 MAX_EXTRACTS_OF_FILE = 3  # while other files have some as well
@@ -367,8 +367,8 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """Lines of a file, from `first_line` on (from 1), and the headings they stand under. A line
-    that is too long is several extracts."""
+    """Lines of a file, from `first_line` on (from 1), and the headings above them. A line that is
+    too long becomes several extracts."""
 
     path: str
     first_line: int
@@ -379,8 +379,8 @@ class Extract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The best passages, best first, of the `n_extracts` that hold some of the words, in `n_files`
-    of the `n_listed` files whose path matches."""
+    """The best passages, best first. `n_extracts` passages contain some of the words; `n_files` of
+    the `n_listed` matching files were searched."""
 
     extracts: tuple[Extract, ...]
     n_extracts: int
@@ -389,8 +389,8 @@ class Found:
 
 
 class FileSearch:
-    """Finds passages in the text files of a folder. Calls block; one search runs at a time. What
-    was split into passages is kept until its file changes."""
+    """Finds passages in the text files of a folder. Calls block; one search runs at a time. The
+    passages of a file are cached until the file changes."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -398,8 +398,8 @@ class FileSearch:
         self._turn = Lock()
 
     def find(self, words: str, *, pattern: str = "") -> Found:
-        """Return the passages that come closest to the words; first those that hold them as they
-        are.
+        """Return the passages that are most similar to the words; first those that contain them
+        literally.
 
         Raises:
             ToolError: there are no words, or the folder cannot be read.
@@ -407,7 +407,7 @@ class FileSearch:
         words = words.strip()[:MAX_QUESTION_CHARS]
         wanted = " ".join(words.casefold().split())
         if not wanted:
-            raise ToolError("there is nothing to search for: give some words")
+            raise ToolError("there is nothing to search for: write some words")
         listing = self._folder.list(pattern, limit=MAX_SEARCHED_FILES)
         files = _within_bytes(listing.files)
         with self._turn:
@@ -429,14 +429,14 @@ class FileSearch:
     def _split(self, files: Sequence[ListedFile]) -> list[Extract]:
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
-        split |= {_key(file): () for file in new}  # what is no text is not read again
+        split |= {_key(file): () for file in new}  # a file that is not text is not read again
         for file, lines in self._folder.read_lines(new):
             split[_key(file)] = tuple(split_extracts(file.path, lines))
         self._keep(split)
         return [extract for file in files for extract in split[_key(file)]]
 
     def _keep(self, split: Mapping[tuple[str, str], tuple[Extract, ...]]) -> None:
-        """Keep these and what was kept before, as many as fit; of a file only its last state."""
+        """Cache these files with the earlier ones, as many as fit, each in its last state."""
         paths = {path for path, _ in split}
         before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
         n_chars, self._kept = 0, {}
@@ -451,7 +451,7 @@ def _key(file: ListedFile) -> tuple[str, str]:
 
 
 def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
-    """As many of the files as one search reads, in their order."""
+    """Return as many of the files as one search reads, in order."""
     by_size = sorted(files, key=lambda file: file.size_bytes)
     sizes = accumulate(min(file.size_bytes, MAX_FILE_BYTES) for file in by_size)
     chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}
@@ -459,7 +459,8 @@ def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
 
 
 def _choose(ranked: Sequence[Extract]) -> list[Extract]:
-    """The best, not too many of one file; those come after the others."""
+    """Return the best passages. After `PER_FILE` passages of one file, its others come after those
+    of other files."""
     n_of_file: Counter[str] = Counter()
     first: list[Extract] = []
     later: list[Extract] = []
@@ -470,7 +471,8 @@ def _choose(ranked: Sequence[Extract]) -> list[Extract]:
 
 
 def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
-    """Split a file into passages: at its headings, and at blank lines where enough is there."""
+    """Split a file into passages at its headings, and at blank lines once a passage is long
+    enough."""
     headings: dict[int, str] = {}
     held: list[str] = []
     is_code = False
@@ -507,8 +509,8 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
 
 
 def _read_heading(line: str, following: str) -> tuple[int, str] | None:
-    """The level and the name of a heading of Markdown, AsciiDoc or MediaWiki, or of a line that is
-    underlined."""
+    """Return the level and the text of a heading in Markdown, AsciiDoc or MediaWiki, or of an
+    underlined line."""
     if found := _HEADING.fullmatch(line):
         return len(found[1] or found[3]), (found[2] or found[4]).strip(" #=")
     is_underlined = line[:1].isalnum() and _UNDERLINE.fullmatch(following)

@@ -38,7 +38,7 @@ MAX_LINK_CHARS = 8000  # a longer address is refused by GitHub
 CUT = "\n\n[cut here: the rest does not fit into an address]"
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
-# Words that say where is searched: a model chooses words, not places.
+# Qualifiers that say where to search: a model chooses words, not places.
 _PLACES = re.compile(
     r"\b(?:(?:repo|org|user|owner|visibility|enterprise)\s*:\s*(?:\"[^\"]*\"|\S*)"
     r"|is\s*:\s*(?:public|private|internal)\b)",
@@ -54,12 +54,12 @@ _REPOSITORY_SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHub:
-    """GitHub, or a server of the same kind.
+    """GitHub, or a compatible server.
 
     Attributes:
         url: of its API.
-        key: a token, '' for what everybody may see.
-        repository: `owner/name` of the only repository; '' lets the model name one.
+        key: a token; '' for access to public data only.
+        repository: `owner/name` of the only repository; '' lets the model choose one.
     """
 
     url: str = GITHUB_URL
@@ -68,14 +68,14 @@ class GitHub:
 
     @property
     def pages_url(self) -> str:
-        """The address of its pages for a browser."""
+        """Return the base address of the server's web pages."""
         parts = urlsplit(self.url)
         host = parts.netloc.removeprefix("api.") if self.url == GITHUB_URL else parts.netloc
         return f"{parts.scheme}://{host}"
 
 
 def is_repository(text: str) -> bool:
-    """Return whether this is `owner/name`."""
+    """Return whether the text has the form `owner/name`."""
     name = text.partition("/")[2]
     return bool(_REPOSITORY.fullmatch(text)) and name not in (".", "..")
 
@@ -88,11 +88,11 @@ def build_search_issues(
     top_k: int = TOP_K,
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that looks for words in the issues of a repository.
+    """Return a tool that searches the issues of a repository.
 
     Raises:
-        SettingsError: the address is not https, and not on this machine.
-        ValueError: no tool can have that name.
+        SettingsError: the address is neither https nor on this machine.
+        ValueError: the name is invalid for a tool.
     """
     base_url = require_https(github.url)
 
@@ -136,9 +136,8 @@ def build_search_issues(
 
 
 def scope_query(query: str, repository: str, *, is_given: bool) -> str:
-    """Return the words of the query, limited to the repository. If a person has not named the
-    repository, only public ones are searched, so that a model cannot read others with the person's
-    token.
+    """Return the words of the query, limited to the repository. If the model chose the repository,
+    only public ones are searched, so that it cannot read private ones with the person's token.
 
     Raises:
         ToolError: there are no words.
@@ -159,13 +158,13 @@ def build_issue_link(
     labels: Sequence[str] = (),
 ) -> Tool:
     """Return a tool that makes the address of a new issue with its fields filled in. Nothing is
-    sent: a person opens the address, reads the issue, and submits it or not.
+    sent: a person opens the address, reads the issue, and decides whether to submit it.
 
     Args:
-        labels: labels of each issue, before those that the model gives.
+        labels: labels of each issue, before those of the model.
 
     Raises:
-        ValueError: no tool can have that name.
+        ValueError: the name is invalid for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -187,7 +186,10 @@ def build_issue_link(
             "title",
             "body",
             title={"type": "string", "description": "One line that says what is wrong or wanted."},
-            body={"type": "string", "description": "What was asked, and where was looked."},
+            body={
+                "type": "string",
+                "description": "What was asked, and where was looked.",
+            },
             labels={
                 "type": "array",
                 "items": {"type": "string"},
@@ -221,7 +223,7 @@ def make_issue_link(page: str, *, title: str, body: str, labels: Sequence[str] =
     start = f"{page}/issues/new?title={_encode(heading)}&body="
     room = MAX_LINK_CHARS - len(start + end) - len("%2E")
     link = start + _encode_within(clean(body).strip(), room) + end
-    # after an address a full stop is read as the end of a sentence
+    # a full stop after an address would be read as the end of a sentence
     return f"{link[:-1]}%2E" if link.endswith(".") else link
 
 
@@ -230,7 +232,7 @@ def _encode(text: str) -> str:
 
 
 def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
-    """Return the text, encoded; if it does not fit, as many of its characters as do, and `cut`."""
+    """Return the encoded text. If it does not fit, return as many characters as fit, and `cut`."""
     if len(text) <= max_chars and len(whole := _encode(text)) <= max_chars:
         return whole
     sizes = accumulate(len(_encode(one)) for one in text[:max_chars])
@@ -238,12 +240,12 @@ def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
     return _encode(text[:n_kept] + cut)
 
 
-# -- the repository, and what a model reads
+# -- the repository, and the text for the model
 # --------------------------------------------------------------------------------------------------
 
 
 def _with_repository(github: GitHub, *required: str, **properties: Any) -> Mapping[str, Any]:
-    """Return the parameters of a tool; if no repository is set, the model names one."""
+    """Return the parameters of a tool; if no repository is set, there is one for it."""
     if github.repository:
         return takes(*required, **properties)
     return takes(*required, "repository", **properties, repository=_REPOSITORY_SCHEMA)

@@ -1,4 +1,5 @@
-"""Tools of MCP servers: programs on this machine, or addresses, that a file of the person's names.
+"""Tools of MCP servers. A file of the person names the servers: programs on this machine, or
+addresses.
 
 The file has the form that other programs use too:
 
@@ -6,15 +7,15 @@ The file has the form that other programs use too:
                               "allow": ["search"], "effects": {"search": "read"}},
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "…"}}}}
 
-Covers: a tool's name cannot be that of another one (it is SERVER__TOOL); its effect is what the
-file says, `once` if it says nothing, never what the server says; what it takes and says of itself
-is frozen with the objective, and where a server says something else later, a person is asked before
-the next call. A server gets no more of the environment than it needs and the file
-names; its lines, answers and time are bounded; its processes end with it, also when this process is
-killed. One that fails costs one call, rests, and is then tried again.
+Covers: a tool's name is unique (SERVER__TOOL). Its effect is set by the file, `once` by default,
+never by the server. Its parameters and description are frozen with the objective; if the server
+changes them later, a person is asked before the next call. A server gets only the environment that
+it needs and that the file names; its lines, answers and time are bounded; its processes end with
+it, also when this process is killed. A server that fails costs one call, pauses, and is then tried
+again.
 
-Does not cover: what a server on this machine does by itself. It runs as its own program, with the
-rights of the person.
+Does not cover: what a server on this machine does. It runs as its own program, with the rights of
+the person.
 """
 
 from __future__ import annotations
@@ -48,14 +49,14 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 256 * 1024
 MAX_SERVERS = 50
-MAX_TOOLS = 200  # of one server
+MAX_TOOLS = 200  # tools in the list of one server
 MAX_PAGES = 20  # of its list
 MAX_LINE_BYTES = 4 * 2**20
 MAX_SCHEMA_CHARS = 20_000
 MAX_DESCRIPTION_CHARS = 2000
 CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
-REST_S = 60.0  # of a server that failed
+REST_S = 60.0  # pause of a server that failed
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
 _KEYS = frozenset(
     "command args env cwd url headers allow deny effects timeout_s type disabled".split()
@@ -102,19 +103,19 @@ def load_servers(path: Path) -> list[McpServer]:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         if len(data) > MAX_FILE_BYTES:
-            raise ValueError("it is longer than 256 KiB")
+            raise ValueError("the file is longer than 256 KiB")
         found = json.loads(data)
         servers = found["mcpServers"]
         entries = list(servers.items())
     except OSError as error:
-        fix = "name a JSON file that is there: --mcp FILE"
-        raise _wrong(path, f"it cannot be read ({error.strerror})", fix=fix) from error
+        fix = "name an existing JSON file: --mcp FILE"
+        raise _wrong(path, f"the file cannot be read ({error.strerror})", fix=fix) from error
     except (ValueError, RecursionError) as error:
-        raise _wrong(path, f"it is no JSON: {error}") from error
+        raise _wrong(path, f"the file is not JSON: {error}") from error
     except (KeyError, TypeError, AttributeError):
-        raise _wrong(path, 'it must be {"mcpServers": {NAME: {"command": …}}}') from None
+        raise _wrong(path, 'the file must be {"mcpServers": {NAME: {"command": …}}}') from None
     if len(entries) > MAX_SERVERS:
-        raise _wrong(path, f"it has more than {MAX_SERVERS} servers")
+        raise _wrong(path, f"the file has more than {MAX_SERVERS} servers")
     try:
         return [
             _read_server(name, entry)
@@ -150,11 +151,11 @@ def _read_server(name: str, entry: Any) -> McpServer:
         timeout_s=_seconds(name, entry),
     )
     if bool(server.command) == bool(server.url):
-        raise ValueError(f"{name} needs a command or a url, one of both")
+        raise ValueError(f"{name} needs either a command or a url")
     if server.url and not server.url.startswith(("http://", "https://")):
         raise ValueError(f"the url of {name} must begin with http:// or https://")
     if server.headers and is_in_clear(server.url):
-        raise ValueError(f"{name} would send its headers over http:// for everybody to read")
+        raise ValueError(f"{name} would send its headers unencrypted over http://")
     return server
 
 
@@ -202,10 +203,9 @@ def _seconds(name: str, entry: Mapping[str, Any]) -> float:
 
 
 class Connection:
-    """A connection to one server, opened at its first use, and again after it broke.
+    """Connection to one server, opened at its first use, and again after it broke.
 
-    One task owns the client from its opening to its end, as the library requires; calls may come
-    from any task.
+    One task owns the client from opening to closing, as the library requires; any task may call.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -220,8 +220,8 @@ class Connection:
         self._offered: dict[str, Tool] | None = None
 
     def open_granted(self, grant: ToolGrant) -> Tool | None:
-        """Return the tool in the form that was granted, whether or not the server is available;
-        None for a tool that the file does not allow."""
+        """Return the tool in the form that was granted, even if the server is unavailable; None for
+        a tool that the file does not allow."""
         tool = grant.name.removeprefix(f"{self.server.name}__")
         if not self.server.offers(tool):
             return None
@@ -232,14 +232,14 @@ class Connection:
         and again after it says that its tools have changed.
 
         Raises:
-            ToolError: one line: as `list_tools`, or the tool is gone.
+            ToolError: one line, as `list_tools`; or the tool no longer exists.
         """
         await self._open()
         if self._offered is None:
             await self.list_tools()
         found = (self._offered or {}).get(tool)
         if found is None:
-            raise self._failed(f"it offers no {one_line(tool)} any more")
+            raise self._failed(f"it no longer offers {one_line(tool)}")
         return found
 
     async def list_tools(self) -> list[Tool]:
@@ -270,7 +270,7 @@ class Connection:
         return list({tool.name: tool for tool in tools}.values())
 
     def _to_tool(self, found: Any) -> Tool | None:
-        """Return the server's tool as ours; None when no model can be told its name or schema."""
+        """Convert the server's tool; None when its name or schema cannot be used with a model."""
         name = f"{self.server.name}__{found.name}"
         schema = found.input_schema
         is_usable = (
@@ -301,22 +301,22 @@ class Connection:
         )
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Passage:
-        """Return what the tool gives.
+        """Return the output of the tool.
 
         Raises:
-            ToolError: one line: the tool says that it failed, or the server is in trouble.
+            ToolError: one line: the tool reports an error, or the server is in trouble.
         """
         async with self._using(self.server.timeout_s) as client:
             result = await client.call_tool(tool, dict(arguments))
         text = _render(result.content, result.structured_content)
         if result.is_error:
-            raise ToolError(self._shown(text) or f"{tool} failed and does not say why")
+            raise ToolError(self._shown(text) or f"{tool} failed without a reason")
         return Passage(text=text or "(nothing)", origin=f"tool:{self.server.name}__{tool}")
 
     @asynccontextmanager
     async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
-        """Yield the open client. A server that is silent or gone is closed, and rests; one that
-        answers with an error is not."""
+        """Yield the open client. After a timeout or a lost connection the server is closed and
+        pauses; an error answer does not do that."""
         client = await self._open()
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
@@ -341,7 +341,7 @@ class Connection:
             self._n_calls -= 1
 
     async def _give_up(self) -> None:
-        """Let the server rest, and close it unless other calls still wait for it."""
+        """Make the server pause, and close it unless other calls still wait for it."""
         self._rests_until = asyncio.get_running_loop().time() + REST_S
         if self._n_calls == 1:
             await self.close()
@@ -383,7 +383,7 @@ class Connection:
         return self._client
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
-        """Hold the client open until it is no longer wanted."""
+        """Keep the client open until it is no longer needed."""
         try:
             async with open_client(self.server, hear=self._hear) as client:
                 opened.set_result(client)
@@ -414,7 +414,7 @@ class Connection:
 
 @asynccontextmanager
 async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIterator[Client]:
-    """Open a client of the library; `hear` gets the messages that the server sends unasked."""
+    """Open a client of the library; `hear` receives the server's notifications."""
     await asyncio.to_thread(import_whole, "mcp")
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -423,7 +423,7 @@ async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIte
     async with AsyncExitStack() as stack:
         if server.command:
             if shutil.which(server.command) is None:
-                raise FileNotFoundError(f"there is no program {server.command}")
+                raise FileNotFoundError(f"the program {server.command} does not exist")
             guarded = StdioServerParameters(
                 command=sys.executable,
                 args=["-I", tree.__file__, str(MAX_LINE_BYTES), server.command, *server.args],
@@ -447,14 +447,14 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
     import httpx2
 
     class Bounded(httpx2.AsyncHTTPTransport):
-        """Ends an answer that is too long, and refuses a compressed one: nobody asked for
-        compression, and its unpacked size is unknown."""
+        """Ends an answer that is too long, and refuses a compressed one: compression was not
+        requested, and the unpacked size is unknown."""
 
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             response = await super().handle_async_request(request)
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 await response.aclose()
-                raise httpx2.ReadError("the answer is packed")
+                raise httpx2.ReadError("the answer is compressed")
             response.stream = _BoundedStream(response.stream)
             return response
 
@@ -483,7 +483,7 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
 
 
 def _render(content: Sequence[Any], structured: Any) -> str:
-    """Return what a tool gave as text; content that is not text is named."""
+    """Return the output of a tool as text; content that is not text is only named."""
     parts = [_render_block(block) for block in content]
     if structured is not None and not any(parts):
         parts = [json.dumps(structured, ensure_ascii=False)]
@@ -500,12 +500,13 @@ def _render_block(block: Any) -> str:
         case "resource_link":
             return f"{block.name}: {block.uri}"
         case kind:
-            return f"({kind or 'something'} that is no text)"
+            return f"({kind or 'something'} that is not text)"
 
 
 @asynccontextmanager
 async def open_servers(servers: Sequence[McpServer]) -> AsyncIterator[list[Connection]]:
-    """Yield the connections, and close them at the end with all that they started."""
+    """Yield the connections, and close them at the end together with the processes that they
+    started."""
     connections = [Connection(server) for server in servers]
     try:
         yield connections

@@ -1,9 +1,10 @@
-"""Pipelines on other machines as tools: a question goes to a service, answers and documents come
-back.
+"""Pipelines on other machines as tools: a question is sent to a service, which returns answers and
+documents.
 
-Two request forms: that of deepset Cloud, and that of Haystack's own REST server. Described at
-https://github.com/api-evangelist/haystack-ai (openapi/haystack-ai-search-api-openapi.yml) and in
-https://github.com/deepset-ai/haystack (rest_api/schema.py of 1.x), read in November 2026.
+There are two request formats: that of deepset Cloud, and that of Haystack's REST server. They are
+described at https://github.com/api-evangelist/haystack-ai
+(openapi/haystack-ai-search-api-openapi.yml) and in https://github.com/deepset-ai/haystack
+(rest_api/schema.py of 1.x), read in November 2026.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ QUERY = "query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePipeline:
-    """A pipeline that can be asked.
+    """A remote pipeline.
 
     Attributes:
         name: what a person calls it.
-        url: the whole address that questions are sent to.
-        key: for this service, empty where it takes none.
-        params: parameters of its nodes, as the service takes them.
+        url: the full address to which questions are sent.
+        key: for this service; empty if it needs none.
+        params: parameters of its nodes, in the service's format.
     """
 
     name: str
@@ -62,7 +63,7 @@ def deepset_pipeline(
     """Return a pipeline that is deployed on deepset Cloud.
 
     Raises:
-        SettingsError: the address is not https, and not on this machine.
+        SettingsError: the address is neither https nor on this machine.
     """
     place = f"workspaces/{quote(workspace, safe='')}/pipelines/{quote(pipeline, safe='')}/search"
     return RemotePipeline(
@@ -80,17 +81,15 @@ def deepset_pipeline(
     )
 
 
-def haystack_pipeline(
-    base_url: str, *, params: Mapping[str, Any] | None = None, name: str = ""
-) -> RemotePipeline:
-    """Return the pipeline of a Haystack REST server, which takes no key.
+def haystack_pipeline(base_url: str, *, params: Mapping[str, Any] | None = None) -> RemotePipeline:
+    """Return the pipeline of a Haystack REST server, which needs no key.
 
     Raises:
-        SettingsError: the address is not https, and not on this machine.
+        SettingsError: the address is neither https nor on this machine.
     """
     address = require_https(base_url)
     return RemotePipeline(
-        name=name or address,
+        name=address,
         url=f"{address}/query",
         wrap=lambda query, given: {"query": query, "params": given, "debug": False},
         unwrap=lambda found: found,
@@ -99,9 +98,7 @@ def haystack_pipeline(
 
 
 def _first_result(found: Mapping[str, Any]) -> object:
-    """Return the only result: deepset Cloud answers several questions at once, and one was
-    asked.
-    """
+    """Return the only result. deepset Cloud answers several questions at once; we send one."""
     results = found.get("results")
     return results[0] if isinstance(results, list) and results else {}
 
@@ -115,20 +112,20 @@ def build_pipeline_search(
     effect: Effect = Effect.READ,
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that asks the pipeline, and gives its answers and the first `top_k` documents.
+    """Return a tool that queries the pipeline, and returns its answers and the first `top_k`
+    documents.
 
     Args:
-        effect: of a call, as a person declares it; what the service says about itself does not
-            count.
+        effect: of a call, as a person declares it; a claim of the service has no influence.
 
     Raises:
-        ValueError: no tool can have that name.
+        ValueError: the name is invalid for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
         query = " ".join(arguments[QUERY].split())[:MAX_QUERY_CHARS]
         if not query:
-            raise ToolError("there is nothing to look for: the query is empty")
+            raise ToolError("there is nothing to search for: the query is empty")
         request = Request(
             url=pipeline.url,
             headers={"Authorization": f"Bearer {pipeline.key}"} if pipeline.key else {},
@@ -158,7 +155,7 @@ def build_pipeline_search(
 def render_found(found: object, *, top_k: int) -> str:
     """Return the answers, then the documents, each with its source; '' when there are none."""
     if not isinstance(found, dict):
-        raise ToolError("the pipeline answered with something that is no result")
+        raise ToolError("the pipeline answered with something that is not a result")
     answers = [part for one in _entries(found, "answers") if (part := _render_answer(one))]
     documents = [part for one in _entries(found, "documents") if (part := _render_document(one))]
     parts = [*answers[:top_k], *documents[:top_k]]
@@ -188,7 +185,7 @@ _PLACES = ("meta", "file")
 
 
 def _where(entry: Mapping[str, Any]) -> str:
-    """Return the source of a part, as far as its own fields name it."""
+    """Return the source of a part, if its fields name one."""
     meta, file = (found if isinstance(found := entry.get(name), dict) else {} for name in _PLACES)
     said = [meta.get(name) for name in ("title", "name", "file_name", "url", "source")]
     said.append(file.get("name"))

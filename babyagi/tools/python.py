@@ -1,5 +1,5 @@
-"""Runs Python that a model wrote in a process that can only compute. With a bench, files are handed
-in and out."""
+"""Runs Python that a model wrote in a process that can only compute. With a workspace, files are
+passed in and out."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from textwrap import dedent
 from typing import Any
 
 from babyagi.errors import ToolError
-from babyagi.files import MAX_FILE_BYTES, Folder
+from babyagi.files.folder import MAX_FILE_BYTES, Folder
+from babyagi.files.private import make_folder, write_bytes
 from babyagi.offload import Offload
 from babyagi.pages.html import sanitise_svg
-from babyagi.private import make_folder, write_bytes
 from babyagi.sandbox.python import (
     START_TIMEOUT_S,
     TIMEOUT_S,
@@ -53,11 +53,11 @@ TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
 
 def build_python(*, name: str, description: str) -> Tool:
-    """Return a tool that runs code and gives the variable `final_result`, what was printed, or the
-    value of the last line.
+    """Return a tool that runs code. Its output is the variable `final_result`, what was printed, or
+    the value of the last line.
 
     Raises:
-        ValueError: no tool can have that name.
+        ValueError: the name is invalid for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -80,7 +80,7 @@ def _code_of(arguments: Mapping[str, Any]) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """Return the code within the first code fence of the text, or all of the text when no fence is
+    """Return the code in the first code fence of the text, or the whole text when no fence is
     closed."""
     lines = text.split("\n")
     marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
@@ -91,7 +91,7 @@ def strip_fence(text: str) -> str:
     return text if last is None else "\n".join(lines[first + 1 : last])
 
 
-# -- with files: those of the objective to read, those of the task to keep
+# -- with files: the objective's to read, the task's to keep
 # --------------------------------------------------------------------------------------------------
 
 MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files, in one call
@@ -100,7 +100,7 @@ MAX_ALL_SHOWN_CHARS = 1_000_000  # of those of one call
 MAX_PIXELS = 16_000_000
 _PNG_CHUNKS = frozenset((b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"))
 MAX_NAMED = 20
-UNDO = ".undo"  # no program can name it
+UNDO = ".undo"  # no program can use such a name
 _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
@@ -119,8 +119,8 @@ class Workspace:
     """Where programs find their files.
 
     Attributes:
-        folder: the objective's, which is only read. scratch: holds a folder for each task, which
-            lives with it; None where nothing is kept after a call.
+        folder: the objective's, read only.
+        scratch: holds one folder per task, deleted with it; None if no files are kept after a call.
     """
 
     offload: Offload
@@ -129,14 +129,14 @@ class Workspace:
 
 
 def build_python_with_files(bench: Workspace, *, name: str, description: str) -> Tool:
-    """Return the tool of the loop: what a program writes stays for the later calls of its task, and
-    tables, plots and texts among it come with the answer as artifacts.
+    """Return the tool for tasks. Files that a program writes stay for later calls of its task, and
+    tables, plots and texts among them are returned as artifacts.
 
-    A call that is made again, because its outcome was lost in a crash, finds the files as they were
-    before it.
+    A call that is repeated, because its outcome was lost in a crash, finds the files as they were
+    before its first attempt.
 
     Raises:
-        ValueError: no tool can have that name.
+        ValueError: the name is invalid for a tool.
     """
 
     def make_run(scratch: Scratch | None) -> Callable[[Mapping[str, Any]], Any]:
@@ -169,7 +169,7 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
 
 def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files:
     """Return the files that the code names. If it lists folders, or opens files without naming one,
-    return all that fit. So the answer can only have been made from what was handed in."""
+    return all that fit. So an answer can only depend on files that were passed in."""
     kept = scratch.read() if scratch is not None else {}
     sizes = {}
     if folder is not None:
@@ -187,7 +187,7 @@ def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files
         try:
             given[path] = folder.read_bytes(path)
         except ToolError:
-            continue  # it is listed all the same, and opening it reports that it is missing
+            continue  # the file stays listed; opening it reports that it is missing
         left_bytes -= len(given[path])
     listed = {path: size for path, size in sizes.items() if path not in given}
     return Files(given=given, kept=kept, listed=listed)
@@ -198,10 +198,10 @@ def _is_named(path: str, code: str) -> bool:
 
 
 class Scratch:
-    """The folder of a task, as the call under this key sees it. Calls block.
+    """The folder of a task, as the call with this key sees it. Calls block.
 
     Before a call changes a file, it copies the old content to a hidden file beside it, so that the
-    same call can be repeated as if it had not been made.
+    same call can be repeated.
     """
 
     def __init__(self, folder: Path, *, key: str) -> None:
@@ -221,10 +221,12 @@ class Scratch:
         return found
 
     def keep(self, ran: Ran) -> None:
-        """Raises OSError."""
+        """Store the changed files. Raises OSError."""
         make_folder(self._undo.parent)
         for path in self._undo.parent.iterdir():
-            if not path.name.startswith(self._others):  # of a turn whose outcome is recorded
+            if not path.name.startswith(
+                self._others
+            ):  # from an earlier turn, whose outcome is recorded
                 path.unlink(missing_ok=True)
         before = {name: self._look(name) for name in (*ran.removed, *ran.written)}
         write_bytes(self._undo, json.dumps(before).encode("ascii"))
@@ -259,7 +261,7 @@ def _digest(text: str) -> str:
 
 
 def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> Passage:
-    """Keep what was written, and return a text about it."""
+    """Store the written files, and return a text about them."""
     if scratch is not None and (ran.written or ran.removed):
         try:
             scratch.keep(ran)
@@ -281,9 +283,7 @@ def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> P
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
-    """Return the files that are shown with a result, and a line for each file that cannot be
-    shown.
-    """
+    """Return the files to show with a result, and a line for each file that cannot be shown."""
     artifacts: list[Artifact] = []
     faults: list[str] = []
     left_chars = MAX_ALL_SHOWN_CHARS
@@ -294,9 +294,9 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
         try:
             artifact = _make_artifact(name, media_type, data)
             if len(artifact.text) > left_chars or len(artifacts) == MAX_ARTIFACTS:
-                raise ValueError("there are too many in this call")
+                raise ValueError("the call wrote too many files")
         except ValueError as error:
-            faults.append(f"{name} is kept, and not shown with the result: {error}")
+            faults.append(f"{name} is stored but not shown with the result: {error}")
             continue
         artifacts.append(artifact)
         left_chars -= len(artifact.text)
@@ -304,7 +304,7 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
 
 
 def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
-    """Raises ValueError with the reason why the file cannot be shown."""
+    """Make an artifact. Raises ValueError with the reason why the file cannot be shown."""
     if len(data) > 4 * MAX_SHOWN_CHARS:
         raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
     text = base64.b64encode(_read_png(data)).decode() if media_type == PNG else _read_text(data)
@@ -320,14 +320,14 @@ def _read_text(data: bytes) -> str:
     try:
         return clean(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ValueError("it is no text in UTF-8") from None
+        raise ValueError("it is not text in UTF-8") from None
 
 
 def _read_png(data: bytes) -> bytes:
-    """Return the picture with nothing in it but its size, colours and pixels.
+    """Return the picture reduced to its size, colours and pixels.
 
     Raises:
-        ValueError: it is no PNG, damaged, or has more than `MAX_PIXELS`.
+        ValueError: it is not a PNG, is damaged, or has more than `MAX_PIXELS`.
     """
     kept, at, name = [data[:8]], 8, b""
     while at + 12 <= len(data) and name != b"IEND":
@@ -339,9 +339,9 @@ def _read_png(data: bytes) -> bytes:
             kept.append(chunk)
         at += len(chunk)
     if kept[0] != b"\x89PNG\r\n\x1a\n" or len(kept) < 3 or kept[-1][4:8] != b"IEND":
-        raise ValueError("it is no whole PNG")
+        raise ValueError("it is not a complete PNG")
     if kept[1][4:8] != b"IHDR" or len(kept[1]) != 25:
-        raise ValueError("it is no whole PNG")
+        raise ValueError("it is not a complete PNG")
     width, height = struct.unpack_from(">II", kept[1], 8)
     if width * height > MAX_PIXELS:
         raise ValueError(f"it has more than {MAX_PIXELS:,} pixels")

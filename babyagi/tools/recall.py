@@ -1,4 +1,4 @@
-"""Looking at earlier results from within a task: searching them, and opening one whole."""
+"""A tool to look at earlier results from within a task: searches them, or opens one whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
     """Return a tool that searches the earlier results of an objective, or opens one of them.
 
     Args:
-        embed: called for each search, as `ResultSearch.relevant` calls it.
+        embed: called for each search, as in `ResultSearch.relevant`.
     """
 
     async def recall(arguments: Mapping[str, Any]) -> Passage:
@@ -33,7 +33,7 @@ def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
             return await _open(search, task_id)
         if not query:
             raise ToolError(
-                "name a query to search for, or the number of a task to open its result"
+                "give a query to search for, or the number of a task to open its result"
             )
         found = await search.relevant(query[:MAX_QUERY_CHARS], k=N_FOUND, embed=embed)
         lines = [_render(entry.result, query) for entry in found]

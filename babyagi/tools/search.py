@@ -1,4 +1,4 @@
-"""The tools that look things up on the web: a search, and a page."""
+"""The web tools: a search, and opening a page."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def build_search(
     top_k: int = TOP_K,
     domains: Sequence[str] = (),
 ) -> Tool:
-    """Return a tool that gives the first `top_k` results: the engine's own short answer, pages with
-    their snippets, what people also ask. No page is opened.
+    """Return a tool that gives the first `top_k` results: the engine's short answer, pages with
+    snippets, and related questions. No page is opened.
 
     Args:
-        domains: that are searched; where there are none, a call may name some.
+        domains: the domains to search; if empty, a call may name some.
 
     Raises:
-        ValueError: no tool can have that name.
+        ValueError: the name is invalid for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -72,21 +72,21 @@ def build_engine_search(
     domains: Sequence[str] = (),
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return the search through one engine alone.
+    """Return a search with one engine only.
 
     Args:
-        domains: that are searched; the model cannot name others then.
+        domains: the domains to search; the model cannot name others then.
 
     Raises:
-        SettingsError: the address is not https, and not on this machine.
-        ValueError: no tool can have that name.
+        SettingsError: the address is neither https nor on this machine.
+        ValueError: the name is invalid for a tool.
     """
     searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
     return build_search(searcher, name=name, description=description, top_k=top_k, domains=domains)
 
 
 def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> Tool:
-    """Return the search of the loop, which can open the first results as well."""
+    """Return the web search for tasks, which can also open the first results."""
     retriever = WebRetriever(searcher, pages, ranker=ranker)
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -130,7 +130,7 @@ def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25)
 
 
 def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
-    """Return the tool that opens a page of the web."""
+    """Return the tool that opens a web page."""
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
         document = await pages.open(arguments["url"])
@@ -167,7 +167,7 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
     )
 
 
-# -- what a model reads
+# -- text for the model
 # --------------------------------------------------------------------------------------------------
 
 
@@ -216,7 +216,7 @@ def _fetched(document: Document, asked_url: str) -> Fetched:
 
 
 def describe(document: Document) -> str:
-    """Return the title, the address, when it was fetched, and the digest of what was fetched."""
+    """Return the title, the address, the time of fetching, and the digest of the content."""
     at = f"{document.fetched_at:%Y-%m-%d %H:%M} UTC"
     cut = ", only its beginning" if document.is_cut else ""
     place = f"{document.url} (fetched {at}, sha256 {document.digest[:16]}{cut})"
@@ -224,7 +224,7 @@ def describe(document: Document) -> str:
 
 
 def cut_part(document: Document, n: int) -> str:
-    """Return the n-th part of the text, with its number when there are more."""
+    """Return the n-th part of the text, with its number if there are several."""
     text = document.text
     n_parts = max(1, -(-len(text) // MAX_PAGE_CHARS))
     shown = text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
@@ -236,7 +236,7 @@ def cut_part(document: Document, n: int) -> str:
 
 
 def find_about(document: Document, about: str, ranker: Ranker = BM25) -> str:
-    """Return the parts that bear on a topic, in the order of the page."""
+    """Return the parts that are relevant to a topic, in the order of the page."""
     parts = split_parts(document.text)
     texts = ["\n".join(filter(None, [" > ".join(part.headings), part.text])) for part in parts]
     kept: list[int] = []
@@ -247,5 +247,8 @@ def find_about(document: Document, about: str, ranker: Ranker = BM25) -> str:
             break
         kept.append(one.index)
     if not kept:
-        return f"No part of the page bears on {about[:200]!r}; it begins:\n{document.text[:2000]}"
+        return (
+            f"No part of the page is relevant to {about[:200]!r}; it "
+            f"begins:\n{document.text[:2000]}"
+        )
     return "\n\n[…]\n\n".join(texts[index] for index in sorted(kept))

@@ -28,15 +28,15 @@ KnowsDead = Callable[[str], bool]
 
 
 def knows_nobody_dead(_: str) -> bool:
-    """Return False: without locks only leases show who is dead."""
+    """Return False: without file locks only leases show which workers are dead."""
     return False
 
 
 async def reap_namesakes(
     store: TaskStore, leases: Iterable[Lease], *, name: str, home: str
 ) -> None:
-    """Free what earlier workers of our name held. None of them lives, because this process holds
-    the name's lock in this home."""
+    """Release what earlier workers of this name held. None of them lives, because this process
+    holds the name's lock in this home."""
     await store.reap_gone(
         [lease.worker_id for lease in leases if (lease.name, lease.home) == (name, home)]
     )
@@ -45,7 +45,7 @@ async def reap_namesakes(
 class WorkerLease:
     """The lease of this process, one for all the objectives that it serves.
 
-    `identity` changes when the lease was lost: nothing is accepted under the old one any more.
+    `identity` changes after the lease was lost: nothing is accepted under the old one.
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class WorkerLease:
             )
 
     def doubt(self) -> None:
-        """Renew at the next check, to learn whether the lease still lives: another worker holds
-        what this one held, or the lease has run out."""
+        """Renew the lease at the next check, to find out whether it still lives. Called when
+        another worker holds a claim of this one, or the lease has run out."""
         self._is_in_doubt = True
 
     async def keep(self, *, on_lost: Callable[[], None], on_freed: Callable[[], None]) -> None:
@@ -115,8 +115,8 @@ class WorkerLease:
         to renew either. They then get time to come back before they are judged.
 
         Args:
-            on_lost: called when this worker was declared dead, to drop all running work. on_freed:
-                called when there is more to claim.
+            on_lost: called when this worker was declared dead, to drop all running work.
+            on_freed: called when there is more to claim.
 
         Raises:
             BabyagiError: the store cannot be used any more.
@@ -163,7 +163,7 @@ class WorkerLease:
             await self.begin()
 
     async def _reap(self, *, may_judge: bool) -> int:
-        """Free what dead workers hold, and return how many tasks that freed."""
+        """Release what dead workers hold, and return how many tasks that freed."""
         leases = await self._store.leases()
         mine = next((lease for lease in leases if lease.worker_id == self.identity.id), None)
         # this worker was declared dead, or the clock has jumped, or the machine slept
@@ -185,7 +185,7 @@ class WorkerLease:
         return lease.name != self.identity.name and self._knows_dead(lease.name)
 
     async def end(self) -> None:
-        """Remove this worker; what it still holds is free at once."""
+        """Remove this worker; its claims are released at once."""
         try:
             await self._store.remove_worker(self.identity.id)
         except BabyagiError as error:
@@ -208,9 +208,9 @@ class _Seen:
 
 
 class _Watch:
-    """Which leases are not renewed, as this process sees it while it is awake.
+    """Tracks which leases are not renewed while this process is awake.
 
-    It counts its own looks and reads no clock. So no worker is declared dead because a clock
+    It counts its own checks and reads no clock. So no worker is declared dead because a clock
     jumped, a machine slept, or two machines' clocks differ.
     """
 
@@ -234,7 +234,7 @@ class _Watch:
         }
 
     def forget(self) -> None:
-        """Start anew: what was seen before proves nothing any more."""
+        """Start again: earlier observations prove nothing any more."""
         self._seen_by_id = {}
 
 

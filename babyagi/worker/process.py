@@ -41,8 +41,8 @@ Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What a worker is given from outside: its identity, its clock and sleep, randomness, ids, the
-    check whether another worker is dead, and the function that tells a person what hinders it."""
+    """What a worker depends on: its identity, its clock and sleep, randomness, ids, the check
+    whether another worker is dead, and the function that tells a person what blocks it."""
 
     identity: Worker
     sleep: Callable[[float], Awaitable[None]]
@@ -122,7 +122,7 @@ class WorkerLoop:
         return await self._store.objective(objective_id), self._stopped_by
 
     async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
-        """Work on every objective that is active or owes its report, also on new ones, until a
+        """Work on every objective that is active or needs its report, including new ones, until a
         signal asks to stop. Return the signal's number.
 
         Raises:
@@ -139,8 +139,8 @@ class WorkerLoop:
     async def _living(
         self, *beside: Callable[[], Coroutine[Any, Any, None]]
     ) -> AsyncIterator[asyncio.TaskGroup]:
-        """Meanwhile this worker lives: it has its lease, hears signals, and sees what others
-        do."""
+        """Keep this worker alive during the context: renew its lease, handle signals, and watch for
+        changes by others."""
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -191,8 +191,8 @@ class WorkerLoop:
         except Exception:
             logger.exception(
                 (
-                    "serving objective %d raised what nobody expected; this process serves it no "
-                    "more"
+                    "serving objective %d raised an unexpected error; this process no longer "
+                    "serves it"
                 ),
                 objective_id,
             )
@@ -202,7 +202,7 @@ class WorkerLoop:
     async def _serving(
         self, objective_id: int, patience: Patience, known: Objective | None = None
     ) -> AsyncIterator[Serving]:
-        """The work on one objective, known to this process until this is left."""
+        """Return the work on one objective; it is registered in this process during the context."""
         serving = self._servings[objective_id] = Serving(
             self._process, objective_id, patience=patience, known=known
         )
@@ -216,7 +216,7 @@ class WorkerLoop:
             self._may_tick.set()  # a tick may have waited for this objective
 
     def _fail(self, error: BabyagiError) -> None:
-        """Stop: no objective can go on."""
+        """Stop the worker: it cannot go on with any objective."""
         self._fatal = self._fatal or error
         for serving in self._servings.values():
             serving.fail(error)
@@ -239,7 +239,7 @@ class WorkerLoop:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:  # the work meets the same error, and handles it
-                logger.warning("changes of others cannot be seen now: %s", error.what)
+                logger.warning("changes by other processes cannot be seen now: %s", error.what)
                 await self._runtime.sleep(CHANGE_WAIT_S)
             if has_begun:
                 self._wake_all()
@@ -261,13 +261,13 @@ class WorkerLoop:
         try:
             fired = await self._store.fire_schedules(self.worker_lease.identity.id)
         except (LeaseLostError, StoreUnavailableError) as error:
-            logger.warning("schedules cannot be looked at now: %s", error.what)
+            logger.warning("schedules cannot be checked now: %s", error.what)
             return TICK_PAUSE_S
         except BabyagiError as error:
             self._fail(error)
             return TICK_PAUSE_S
         except Exception:  # such as a time zone that this machine does not know; the work goes on
-            logger.exception("deciding what is due raised what nobody expected")
+            logger.exception("deciding which ticks are due raised an unexpected error")
             return MAX_TICK_WAIT_S
         for tick in fired.ticks:
             told = {"schedule_id": tick.schedule_id, "objective_id": tick.objective_id}

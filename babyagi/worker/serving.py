@@ -1,5 +1,5 @@
 """Works on one objective, within the slots and under the lease of the process: claim, work, back
-off, feed the index. It catches whatever a piece of work raises."""
+off, index. It catches whatever a piece of work raises."""
 
 from __future__ import annotations
 
@@ -49,9 +49,13 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Claimable, Deferral, TaskStore
 from babyagi.worker.lease import WorkerLease
 
-MAX_BACKOFF_S = 60.0
+logger = logging.getLogger(__name__)
+
+# -- whether the model is away, and until when
+# --------------------------------------------------------------------------------------------------
+
 # work goes on within 20 s of an outage's end, also when a call takes 10 s to fail
-MAX_MODEL_BACKOFF_S = 10.0
+MAX_BACKOFF_S = 10.0
 MAX_MODEL_WAIT_S = 20.0  # one model may be rate-limited for an hour; another one is tried meanwhile
 OVERDUE_BACKOFF_S = 1.0  # after a probe that got no answer until its deadline
 PARTIAL_BACKOFF_S = 19.0  # where a probe is answered and work is not
@@ -61,13 +65,13 @@ N_SAME_FAULTS = 3
 
 
 class Outages:
-    """One worker's count of outages in a row, and its rest from claiming.
+    """Counts one worker's outages in a row, and pauses claiming.
 
-    `is_down`: only a probe is worth asking the model. `is_partial`: the model has answered a probe,
-    but no work since.
+    `is_down`: only a probe is worth sending to the model. `is_partial`: the model has answered a
+    probe, but no work since.
 
     Args:
-        clock: seconds that only rise.
+        clock: monotonic seconds.
         random: returns a number from 0 up to 1, for the jitter.
     """
 
@@ -82,15 +86,15 @@ class Outages:
 
     @property
     def is_resting(self) -> bool:
-        """Whether nothing is to be claimed: an outage for one task is an outage for all."""
+        """Return whether claiming is paused: an outage for one task is an outage for all."""
         return self._clock() < self._rests_until_s
 
-    def backoff(self, most_s: float = MAX_BACKOFF_S) -> float:
-        """Return the seconds until the next try: doubling from 1 s to `most_s`, with jitter.
+    def backoff(self) -> float:
+        """Return the seconds until the next try: doubling from 1 s to `MAX_BACKOFF_S`, with jitter.
         Failures during a rest belong to the same outage and do not double it."""
         if not self.is_resting:
             self.n += 1
-        return float(min(most_s, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
+        return float(min(MAX_BACKOFF_S, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
 
     def rest(self, delay_s: float) -> None:
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
@@ -104,8 +108,8 @@ class Outages:
         return waited
 
     def work_again(self) -> None:
-        """Reset the counts: some work was done, perhaps with another model than the one that is
-        waited for."""
+        """Reset the counts: some work succeeded, perhaps with a model other than the failing
+        one."""
         self.n, self.is_down, self.is_partial = 0, False, False
 
 
@@ -117,8 +121,8 @@ class SameFaults:
         self._task_ids: set[int] = set()
 
     def note(self, error: Exception, task_id: int) -> bool:
-        """Return whether so many different tasks have met the fault that it may not be their
-        own.
+        """Return whether so many different tasks have met this fault in a row that it may not be
+        the fault of the tasks.
         """
         if type(error) is not self._fault:
             self.clear()
@@ -131,11 +135,8 @@ class SameFaults:
         self._task_ids.clear()
 
 
+# -- the index, fed beside the work; no trouble with it stops the loop
 # --------------------------------------------------------------------------------------------------
-# Feeding the index beside the work on an objective; no trouble with it stops the loop.
-# --------------------------------------------------------------------------------------------------
-
-logger = logging.getLogger(__name__)
 
 FEED_PAUSE_S = 0.5  # results that arrive close together go into the index as one batch
 FEED_RETRY_S = 5.0
@@ -148,7 +149,8 @@ class IndexFeed:
 
     Args:
         availability: notes whether the index can be used.
-        on_unclear: called when the store may hold a claim for this worker that nobody works on.
+        on_unclear: called when the store may have given this worker a claim that it did not
+            receive.
     """
 
     def __init__(
@@ -171,7 +173,7 @@ class IndexFeed:
         self._is_owned_elsewhere = False
 
     async def begin(self) -> None:
-        """Check that the index can be used before anything is fed to it; takes seconds at most.
+        """Check that the index can be used before anything is indexed; takes seconds at most.
 
         Raises:
             SettingsError: what it needs is not installed.
@@ -184,39 +186,39 @@ class IndexFeed:
             await self._availability.note_trouble(error, is_start=True)
 
     async def feed(self) -> None:
-        """Feed the index until cancelled."""
+        """Index results until cancelled."""
         pause_s = FEED_PAUSE_S
         while True:
             await self._sleep(pause_s)
             pause_s = await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
-        """Feed what is left, within `within_s`."""
+        """Index the remaining results, within `within_s`."""
         try:
             async with asyncio.timeout(within_s):
                 while not self._is_owned_elsewhere and await self._look_and_index():
                     pass
         except (IndexOwnedElsewhereError, *NOT_ITS_FAULT) as error:
-            logger.info("the result store is not fed now: %s", error.what)
+            logger.info("results are not written to the result store now: %s", error.what)
         except BabyagiError as error:
             await self._availability.note_trouble(error)
         except TimeoutError:
             await self._availability.note_trouble(
-                IndexUnavailableError(f"not all of them got into it within {within_s:g} s")
+                IndexUnavailableError(f"not all of them were written within {within_s:g} s")
             )
         except Exception:  # the index is a copy; it does not keep a run from ending
             logger.exception("the result store is behind; it catches up at the next run")
 
     async def _feed_once(self) -> float:
-        """Feed a batch if one is owed, and return the seconds before the next."""
+        """Index a batch if some results are not indexed, and return the seconds before the next."""
         try:
             await self._look_and_index()
         except IndexOwnedElsewhereError as error:
             if not self._is_owned_elsewhere:
                 logger.info(
                     (
-                        "another process feeds the result store, this one searches the stored "
-                        "vectors: %s"
+                        "another process writes to the result store; this one searches the "
+                        "stored vectors: %s"
                     ),
                     error.what,
                 )
@@ -227,20 +229,19 @@ class IndexFeed:
             self._on_unclear()
             return FEED_RETRY_S
         except NOT_ITS_FAULT as error:
-            logger.info("the result store is not fed now: %s", error.what)
+            logger.info("results are not written to the result store now: %s", error.what)
         except BabyagiError as error:
             await self._availability.note_trouble(error)
             return FEED_RETRY_S
         except Exception:  # a bug of ours: the index is a copy and never stops the loop
-            logger.exception("feeding the result store raised what nobody expected")
+            logger.exception("writing to the result store raised an unexpected error")
             return FEED_RETRY_S
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> int | None:
-        """Index a batch, and return how many results it had; None when another worker feeds the
-        index. After trouble, also of an earlier run, the index is asked first, because nothing may
-        be owed to it.
-        """
+        """Index a batch, and return its size; None when another worker owns the index. After
+        trouble, even in an earlier run, the index is pinged first: there may be no result left to
+        index that would show whether it works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
         n_fed = await self._index_once()
@@ -249,7 +250,7 @@ class IndexFeed:
         return n_fed
 
     async def _index_once(self) -> int | None:
-        """Return how many results were fed; None when another worker feeds the index."""
+        """Return how many results were indexed; None when another worker owns the index."""
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
         async with self._claiming() as claim:
@@ -260,8 +261,8 @@ class IndexFeed:
             return n_fed
 
     async def finish_memory(self, *, within_s: float) -> None:
-        """When the objective has its report, let the agent's memory make something of the last
-        tasks. What is not read within `within_s`, or within the limits, stays for the next run."""
+        """After the report, let the agent's memory process the last tasks. What does not fit
+        `within_s` or the limits is left for the next run."""
         try:
             objective = await self._store.objective(self._objective_id)
             is_cancelled = objective.stop_reason is StopReason.CANCELLED
@@ -271,7 +272,7 @@ class IndexFeed:
                 if claim is not None:
                     await self._loop.flush_memory(claim, objective, within_s=within_s)
         except BabyagiError as error:
-            logger.info("the agent's memory was not brought up to date: %s", error.what)
+            logger.info("the agent's memory was not updated: %s", error.what)
 
     @asynccontextmanager
     async def _claiming(self) -> AsyncIterator[DutyClaim | None]:
@@ -298,12 +299,7 @@ class IndexFeed:
                 self._on_unclear()
 
 
-# --------------------------------------------------------------------------------------------------
-# Working on one objective, within the slots and under the lease of the process: claim, work, back
-# off.
-#
-# It catches everything that a piece of work can raise. What it holds when its process dies is freed
-# by the end of the lease (`worker/lease.py`).
+# -- the work on one objective; what it holds when its process dies is freed by the end of the lease
 # --------------------------------------------------------------------------------------------------
 
 # what only time changes is seen within this time: the end of a delay, a limit of time
@@ -329,18 +325,18 @@ Fail = Callable[[str, int], Awaitable[None]]
 
 
 class Release(Protocol):
-    """Gives a claim back as it was."""
+    """Releases a claim unchanged."""
 
     async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One piece of work, the claim that it is done under, and the two ways to give the claim back.
+    """One piece of work, its claim, and the two ways to release the claim.
 
     Attributes:
         task_id: None for a duty.
-        asks_model: the model is asked, so after an outage a probe comes first.
+        asks_model: it calls the model, so after an outage a probe comes first.
     """
 
     do: Callable[[], Awaitable[None]]
@@ -362,17 +358,17 @@ class Pace:
 
 
 def nobody() -> bool:
-    """Return False: nobody is there to be asked."""
+    """Return False: no person is there."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """What a worker waits for instead of leaving the objective: the end of a pause, the removal of
-    what blocks it, or the answers of a person who is there.
+    what blocks it, or answers of a person who is present.
 
     Attributes:
-        is_person_there: asked each time that only questions are left.
+        is_person_there: called each time that only questions are left.
     """
 
     with_pauses: bool = False
@@ -380,7 +376,7 @@ class Patience:
     is_person_there: Callable[[], bool] = nobody
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
-        """Return whether an end for this reason is put off, because a person is there to answer."""
+        """Return whether an end for this reason is delayed, because a person is there to answer."""
         return reason is StopReason.WAITING and self.is_person_there()
 
 
@@ -390,8 +386,8 @@ class Process:
 
     Attributes:
         slots: handed out in the order in which they were asked for, so that no objective starves.
-            tell: tells the person what hinders this worker. is_followed: whether the person is
-            shown the objective's events.
+        tell: tells the person what hinders this worker.
+        is_followed: whether the person is shown the objective's events.
     """
 
     store: TaskStore
@@ -506,8 +502,9 @@ class Serving:
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[asyncio.TaskGroup]:
-        """Serve the objective meanwhile: with a loop of its own, joined, its index fed and its time
-        kept. All work within has ended when this is left.
+        """During the context, this worker serves the objective: it has joined it, opens a `Loop`
+        for it, keeps its index up to date and watches its time limit. All its work has ended when
+        the context is left.
 
         Raises:
             BabyagiError: what only a person can mend.
@@ -547,7 +544,7 @@ class Serving:
             await self._take_up_the_rest(index_feed)
 
     async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
-        """Let the index and the agent's memory take up the last results, until this worker
+        """Let the index and the agent's memory process the last results, until this worker
         drains."""
 
         async def finish() -> None:
@@ -560,8 +557,8 @@ class Serving:
                 self._catching_up.cancel()
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
-        """Tell once what blocks this worker from the objective, and wait. Return True when there is
-        nothing left to do here."""
+        """Tell the person once what blocks this worker from the objective, and wait. Return True
+        when there is nothing left to do here."""
         blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
         if blocked_reason != self._blocked_reason:
             self._blocked_reason, self._blocked_pause_s = blocked_reason, BLOCKED_PAUSE_S
@@ -595,7 +592,7 @@ class Serving:
                     )
                     self._wake.set()
             except BabyagiError as error:  # the work meets the same error, and handles it
-                logger.warning("the time cannot be looked at now: %s", error.what)
+                logger.warning("the time limit cannot be checked now: %s", error.what)
 
     # -- claiming
     # ----------------------------------------------------------------------------------------------
@@ -630,8 +627,9 @@ class Serving:
     async def _claim_one(self) -> Work | None:
         """Claim what comes first, duties before tasks, and return the work on it.
 
-        When work is expected, because work of ours has ended or more was seen, looking and claiming
-        are one transaction. Otherwise looking is a read, which blocks nobody.
+        When work is expected, because a piece of this worker's work has ended or the last look saw
+        more, looking and claiming are one transaction. Otherwise looking is a read, which blocks
+        nobody.
         """
         await self._rejoin_if_unclear()
         if not self._expects_work or self._must_not_claim() or self._is_probing():
@@ -662,13 +660,13 @@ class Serving:
         )
 
     def _was_last(self, work: Work) -> bool:
-        """Return whether nothing else could be claimed when the work was."""
+        """Return whether nothing else could be claimed at the time when this work was claimed."""
         seen = self._claimable
         return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
-        """Give a claim back whose answer was lost: nobody works on it, and our lease must not keep
-        it."""
+        """Release a claim that this worker may have without knowing it, because the store's answer
+        was lost; otherwise our lease would keep it."""
         if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
@@ -719,8 +717,8 @@ class Serving:
         self.wake()
 
     async def _wait(self, timeout_s: float) -> None:
-        """Wait until work of ours ends, somebody else has changed the store, or `timeout_s` has
-        passed."""
+        """Wait until a piece of this worker's work ends, another process has changed the store, or
+        `timeout_s` has passed."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
@@ -781,9 +779,9 @@ class Serving:
         )
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
-        """Ask the model for the report's text, but not for long: without it the report is made from
-        the results alone. Its reading into a value that a program wants is waited for like a
-        task."""
+        """Have the model write the report's text, but do not wait long: without it the report is
+        made from the results alone. Parsing it into the type that a program requested is retried
+        like a task."""
         try:
             await self._require_model(claim.fence)
             await self._loop.run_duty(claim, objective)
@@ -802,7 +800,7 @@ class Serving:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
     async def _carry_out(self, work: Work) -> None:
-        """Do the work, and let no error of it out."""
+        """Do the work, and handle every error that it raises."""
         n_outages = self._outages.n
         try:
             try:
@@ -815,7 +813,7 @@ class Serving:
             except Exception as error:
                 await self._answer(work, await self._judge(work, error))
         except LeaseLostError as error:
-            logger.warning("somebody else holds this now: %s", error.what)
+            logger.warning("another worker holds this now: %s", error.what)
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
@@ -824,10 +822,10 @@ class Serving:
             self.fail(error)
 
     async def _answer(self, work: Work, error: Exception) -> None:
-        """Do what follows from the error, by who can mend it: time, a person, or nobody.
+        """Handle the error by who can resolve it: time, a person, or no one.
 
         Raises:
-            LeaseLostError, StoreUnavailableError: the claim cannot be given back now.
+            LeaseLostError, StoreUnavailableError: the claim cannot be released now.
         """
         match error:
             case LeaseLostError() | StoreUnavailableError():
@@ -850,15 +848,15 @@ class Serving:
             case BabyagiError() if is_fault_of_the_task(error):
                 await work.fail(error.what, tries_for(error, self._pace.max_failures))
             case _:  # our bug: the task fails with its traceback in the log, and the worker lives
-                logger.error("a piece of work raised what nobody expected", exc_info=error)
+                logger.error("a piece of work raised an unexpected error", exc_info=error)
                 await work.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
 
     # -- whose fault it is
     # ---------------------------------------------------------------------------------------------
 
     async def _judge(self, work: Work, error: Exception) -> Exception:
-        """Return what the error is: of a late answer and of a fault that several tasks met, a probe
-        shows whether it is an outage."""
+        """Return the classified error. For a late answer, and for a fault that several tasks met, a
+        probe shows whether it is an outage."""
         try:
             match error:
                 case OverdueError(has_begun=True):
@@ -935,7 +933,7 @@ class Serving:
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
         """Begin a rest, append an event, and return the seconds before the task is tried again."""
         outages, is_known = self._outages, self._outages.is_resting
-        delay_s = max(outages.backoff(MAX_MODEL_BACKOFF_S), error.retry_after_s or 0.0)
+        delay_s = max(outages.backoff(), error.retry_after_s or 0.0)
         if outages.is_partial:
             delay_s = max(delay_s, PARTIAL_BACKOFF_S)
         elif isinstance(error, OverdueError):
@@ -970,7 +968,7 @@ class Serving:
                 )
 
     async def _release_when_possible(self, release: Release, reason: str) -> None:
-        """Give the claim back as soon as the store answers again; otherwise our lease would keep it
+        """Release the claim as soon as the store answers again; otherwise our lease would keep it
         from all other workers."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)

@@ -168,7 +168,7 @@ def test_a_third_check_decides_what_is_contested():
     )
 
 
-def test_what_the_check_before_found_answered_is_one_voice_more():
+def test_the_previous_check_counts_as_one_more_check():
     known = MET[1].parts
 
     assert settle([NO_LICENCE, MET], known).is_met

@@ -1,5 +1,4 @@
-"""Which tasks of a list bring what one lacks: by codes, and by subjects in plain words. And which
-of them a planning is shown."""
+"""Which tasks of a list bring what one lacks: by codes, and by subjects in plain words."""
 
 import pytest
 
@@ -67,7 +66,7 @@ def test_what_is_waited_for_is_not_proposed_again_under_a_shorter_name():
     )
 
 
-def test_what_stood_in_the_prompt_is_not_waited_for_and_is_asked_again_the_second_time():
+def test_a_result_that_was_in_the_prompt_is_not_waited_for_and_is_asked_for_again_the_second_time():
     first, second = (
         find("the width of the north barn", LISTED, shown=(2,), n_lacks=n) for n in (0, 1)
     )

@@ -147,7 +147,7 @@ def test_a_text_from_outside_that_has_nothing_to_do_with_the_objective_is_none()
 
 
 @pytest.mark.parametrize("tool", ["calculator", "run_python"])
-def test_what_only_computes_is_not_outside_and_with_anything_else_it_is(tool):
+def test_a_tool_that_only_computes_is_not_from_outside(tool):
     assert not is_from_outside(result("4", f"tool:{tool}"))
     welcome = "Welcome to the pages of our little village by the sea"
     assert is_evidence(welcome, result(welcome, f"tool:{tool}"), objective_text=K30)

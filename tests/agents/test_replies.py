@@ -406,7 +406,7 @@ def test_the_claim_that_the_objective_is_met_is_read_from_a_whole_reply_only():
     ).is_met
 
 
-def test_what_is_left_out_is_said():
+def test_a_text_says_that_something_is_left_out():
     long = parse_creation("1. " + "x" * 501 + "\n2. fits", known_ids=(), max_tasks=5)
     many = parse_creation("- a\n- b\n- c", known_ids=(), max_tasks=2)
 

@@ -9,7 +9,7 @@ import pytest
 from babyagi.cli import about
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from babyagi.home import remember_abilities
+from babyagi.files.home import remember_abilities
 from babyagi.llm.learning import write_abilities
 from babyagi.llm.port import Abilities
 from tests.cli.homes import fill_home
@@ -49,7 +49,7 @@ def test_config_shows_no_value_where_the_default_depends_on_something_else(capsy
         for line in capsys.readouterr().out.splitlines()
         if line.startswith("BABYAGI_WEAVIATE_GRPC_PORT ")
     ]
-    assert port.endswith("(50051, in the cloud 443)")
+    assert port.endswith("(50051; 443 in Weaviate's cloud)")
 
 
 def test_config_as_json_is_json_and_hides_secrets(monkeypatch, capsys):
@@ -107,7 +107,7 @@ def test_the_doctor_finds_a_port_that_nobody_listens_on(monkeypatch, capsys):
 
     assert run_guarded(["doctor"]) == 6
 
-    assert f"nobody listens at 127.0.0.1:{port}" in capsys.readouterr().out
+    assert f"no server listens at 127.0.0.1:{port}" in capsys.readouterr().out
 
 
 def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_meanwhile(
@@ -124,7 +124,7 @@ def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_m
     said = capsys.readouterr().out
     assert (
         f"the Chroma server http://127.0.0.1:{port} cannot answer now" in said
-        and "CHROMA_URL names it" in said
+        and "CHROMA_URL is its address" in said
     )
 
 
@@ -355,7 +355,7 @@ def test_the_doctor_says_what_a_model_in_this_process_lacks_and_a_run_is_not_beg
 
     assert run_guarded(["doctor"]) == 6
     said = capsys.readouterr().out
-    assert "is no model that can be loaded (No such file" in said
+    assert "is not a model that can be loaded (No such file" in said
     assert "LLAMA_MODEL_PATH=FILE.gguf" in said
 
     assert run_guarded(["run", "Find it out", "-l"]) == 2
@@ -382,12 +382,14 @@ def test_the_doctor_says_what_was_found_out_about_a_server_and_how_it_is_spoken_
         monkeypatch.setenv("OPENAI_BASE_URL", url)
         monkeypatch.setenv("LLM_MODEL", "small")
         assert run_guarded(["doctor"]) == 0
-        assert "not asked yet what it can do" in capsys.readouterr().out
+        assert "its abilities have not been probed yet" in capsys.readouterr().out
 
         found = Abilities(takes_tools=False, holds_schema=True, context_tokens=2048)
         remember_abilities(tmp_path / "home", f"small at {url}", write_abilities(found))
         assert run_guarded(["doctor"]) == 0
 
     said = capsys.readouterr().out
-    assert "it takes no tools, holds to a schema, reads 2,048 tokens of a prompt" in said
-    assert "tools are called as JSON that is held to a schema" in said
+    assert (
+        "it does not support tools, follows a JSON schema, reads 2,048 tokens of a prompt" in said
+    )
+    assert "tools are called as JSON that must fit a schema" in said

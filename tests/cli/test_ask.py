@@ -123,7 +123,7 @@ def test_a_conversation_goes_on_by_its_name_and_is_brought_up_to_date_without_a_
         assert max(known.summary.upto, known.facts_upto) == n + 1
 
     told = capsys.readouterr().err.splitlines()
-    assert told[0] == "conversation tea: it begins"
+    assert told[0] == "conversation tea: new"
     assert told[3].startswith("conversation tea: 3 turns, the last on ") and len(told) == 4
     assert run_guarded(["memory", "show", "tea"]) == ExitCode.OK
     shown = capsys.readouterr().out
@@ -154,7 +154,7 @@ def test_an_agent_that_remembers_says_where_nothing_is_kept(tmp_path, capsys):
 
     run_guarded(["ask", file, "What?", "--agent", "two", "--model", "rehearsal"])
 
-    assert "--memory NAME keeps it" in capsys.readouterr().err
+    assert "--memory NAME stores it" in capsys.readouterr().err
 
 
 def test_what_the_agent_of_an_objective_remembers_is_no_conversation(tmp_path, capsys):
@@ -163,8 +163,9 @@ def test_what_the_agent_of_an_objective_remembers_is_no_conversation(tmp_path, c
     for name in ("objective-0123456789abcdef", "objective-0123456789abcdef-5f", "objective-tea"):
         (folder / f"{name}.jsonl").write_text('{"kind": "memory", "v": 1, "id": "i"}\n')
 
-    assert run_guarded(["memory", "--json"]) == ExitCode.OK
-    assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["objective-tea"]
+    for line in (["memory", "--json"], ["memory", "list", "--json"], ["memory", "--json", "list"]):
+        assert run_guarded(line) == ExitCode.OK
+        assert [one["name"] for one in json.loads(capsys.readouterr().out)] == ["objective-tea"]
 
 
 @pytest.mark.parametrize(

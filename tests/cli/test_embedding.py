@@ -56,7 +56,7 @@ def test_a_model_that_cannot_be_fetched_is_said_before_anything_begins(line, cap
     assert run_guarded(line) == 2
 
     said = capsys.readouterr().err
-    assert "is fetched once" in said
+    assert "is downloaded once" in said
     assert (
         "chroma-onnx is not on this machine and could not be fetched" in said
         and "BABYAGI_EMBEDDING_MODEL=hash" in said
@@ -94,8 +94,8 @@ def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(
     (status,) = run_json(capsys, "index", "status")
 
     assert (
-        "objective 1: its results are found by words alone: of the embedding model's files "
-        "config.json, "
+        "objective 1: its results are searched by words alone, because the embedding model is "
+        "incomplete: config.json, "
     ) in said
     assert (owed["n_results"], owed["n_owed"]) == (3, 2)
     assert (status["n_results"], status["n_owed"], status["space"]) == (

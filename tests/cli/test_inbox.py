@@ -154,7 +154,7 @@ def test_one_request_alone_is_shown_whole_and_a_list_shows_its_beginning_and_say
     assert "word1999" in alone and "shows all" not in alone
 
 
-def test_what_was_read_is_followed_through_results_to_where_it_came_from(capsys):
+def test_sources_are_followed_through_results_to_their_origin(capsys):
     async def fill():
         async with open_store(homes.settings()) as store:
             await join(store, homes.WORKER, 1)

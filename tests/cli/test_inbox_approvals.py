@@ -7,8 +7,8 @@ import json
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.files import Folder
-from babyagi.home import make_home, remember_folder
+from babyagi.files.folder import Folder
+from babyagi.files.home import make_home, remember_folder
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Role, StopReason
@@ -203,7 +203,7 @@ def test_a_call_is_not_made_where_the_person_does_not_say_yes(home):
     till = Till()
     home.work(till.as_tool(), {"amount": 3})
 
-    assert "Nothing is decided" in home.approve(typed="\n")
+    assert "Nothing was decided" in home.approve(typed="\n")
 
     assert home.work(till.as_tool()) is StopReason.WAITING
     assert till.given == []
@@ -327,7 +327,7 @@ def test_a_folder_that_is_not_known_here_is_said_and_all_of_the_text_is_shown(ho
 
     asked = home.approve()
 
-    assert "What it would change cannot be seen from here" in asked
+    assert "Its changes cannot be previewed here" in asked
     assert read_arguments(asked)["text"] == "anew\n"
 
 
@@ -348,8 +348,7 @@ def test_who_asks_is_said_with_what_was_read_before(home, folder):
     listed = home.look()
 
     assert (
-        "The model scripted wants this call of pay to be made, after reading file:page.txt."
-        in listed
+        "The model scripted wants to make this call of pay, after reading file:page.txt." in listed
     )
     assert "file:page.txt" in json.loads(home.look("--json"))[0]["origins"]
 
@@ -357,4 +356,4 @@ def test_who_asks_is_said_with_what_was_read_before(home, folder):
 def test_a_model_that_has_read_nothing_from_outside_is_said_to_have_read_nothing(home):
     home.work(Till().as_tool(), {"amount": 3})
 
-    assert "having read nothing but what you and this program wrote" in home.look()
+    assert "after reading only what you and this program wrote" in home.look()

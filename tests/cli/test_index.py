@@ -120,7 +120,7 @@ def test_a_rebuild_beside_a_worker_that_feeds_the_index_leaves_it_to_that_worker
     asyncio.run(feed_meanwhile())
 
     assert run_guarded(["index", "rebuild"]) == 7
-    assert "another worker feeds the index" in capsys.readouterr().err
+    assert "another worker is indexing objective" in capsys.readouterr().err
 
 
 def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
@@ -139,6 +139,14 @@ def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
     assert again["hits"][0]["task"] == "Museum"
     assert run_guarded(["results", "search", "medieval manuscripts"]) == 0
     assert "Museum" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_search_that_finds_nothing_near_says_so(home, capsys):
+    fill_home()
+    assert run_guarded(["results", "search", "qqq"]) == 0
+    assert "no result is near to this text" in capsys.readouterr().err
+    assert run_guarded(["results", "search", "manuscripts"]) == 0
+    assert "no result is near" not in capsys.readouterr().err
 
 
 def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compares_words_only(

@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScreen, _Caught
 from babyagi.cli.picture import Board
-from babyagi.cli.run import Follower
+from babyagi.cli.views import Follower
 from babyagi.inbox import write_request
 from babyagi.journal import TextPiece
 from babyagi.settings.load import load_settings
@@ -118,7 +118,7 @@ async def test_an_answer_is_typed_where_the_question_is_shown(store, objective, 
         await pilot.pause()
         shown = await sitting.look(pilot)
 
-    assert "task 1 goes on with that" in shown and "asks you" not in shown
+    assert "task 1 continues with your answer" in shown and "asks you" not in shown
     (stored,) = [one for one in await store.steps(objective.id, owner=step.owner) if one.output]
     assert '"the qp"' in (stored.output or "")
     assert (await store.task(objective.id, 1)).status is TaskStatus.QUEUED
@@ -210,7 +210,7 @@ async def test_p_pauses_and_goes_on(store, objective, seat):
         await sitting.look(pilot)
         await pilot.press("p")
         await pilot.pause()
-        assert "It is paused: p goes on." in await sitting.look(pilot)
+        assert "It is paused: p resumes it." in await sitting.look(pilot)
         await pilot.press("p")
         await pilot.pause()
 
@@ -283,7 +283,7 @@ async def test_stray_keys_and_a_paste_change_nothing(store, objective, seat):
     assert await store.last_event_id(objective.id) == before
 
 
-async def test_what_is_pasted_into_an_answer_becomes_one_line(store, objective, seat):
+async def test_text_pasted_into_an_answer_becomes_one_line(store, objective, seat):
     from textual.events import Paste
 
     await park(store, objective, "question", {"question": "Which?"})
@@ -299,7 +299,9 @@ async def test_what_is_pasted_into_an_answer_becomes_one_line(store, objective, 
     assert "one two" in (step.output or "") and "three" in (step.output or "")
 
 
-async def test_somebody_is_there_until_an_end_that_asks_nothing(store, objective, seat):
+async def test_a_person_is_there_until_the_objective_ends_without_a_question(
+    store, objective, seat
+):
     async with seat() as (sitting, pilot):
         await sitting.look(pilot)
         assert sitting.view.is_person_there()

@@ -45,7 +45,7 @@ async def test_a_question_and_a_call_are_told_with_their_words(store, objective)
     assert teller.doing == {}
 
 
-async def test_what_a_running_task_does_now_is_its_last_call(store, objective):
+async def test_the_last_call_of_a_running_task_is_shown_as_what_it_does_now(store, objective):
     claim = await store.claim_task(objective.id, homes.WORKER.id)
     fault = Observation(
         passage=Passage(text="no such file", origin="tool:read_file"), is_error=True

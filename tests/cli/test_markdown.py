@@ -67,7 +67,7 @@ def test_nothing_steers_the_terminal_whatever_is_written(seed, has_colour):
     ["word " * 20_000, "* a\n" * MAX_TOKENS, "|a" * 40 + "\n" + "|-" * 40 + "\n" + "|b" * 40],
     ids=["a line of 100 kB", "a long list", "a table of 40 columns"],
 )
-def test_what_could_not_be_drawn_well_stands_as_it_was_written(text):
+def test_markdown_that_cannot_be_drawn_well_is_printed_as_it_was_written(text):
     assert shown(text) == text.rstrip("\n")
 
 

@@ -184,7 +184,7 @@ def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys
     out = capsys.readouterr().out
     assert "500+0" in out
     assert "$0.2500" in out
-    assert "1 call cut off, counted as paid" in out
+    assert "1 call cut off and counted as paid" in out
     assert printed_json(capsys, "show", "1")["steps"][0]["n_unconfirmed"] == 0
 
 

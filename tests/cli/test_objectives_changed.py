@@ -90,7 +90,7 @@ def test_what_was_changed_is_said_in_one_line(capsys):
         (["add", "x", "--after", "77"], 8),
     ],
 )
-def test_what_cannot_be_changed_is_one_clear_error(line, code, capsys):
+def test_changing_something_unchangeable_is_one_clear_error(line, code, capsys):
     homes.fill_home()
     before = printed_json(capsys, "tasks")
 

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from babyagi.cli.root import run_guarded
-from babyagi.home import remember_touch
+from babyagi.files.home import remember_touch
 from babyagi.tasks import StopReason
 from tests.cli import homes
 

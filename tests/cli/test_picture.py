@@ -206,8 +206,8 @@ def test_a_pause_and_an_empty_board_are_said():
             status=ObjectiveStatus.PAUSED, stop_reason=None, stop_detail="", ended_at=None
         )
     )
-    assert "It is paused: p goes on." in texts(board(paused))
-    assert any("waits for an objective" in line for line in texts(Board(title="Worker one")))
+    assert "It is paused: p resumes it." in texts(board(paused))
+    assert any("waiting for an objective" in line for line in texts(Board(title="Worker one")))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("home")
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("nowhere", "there is no folder"), ("a.md", "a.md is a file, and no folder")],
+    [("nowhere", "there is no folder"), ("a.md", "a.md is a file, not a folder")],
 )
 def test_a_wrong_folder_is_told_before_an_objective_is_made(given, said, tmp_path, capsys):
     (tmp_path / "a.md").write_text("text", encoding="utf-8")
@@ -93,7 +93,7 @@ def test_a_run_says_it_once_before_it_begins_and_goes_on(tmp_path, monkeypatch, 
     assert run_guarded(["run", "Find the limits", "--files", str(tmp_path / "docs")]) == 0
 
     err = capsys.readouterr().err
-    assert err.count("BABYAGI_NOTIFY sends to hooks.invalid in clear") == 1
+    assert err.count("BABYAGI_NOTIFY sends to hooks.invalid unencrypted") == 1
     assert "secret" not in err
 
 
@@ -105,7 +105,7 @@ def test_a_program_without_a_screen_finds_it_in_its_log(tmp_path, monkeypatch, c
     assert [
         record.getMessage()
         for record in caplog.records
-        if "OPENAI_API_KEY goes to" in record.getMessage()
+        if "OPENAI_API_KEY is sent to" in record.getMessage()
     ]
     assert KEY not in caplog.text
 
@@ -123,7 +123,7 @@ def test_the_doctor_says_which_proxies_are_in_use_and_no_password(monkeypatch, c
     (found,), out = checks(capsys, "proxy")
     assert run_guarded(["config"]) == 0
 
-    assert "none is used" in before["found"]
+    assert "none is set" in before["found"]
     assert "https addresses through proxy.corp:3128" in found["found"] and ".corp" in found["found"]
     assert "word" not in out + capsys.readouterr().out
 
@@ -135,7 +135,7 @@ def test_the_doctor_warns_of_a_key_in_clear(monkeypatch, capsys):
 
     assert (
         found["state"] == "warn"
-        and "OPENAI_API_KEY goes to http://model.invalid:1/v1 in clear" in found["found"]
+        and "OPENAI_API_KEY is sent to http://model.invalid:1/v1 unencrypted" in found["found"]
     )
     assert KEY not in out
 

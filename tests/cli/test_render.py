@@ -77,7 +77,7 @@ def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_
         ),
     ]
     assert all("$0.2100" in screen and "$1.3700" in screen for screen in screens)
-    assert "8,000 of them perhaps" in screens[0]
+    assert "8,000 of them unconfirmed" in screens[0]
     for screen in (
         render.render_status(unpriced, samples.COUNTS, 100),
         render.render_objectives(
@@ -105,8 +105,8 @@ def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are()
     without = joined(render.render_closing(stalled, {TaskStatus.QUEUED: 3}))
 
     assert (
-        "babyagi retry TASK --objective 3 with a dead one of babyagi tasks, then babyagi "
-        "resume --objective 3"
+        "babyagi retry TASK --objective 3 with the number of a dead task (babyagi tasks), "
+        "then babyagi resume --objective 3"
     ) in with_dead
     assert (
         f"babyagi extend --objective 3 --max-tasks {stalled.spec.limits.max_tasks}, then "

@@ -98,7 +98,7 @@ def test_an_absent_store_is_said_on_the_screen_in_the_report_and_in_the_status_a
     said = [
         place
         for place, line in enumerate(lines)
-        if "results do not get into the result store" in line
+        if "results cannot be written to the result store" in line
     ]
     assert len(said) == 1 and shown in lines[said[0]]
     assert said[0] < next(place for place, line in enumerate(lines) if " task 1 done" in line)
@@ -152,7 +152,7 @@ def test_a_library_that_is_not_installed_is_said_before_anything_begins_with_wha
     assert (
         "its library is not installed" in err
         and "pip install '" in err
-        and f"no Python module {module}" in err
+        and f"the Python module {module} is missing" in err
     )
     assert run_guarded(["objectives", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []

@@ -68,10 +68,10 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
     [
         ("tasks lsit", "has no command 'lsit', only list, add", "babyagi tasks list"),
         ("tasks show 1", "has no command 'show'", "babyagi show"),
-        ("tasks 1", "one task is shown", "babyagi show 1"),
-        ("results 12", "one task is shown", "babyagi show 12"),
-        ("report 1", "named with --objective", "babyagi report --objective 1"),
-        ("status latest", "named with --objective", "babyagi status --objective latest"),
+        ("tasks 1", "to show one task", "babyagi show 1"),
+        ("results 12", "to show one task", "babyagi show 12"),
+        ("report 1", "chosen with --objective", "babyagi report --objective 1"),
+        ("status latest", "chosen with --objective", "babyagi status --objective latest"),
         ("config get", "takes no words such as 'get'", "babyagi config --help"),
         ("ask", "FILE is missing", "babyagi ask FILE QUESTION..."),
         ("completion", "{bash|zsh|fish} is missing", "babyagi completion {bash|zsh|fish}"),
@@ -132,7 +132,7 @@ def test_help_loads_nothing_heavy_and_no_store():
     code = (
         "import sys; before = set(sys.modules)\n"
         "from babyagi.cli.root import run_guarded; run_guarded(['--help'])\n"
-        "heavy = {'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.agents.report'}\n"
+        "heavy = {'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.reporting.report'}\n"
         "names = set(sys.modules) - before; roots = {name.partition('.')[0] for name in names}\n"
         "print(sorted(heavy & names), sorted(roots - sys.stdlib_module_names), file=sys.stderr)"
     )
@@ -182,7 +182,7 @@ def test_every_error_that_is_shown_says_what_to_type(kind, capsys):
     assert re.search(r"^  try:     \S", capsys.readouterr().err, re.MULTILINE)
 
 
-def test_what_a_person_mends_says_itself_what_to_type():
+def test_an_error_that_a_person_mends_says_what_to_type():
     """A setting, a key, a missing thing: only who raises the error knows."""
     silent = []
     for path in Path(errors.__file__).parent.rglob("*.py"):

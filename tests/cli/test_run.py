@@ -176,7 +176,7 @@ def test_a_port_that_nobody_listens_on_is_one_clear_error_and_nothing_is_lost(mo
 
     assert run_guarded(["run", "an objective"]) == 6
 
-    assert f"nobody listens at 127.0.0.1:{port}" in capsys.readouterr().err
+    assert f"no server listens at 127.0.0.1:{port}" in capsys.readouterr().err
     assert status_of(capsys)["tasks"]["queued"] == 1
 
 
@@ -267,7 +267,7 @@ def test_results_of_another_objective_are_given_only_with_memory_shared(document
 
 
 def nobody(monkeypatch):
-    """An address of this machine that nobody listens at."""
+    """An address of this machine that no server listens at."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{free.getsockname()[1]}/v1")
@@ -282,7 +282,9 @@ def test_a_further_question_is_answered_from_the_results_and_in_the_report(docum
     line = ["run", "--continue", "1", "What goes on where it was?"]
     assert run_guarded(line) == 0
 
-    assert "objective 1 is asked further (What goes on where it was?)" in capsys.readouterr().err
+    assert (
+        "objective 1 has a further question (What goes on where it was?)" in capsys.readouterr().err
+    )
     status = status_of(capsys)
     assert (status["stop_reason"], status["objective"]["further"]) == (
         "finished",
@@ -356,7 +358,7 @@ def test_a_start_that_gets_no_answer_is_left_to_no_worker_and_to_no_bare_resume(
 
     status = status_of(capsys, "--objective", "1")
     assert (status["status"], status["is_set_aside"]) == ("paused", True)
-    assert "nobody listens" in status["stop_detail"]
+    assert "no server listens" in status["stop_detail"]
     assert run_guarded(["objectives"]) == 0
     assert capsys.readouterr().out.count("not begun") == 2
     assert run_guarded(["resume"]) == 8
@@ -398,7 +400,7 @@ def test_latest_is_what_the_person_had_to_do_with_last(documents, capsys):
 
     assert run_guarded(["tasks", "add", "Ask Ann", "--objective", "1"]) == 0
 
-    assert "objective 1 is open again: babyagi resume --objective 1" in capsys.readouterr().out
+    assert "objective 1 is active again: babyagi resume --objective 1" in capsys.readouterr().out
     assert status_of(capsys)["objective"]["id"] == 1
     assert run_guarded(["status", "--objective", "2"]) == 0
     assert status_of(capsys)["objective"]["id"] == 1

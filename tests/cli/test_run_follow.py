@@ -8,8 +8,8 @@ import pytest
 from babyagi import events
 from babyagi.app import RunOutcome
 from babyagi.cli.report import Output
-from babyagi.cli.run import Follower, LoggedView, work_on
-from babyagi.cli.views import PlainView
+from babyagi.cli.run import work_on
+from babyagi.cli.views import Follower, LoggedView, PlainView
 from babyagi.errors import CredentialsError
 from babyagi.tasks import Event, StopReason
 from tests.cli import homes

@@ -40,7 +40,7 @@ def test_what_a_person_reads_says_when_what_and_what_to_type(capsys):
     assert "limit: $5 a day, $1 a tick" in said
     assert "babyagi worker" in said
     assert run_guarded(["schedule", "show", "1"]) == 0
-    assert "No tick was due yet." in capsys.readouterr().out
+    assert "No tick has been due yet." in capsys.readouterr().out
 
 
 def test_a_tick_without_a_limit_of_money_is_not_said_to_cost_nothing(capsys):
@@ -86,7 +86,7 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
         (["--every", "1h", "--jitter", "3d"], "at most 86400"),
     ],
 )
-def test_what_is_no_schedule_is_one_clear_error_and_nothing_is_added(more, said, capsys):
+def test_an_invalid_schedule_is_one_clear_error_and_nothing_is_added(more, said, capsys):
     line = ["schedule", "add", "Look", "--model", "rehearsal", *more]
     assert run_guarded(line) == 2
     captured = capsys.readouterr()
@@ -108,12 +108,12 @@ def test_a_limit_a_day_that_cannot_be_held_is_refused_and_the_usual_one_is_left_
     assert "no price is known" in capsys.readouterr().err
     assert run_guarded(line) == 0
     captured = capsys.readouterr()
-    assert "no limit of money a day" in captured.err
+    assert "no daily cost limit" in captured.err
     assert "limit: none a day" in captured.out
 
 
 def test_the_folder_of_a_schedule_is_that_of_what_its_ticks_begin(capsys, tmp_path, home):
-    from babyagi.home import remembered_folder
+    from babyagi.files.home import remembered_folder
     from babyagi.schedules import schedule_uid
 
     (tmp_path / "documents").mkdir()

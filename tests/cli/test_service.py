@@ -110,10 +110,10 @@ def test_a_system_that_cannot_start_it_says_so_and_the_unit_stays(tmp_path, caps
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert run_guarded(["service", "install"]) == 0
     captured = capsys.readouterr()
-    assert "systemctl --user daemon-reload did not work" in captured.err
+    assert "systemctl --user daemon-reload failed" in captured.err
     assert unit_path(tmp_path).exists()
     assert run_guarded(["service", "status"]) == 0
-    assert "not known here" in capsys.readouterr().out
+    assert "unknown" in capsys.readouterr().out
 
 
 def test_paths_with_blanks_quotes_and_percent_signs_are_said_right(tmp_path):

@@ -60,7 +60,7 @@ def test_a_padded_line_is_exactly_as_wide_as_asked():
     assert text.pad("ab", 4) == "ab  "
 
 
-def test_whatever_is_echoed_is_neutralised(capsys):
+def test_every_printed_text_is_neutralised(capsys):
     text.echo(HOSTILE)
     text.warn(HOSTILE)
 
@@ -194,7 +194,7 @@ def test_a_line_that_is_cut_ends_with_a_whole_word(width):
     assert line[len(head)] == " "
 
 
-def test_what_was_typed_before_something_was_shown_is_no_answer_to_it():
+def test_input_typed_before_a_question_was_shown_does_not_answer_it():
     typing, reading = os.openpty()
     try:
         os.write(typing, b"y\n")

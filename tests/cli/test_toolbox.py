@@ -136,4 +136,4 @@ def test_a_run_does_not_begin_without_the_tools_that_were_named(servers, monkeyp
     servers.write_text('{"mcpServers": {"gone": {"command": "/no/such"}}}')
 
     assert run_guarded(["run", "x", "--mcp", str(servers)]) == 2
-    assert "there is no program /no/such" in capsys.readouterr().err
+    assert "the program /no/such" in capsys.readouterr().err

@@ -71,7 +71,7 @@ def test_a_run_for_which_something_waits_ends_with_the_line_to_type(write, folde
 
     err = capsys.readouterr().err
     assert (
-        ".env is not trusted, so these settings in it wait: OPENAI_BASE_URL, BABYAGI_NOTIFY\n"
+        ".env is not trusted, so these settings in it have no effect: OPENAI_BASE_URL, BABYAGI_NOTIFY\n"
         in err
     )
     assert "babyagi trust" in err
@@ -177,7 +177,7 @@ def test_on_a_terminal_the_person_is_asked_once(write, terminal):
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "sure\n", "\x04"])
-def test_whoever_does_not_say_yes_ends_the_run_and_trusts_nothing(write, terminal, tmp_path, typed):
+def test_any_answer_but_yes_ends_the_run_and_trusts_nothing(write, terminal, tmp_path, typed):
     write(HOSTILE)
 
     code, said = terminal(typed, SUBMIT)
@@ -206,7 +206,7 @@ def test_commands_that_only_look_go_on_and_name_what_waits(write, capsys, monkey
         ), line
 
 
-def test_what_is_steered_is_the_store_that_is_meant(write, capsys):
+def test_commands_change_the_store_that_is_named(write, capsys):
     fill_home()
     write(HOSTILE)
     assert run_guarded(["pause"]) == 0

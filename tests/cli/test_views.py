@@ -43,13 +43,13 @@ def test_every_change_of_state_has_words(kind):
         (
             events.RESULTS_INDEXED,
             {"n": 100, "n_owed": 1400},
-            "the index catches up: 100 results more, 1,400 are left",
+            "the index is catching up: 100 more results, 1,400 are left",
         ),
         (events.ORDER_APPLIED, {"n_moved": 3, "task_ids": [1]}, "the list was ordered (3 moved)"),
         (
             events.OBJECTIVE_ENDED,
             {"reason": "limit:tasks", "detail": "50 of 50"},
-            "objective 3: no further task is started (limit:tasks; 50 of 50)",
+            "objective 3: no further task starts (limit:tasks; 50 of 50)",
         ),
         (
             events.MODEL_UNAVAILABLE,
@@ -80,20 +80,20 @@ def test_every_change_of_state_has_words(kind):
         (
             events.TASK_DUPLICATE_DROPPED,
             {"name": "Read b.md", "repeats": 2},
-            "task 4 proposed a task that is there already: Read a.md (Read b.md)",
+            "task 4 proposed a task that exists already: Read a.md (Read b.md)",
         ),
         (
             events.STEP_OVERSPENT,
             {"tokens": 9000, "reserved_tokens": 3000, "is_said": True, "limit": "cost"},
-            "the cost of an answer is not what it should be: 9,000 tokens, where 3,000 "
+            "the cost of an answer differs from its reservation: 9,000 tokens, where 3,000 "
             "were reserved; no further call is made, "
-            "because the limit of cost cannot be held",
+            "because the limit of cost cannot be guaranteed",
         ),
         (
             events.STEP_OVERSPENT,
             {"model": "m", "is_said": False, "limit": ""},
             (
-                "the cost of an answer is not what it should be: m does not say how many "
+                "the cost of an answer differs from its reservation: m does not say how many "
                 "tokens it took"
             ),
         ),
@@ -105,7 +105,7 @@ def test_every_change_of_state_has_words(kind):
         (
             events.CONTEXT_CUT,
             {"cut": [1, 2]},
-            "a prompt does not hold all of what it needs (task 4: of results 1, 2)",
+            "a prompt was too small for all of its content (task 4: of results 1, 2)",
         ),
     ],
 )

@@ -76,7 +76,7 @@ async def test_a_worker_that_nobody_watches_writes_a_record_for_each_change_on_s
     lines: list[str] = []
     assert worker.stderr is not None
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while not any("report.written" in line for line in lines):
                 lines.append((await worker.stderr.readline()).decode().rstrip("\n"))
         os.kill(worker.pid, signal.SIGTERM)

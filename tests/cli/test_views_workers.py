@@ -18,8 +18,8 @@ def test_only_the_living_who_are_not_hindered_are_at_work():
     assert [worker.name for worker in serving(workers, 3)] == ["able"]
     assert (count_serving(workers, 3), render_serving(workers, 3)) == ("1 worker", "1 worker: able")
     assert (count_serving(workers, 9), render_serving(workers, 9)) == (
-        "nobody is at work",
-        "nobody is at work",
+        "no worker is running",
+        "no worker is running",
     )
 
 

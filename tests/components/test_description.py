@@ -158,7 +158,7 @@ def test_agents_that_use_each_other_are_refused(tmp_path):
         )
 
     path = write(tmp_path, tool("two"), more=other("two", "three") + other("three", "two"))
-    with pytest.raises(SettingsError, match="in a circle: two → three → two"):
+    with pytest.raises(SettingsError, match="in a cycle: two → three → two"):
         Agent.from_yaml(path, "one")
 
 
@@ -252,7 +252,7 @@ def test_a_run_asks_one_model_and_a_file_that_wants_two_is_refused(tmp_path):
     with pytest.raises(SettingsError) as raised:
         Agent.from_yaml(path)
 
-    assert "'Node' asks 'small-model', 'Big' asks 'large-model'" in raised.value.what
+    assert "'Node' uses 'small-model', 'Big' uses 'large-model'" in raised.value.what
     assert "L4RGE" not in raised.value.what + raised.value.fix
     assert Agent.from_yaml(path, model="rehearsal").tools
 
@@ -447,7 +447,7 @@ def test_a_template_without_a_place_for_the_steps_gets_them_at_its_end_and_says_
 ):
     Agent.from_yaml(write_templated(tmp_path, "Asked: {query}"), model="rehearsal")
 
-    assert "has no place for the transcript; it is added at the end" in caplog.text
+    assert "has no placeholder for the transcript; it is added at the end" in caplog.text
 
 
 def test_the_built_in_template_of_agents_is_the_text_protocol(tmp_path):

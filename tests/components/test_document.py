@@ -92,9 +92,9 @@ FAULTS = {
     "empty": ("", "is not a mapping"),
     "a list": ("- a\n- b", "is not a mapping"),
     "a word": ("hello", "is not a mapping"),
-    "two documents": (GOOD + "---\nb: 1", "no YAML"),
-    "no YAML": ("a: [1, 2", "line 1: no YAML"),
-    "a tab": ("a:\n\t- b", "line 2: no YAML"),
+    "two documents": (GOOD + "---\nb: 1", "not YAML"),
+    "not YAML": ("a: [1, 2", "line 1: not YAML"),
+    "a tab": ("a:\n\t- b", "line 2: not YAML"),
     "no version": (changed("version: ignore", ""), "no version"),
     "no components": (
         re.sub(r"components:.*?(?=pipelines:)", "", GOOD, flags=re.DOTALL),
@@ -145,24 +145,27 @@ FAULTS = {
     ),
     "a key that stands twice": (
         changed("name: Run, ", "name: Run, name: Walk, "),
-        "line 7: the key 'name' stands twice",
+        "line 7: the key 'name' occurs twice",
     ),
-    "two of one name": (changed("name: Words, type", "name: Run, type"), "two have the name 'Run'"),
+    "two of one name": (
+        changed("name: Words, type", "name: Run, type"),
+        "two entries have the name 'Run'",
+    ),
     "a pipeline called as a component": (
         changed("name: line", "name: Run"),
-        "two have the name 'Run'",
+        "two entries have the name 'Run'",
     ),
     "an agent called as a pipeline": (
         changed("name: one", "name: line"),
-        "two have the name 'line'",
+        "two entries have the name 'line'",
     ),
     "a node without a component": (
         changed("{name: Run, inputs", "{name: Fly, inputs"),
-        "pipeline 'line': the node 'Fly' is no component",
+        "pipeline 'line': the node 'Fly' is not a component",
     ),
     "a node that takes from nowhere": (
         changed("inputs: [Ask]", "inputs: [Ass]"),
-        "'Run' takes from the unknown node 'Ass'",
+        "'Run' has the unknown input 'Ass'",
     ),
     "a node that cannot be run": (
         changed("name: Run, inputs", "name: Words, inputs"),
@@ -170,7 +173,7 @@ FAULTS = {
     ),
     "a node twice": (
         changed("{name: Run, inputs: [Ask]}", "{name: Ask, inputs: [Query]}"),
-        "two have the name 'Ask'",
+        "two entries have the name 'Ask'",
     ),
     "no root": (changed("inputs: [Query]", "inputs: [Run]"), "pipeline 'line' has no root"),
     "a node without inputs": (changed(", inputs: [Query]", ""), "pipeline 'line' has no root"),
@@ -186,7 +189,7 @@ FAULTS = {
         changed("inputs: [Query]", "inputs: [Query, Run]"),
         "goes in a circle: Ask → Run → Ask",
     ),
-    "two ends": (changed("inputs: [Ask]", "inputs: [Query]"), "ends in several nodes: Ask, Run"),
+    "two ends": (changed("inputs: [Ask]", "inputs: [Query]"), "has several last nodes: Ask, Run"),
     "a node called as the root": (
         changed("{name: Ask, inputs", "{name: Query, inputs"),
         "Query and File are roots",
@@ -197,19 +200,19 @@ FAULTS = {
     ),
     "a template that wants too much": (
         changed("Say $query", "Say {documents}"),
-        "the template 'Words' wants 'documents'",
+        "the template 'Words' needs 'documents'",
     ),
     "a template that is not there": (
         changed("template: Words", "template: Word"),
-        "'Word' is no PromptTemplate of the file",
+        "'Word' is not a PromptTemplate of the file",
     ),
     "a template that is none": (
         changed("template: Words", "template: Run"),
-        "'Run' is no PromptTemplate of the file",
+        "'Run' is not a PromptTemplate of the file",
     ),
     "a model that is none": (
         changed("path: rehearsal", "path: Run"),
-        "names 'Run', which is no PromptModel",
+        "names 'Run', which is not a PromptModel",
     ),
     "too many stop words": (
         changed("path: rehearsal", "path: rehearsal, stop_words: [a, b, c]"),
@@ -226,7 +229,7 @@ FAULTS = {
     "an agent without a node": (changed("prompt_node: Node", ""), "agent 'one' has no prompt_node"),
     "an agent with a node that is none": (
         changed("prompt_node: Node", "prompt_node: Run"),
-        "prompt_node 'Run' is no PromptNode",
+        "prompt_node 'Run' is not a PromptNode",
     ),
     "an agent with an empty list of tools": (
         re.sub(r"tools:.*", "tools: []", GOOD, flags=re.DOTALL),
@@ -252,7 +255,7 @@ FAULTS = {
         changed("name: Try", "name: Tr.y"),
         "a tool's name has 1 to 64",
     ),
-    "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two have the name 'Try'"),
+    "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two entries have the name 'Try'"),
     "a tool that thinks too often": (
         changed("description: computes", "description: a, reflect: 99"),
         "reflect must be a whole number from 0 to 5",
@@ -279,7 +282,7 @@ FAULTS = {
     ),
     "a memory that is a node": (
         changed("prompt_node: Node", "prompt_node: Node\n      memory: Node"),
-        "'Node' is no memory of the file",
+        "'Node' is not a memory of the file",
     ),
     "a memory of the person's home": (
         changed(
@@ -342,7 +345,7 @@ FAULTS = {
     ),
     "a template that is not built in": (
         changed("default_prompt_template: Words", "default_prompt_template: haiku"),
-        "default_prompt_template 'haiku' is no PromptTemplate of the file",
+        "default_prompt_template 'haiku' is not a PromptTemplate of the file",
     ),
     "the template of agents in a pipeline": (
         changed("default_prompt_template: Words", "default_prompt_template: zero-shot-react"),
@@ -354,7 +357,7 @@ FAULTS = {
     ),
     "an agent's template with an unknown place": (
         changed("{model_name_or_path: rehearsal}", "{default_prompt_template: summarization}"),
-        "agent 'one': the template 'summarization' wants 'documents'",
+        "agent 'one': the template 'summarization' needs 'documents'",
     ),
     "an agent's template with text behind the transcript": (
         changed("{model_name_or_path: rehearsal}", "{default_prompt_template: Talk}").replace(
@@ -362,7 +365,7 @@ FAULTS = {
             "- {name: Talk, type: PromptTemplate, "
             "params: {prompt_text: 'Q: $query {transcript} and go on'}}\n  - {name: Run, type",
         ),
-        "has text behind the place of the transcript",
+        "has text after the placeholder of the transcript",
     ),
     "an agent's template in another protocol": (
         changed("{model_name_or_path: rehearsal}", "{default_prompt_template: Words}").replace(
@@ -372,7 +375,7 @@ FAULTS = {
     ),
     "an agent in itself": (
         changed("node: line", "node: one"),
-        "agents use each other in a circle: one → one",
+        "agents use each other in a cycle: one → one",
     ),
     "python": (
         changed("PythonRuntime", '!!python/object/apply:os.system ["true"]'),
@@ -389,14 +392,14 @@ FAULTS = {
     "bytes": (changed("name: Run", "name: !!binary aGk="), "makes an object"),
     "a set": (changed("version: ignore", "version: !!set {a, b}"), "makes an object"),
     "a merge": ("a: &a {b: 1}\nversion:\n  <<: *a", "a key must be a word, got a merge"),
-    "a number that cannot be read": (f"version: {'9' * 5000}", "no number that can be read"),
+    "a number that cannot be read": (f"version: {'9' * 5000}", "not a valid number"),
     "a number for a float": ("version: 1:99:99.5e", "has no components"),
-    "an alias of nothing": ("a: *b", "no YAML: found undefined alias"),
-    "an anchor in itself": ("a: &a [*a]", "an anchor holds itself"),
-    "a mapping in itself": ("a: &a {b: *a}", "an anchor holds itself"),
+    "an alias of nothing": ("a: *b", "not YAML: found undefined alias"),
+    "an anchor in itself": ("a: &a [*a]", "an anchor contains itself"),
+    "a mapping in itself": ("a: &a {b: *a}", "an anchor contains itself"),
     "deep": ("[" * 5000, "nested more than 20 deep"),
     "deep, but closed": ("a: " + "[" * 30 + "]" * 30, "nested more than 20 deep"),
-    "control characters": ("a: \x00b", "no YAML"),
+    "control characters": ("a: \x00b", "not YAML"),
     "binary": (b"\x7fELF\xff\xfe\x00", "is not UTF-8"),
     "too long": (b"#" * (MAX_FILE_BYTES + 1), "is longer than"),
     "too many values": ("a: [" + "1," * (MAX_VALUES + 1) + "]", "more than 10,000 values"),
@@ -443,7 +446,7 @@ def test_a_path_that_is_no_file_of_text_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SettingsError, match="is not a file"):
         Agent.from_yaml(tmp_path / "pipe")
-    with pytest.raises(SettingsError, match="no path can be called that"):
+    with pytest.raises(SettingsError, match="the path is invalid"):
         Agent.from_yaml("a\0b")
     sparse = tmp_path / "large.yaml"
     with sparse.open("wb") as file:

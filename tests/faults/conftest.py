@@ -1,10 +1,6 @@
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.modules import run_module
 
 
 @pytest.fixture
@@ -12,14 +8,7 @@ def campaign():
     """Runs a campaign as its command does, and returns what it prints; it must find no fault."""
 
     def run(name, *options):
-        ended = subprocess.run(
-            [sys.executable, "-m", f"tests.faults.{name}", *options],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=110,
-            check=False,
-        )
+        ended = run_module(f"tests.faults.{name}", *options)
         assert ended.returncode == 0, ended.stdout[-3000:] + ended.stderr[-3000:]
         return ended.stdout
 

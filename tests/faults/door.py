@@ -55,7 +55,7 @@ async def _fuzz(folder: Path, *, n_requests: int, seed: int) -> Fuzzed:
     process = await start("serve", "--no-work", "--port", "0", env=env, is_mute=True)
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while b"The board is at" not in (line := await process.stdout.readline()):
                 assert line, "the server has ended"
         url = line.decode().split("The board is at ")[1].partition(";")[0]

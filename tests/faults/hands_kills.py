@@ -25,7 +25,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from babyagi.home import MEMORIES
+from babyagi.files.home import MEMORIES
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.memory.log import parse_lines
 from support.local_server import LocalServer

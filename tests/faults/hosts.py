@@ -131,7 +131,7 @@ async def run_once(
         took_s = time.monotonic() - began_s
         for worker in workers:
             worker.send(signal.SIGTERM)
-        codes = [await worker.wait(30) for worker in workers]
+        codes = [await worker.wait(300) for worker in workers]
         ids = claimed_by(board, objective_id)
         return Seen(
             event=event,

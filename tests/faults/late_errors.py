@@ -48,7 +48,7 @@ READS = frozenset(
     "objective objectives counts workers window report inbox open_step steps verify task "
     "tasks last_finished results "
     "result_ids events last_event_id wait_for_events unindexed_results vectors close "
-    "task_names plannable pending_results recorded_ids count_results events_of find_words".split()
+    "task_names plannable pending_results recorded_ids count_results events_of".split()
 )
 
 

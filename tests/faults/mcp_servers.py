@@ -57,7 +57,7 @@ NO_ANSWER = frozenset(
 )
 OTHER_TEXT = {  # an answer, though it does not say hello
     "a number that is none": "NaN|null|nothing",
-    "an image of 3 MB": "image that is no text",
+    "an image of 3 MB": "image that is not text",
     "an odd link": r"n: javascript:",
     "nothing at all": r"\(nothing\)",
 }

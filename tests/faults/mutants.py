@@ -34,8 +34,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Intention
 from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
-from babyagi.taskstore.sql.database import Transaction
-from babyagi.taskstore.sql.rows import step_from_row, to_time
+from babyagi.taskstore.sql.database import Transaction, step_from_row, to_time
 from babyagi.taskstore.sql.store import SqlTaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.table import print_table, verdict

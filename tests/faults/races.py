@@ -137,7 +137,7 @@ async def race(
         took_s = time.monotonic() - began_s
         for worker in workers:
             worker.send(signal.SIGTERM)
-        codes = tuple(await asyncio.gather(*(worker.wait(15) for worker in workers)))
+        codes = tuple(await asyncio.gather(*(worker.wait(300) for worker in workers)))
         return sum_up(
             board,
             objective_id,

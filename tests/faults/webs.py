@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi.sources import SourceKind, trace_sources
+from babyagi.reporting.sources import SourceKind, trace_sources
 from babyagi.tasks import Objective, Result, Step, StepState, StopReason, Task
 from babyagi.tools.base import Observation
 from support.scripted import ScriptedModel

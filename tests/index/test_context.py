@@ -95,7 +95,7 @@ async def test_a_code_brings_the_result_that_established_it_and_none_that_only_m
     assert {entry.reason for entry in chosen} == {"marks"}
 
 
-async def test_what_an_earlier_try_lacked_counts_as_much_as_the_name():
+async def test_the_lack_of_an_earlier_try_counts_as_much_as_the_name():
     store, objective, task = await open_task("Write the summary", texts=CODED)
 
     assert names(await choose(store, objective, task)) == []
@@ -267,7 +267,7 @@ def n_bytes(texts):
     return sum(len(text.encode()) for text in texts)
 
 
-def test_what_fits_is_not_cut():
+def test_a_text_that_fits_is_not_cut():
     assert fit([make_result(1, "one"), make_result(2, "two")], 400, n_needed=2) == ["one", "two"]
 
 

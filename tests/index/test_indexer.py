@@ -220,7 +220,7 @@ async def test_an_index_that_is_down_is_raised_and_nothing_is_ticked_off():
     "error",
     [IndexUnavailableError("down"), LimitReachedError("no money", limit="cost", is_final=True)],
 )
-async def test_what_the_embedder_raises_is_raised(error):
+async def test_an_error_of_the_embedder_is_raised(error):
     store, objective = await open_library()
     embed = Embedding()
     embed.error = error

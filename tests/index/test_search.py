@@ -1,6 +1,8 @@
 """Finding earlier results: complete whatever is not indexed yet, and answering whatever is
 broken."""
 
+from dataclasses import replace
+
 import pytest
 
 from babyagi.errors import (
@@ -14,6 +16,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer, collection_of, item_id
 from babyagi.index.port import IndexItem
 from babyagi.index.search import MAX_PENDING, ResultSearch, fuse
+from babyagi.index.trigrams import read_text
 from babyagi.tasks import Proposal
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.index.library import (
@@ -198,8 +201,9 @@ async def test_the_newest_result_is_looked_at_however_many_are_not_indexed():
 
 @pytest.mark.parametrize("others", [[2], [3]], ids=["the-same", "another"])
 async def test_what_is_read_beside_another_search_comes_once_and_whole(others, monkeypatch):
-    monkeypatch.setattr("babyagi.index.search.MAX_KEPT", 1)
     store, objective = await open_library()
+    sizes = [len(result.text) for result in await store.results(objective.id, task_ids=[1, 2, 3])]
+    monkeypatch.setattr("babyagi.index.search.MAX_KEPT_CHARS", max(sizes))
     reads: list[list[int]] = []
 
     async def read_too():
@@ -218,8 +222,9 @@ async def test_what_is_read_beside_another_search_comes_once_and_whole(others, m
 
 
 async def test_what_was_used_last_is_kept_longest(monkeypatch):
-    monkeypatch.setattr("babyagi.index.search.MAX_KEPT", 2)
     store, objective = await open_library()
+    sizes = [len(result.text) for result in await store.results(objective.id, task_ids=[1, 2, 3])]
+    monkeypatch.setattr("babyagi.index.search.MAX_KEPT_CHARS", sum(sizes) - 1)
     reads = []
 
     async def count():
@@ -235,6 +240,40 @@ async def test_what_was_used_last_is_kept_longest(monkeypatch):
 
     assert [result.task_id for result in found] == [1]
     assert (n_reads, len(reads)) == (2, 2)
+
+
+async def test_a_result_is_read_once_for_all_queries(monkeypatch):
+    store, objective = await open_library()
+    search = ResultSearch(store, CountingIndex(), objective=objective)
+    read: list[str] = []
+
+    def count(text):
+        read.append(text)
+        return read_text(text)
+
+    monkeypatch.setattr("babyagi.index.search.read_text", count)
+    for asked in ("opening hours", "opening hours", "how many windows"):
+        await search.relevant(asked, k=3, embed=Embedding())
+
+    assert read and len(read) == len(set(read))
+
+
+async def test_a_word_that_was_common_is_not_searched_for_again(monkeypatch):
+    store, objective = await open_library()
+    searched: list[list[str]] = []
+    read = store.pending_results
+
+    async def read_pending(*given, words=(), **more):
+        searched.append(sorted(words))
+        found = await read(*given, words=words, **more)
+        return replace(found, common_words=frozenset({"octopus"}))
+
+    monkeypatch.setattr(store, "pending_results", read_pending)
+    search = ResultSearch(store, CountingIndex(), objective=objective)
+    for _ in range(2):
+        await search.relevant("octopus podcast", k=2, embed=Embedding())
+
+    assert searched == [["octopus", "podcast"], ["podcast"]]
 
 
 async def test_an_index_that_answers_again_while_a_search_does_without_it_does_not_disturb_that():

@@ -99,16 +99,16 @@ async def test_an_own_result_wins_over_an_equal_one_and_a_repetition_of_it_is_le
     assert [name for _, name in whose(found)].count("Hours") == 1
 
 
-async def test_what_is_asked_is_embedded_once_and_nothing_of_others_is(memory_store):
+async def test_the_query_is_embedded_once_and_nothing_of_other_objectives(memory_store):
     others = [await fill_library(memory_store, TEXTS, uid=f"other {number}") for number in range(3)]
     mine = await fill_library(memory_store, HOURS, uid="mine")
     embed = Embedding()
 
     await SharedSearch(memory_store, BuiltinIndex(), objective=mine).relevant(
-        QUERY, k=5, embed=embed, background="Plan a visit"
+        QUERY, k=5, embed=embed
     )
 
-    assert embed.asked == [QUERY, "Plan a visit", f"Hours\n{HOURS['Hours']}"]
+    assert embed.asked == [QUERY, f"Hours\n{HOURS['Hours']}"]
     assert [
         await memory_store.vectors(other.id, space=other.spec.embedding_space) for other in others
     ] == [{}, {}, {}]
@@ -134,7 +134,7 @@ async def test_another_space_is_passed_over_with_a_note_and_an_empty_objective_w
 
     assert {objective_id for objective_id, _ in whose(found)} == {mine.id}
     assert found.degraded == (
-        "objective 1 was passed over: its results are embedded as openai:m:8:v1, not as hash:v1:768"
+        "objective 1 was skipped: its results are embedded as openai:m:8:v1, not as hash:v1:768"
     )
 
 
@@ -223,7 +223,7 @@ async def test_the_newest_objectives_are_looked_at_unless_they_are_very_large(
 
     assert {objective_id for objective_id, _ in whose(every)} == newest
     assert {objective_id for objective_id, _ in whose(small)} == newest - {min(newest)}
-    assert small.degraded == f"objective {large.id} was passed over: it has more than 9 results"
+    assert small.degraded == f"objective {large.id} was skipped: it has more than 9 results"
 
 
 async def test_where_vectors_know_meaning_they_have_their_say_about_the_results_of_others(

@@ -3,12 +3,11 @@ beside."""
 
 import pytest
 
-from babyagi.index import trigrams
-from babyagi.index.trigrams import MAX_PIECES, Words
+from babyagi.index.trigrams import MAX_PIECES, Words, read_text
 
 
-def best(asked, *texts, background=""):
-    scores = Words(asked, background=background).score(texts)
+def best(asked, *texts):
+    scores = Words(asked).score(texts)
     return texts[scores.index(max(scores))]
 
 
@@ -22,26 +21,16 @@ def best(asked, *texts, background=""):
         ("𝔖alt 😀 mine", "salt 😀 mine.", "malt, vine."),
     ],
 )
-def test_what_holds_more_of_the_letters_asked_for_is_the_better(asked, right, other):
+def test_a_text_with_more_of_the_query_scores_higher(asked, right, other):
     assert best(asked, other, right) == right
 
 
-def test_what_stands_in_one_passage_is_better_than_what_is_scattered():
+def test_words_in_one_passage_score_higher_than_scattered_ones():
     filler = "Nothing is said here. " * 5
     together = f"{filler}The bridge was closed in May. {filler}"
     scattered = f"The bridge is old. {filler}The shop was closed. {filler}It rained in May. "
 
     assert best("bridge closed in May", scattered, together) == together
-
-
-def test_what_it_is_asked_for_counts_less_than_what_is_asked():
-    assert (
-        best("lake", "About the oven.", "About the lake.", background="oven") == "About the lake."
-    )
-    assert (
-        best("nowhere", "About the lake.", "About the oven.", background="oven")
-        == "About the oven."
-    )
 
 
 def test_a_piece_of_every_text_counts_when_what_is_rare_among_them_was_not_asked_for():
@@ -84,12 +73,9 @@ def test_whatever_is_compared_gets_a_score_from_0_to_1(asked, texts):
     assert len(scores) == len(texts) and all(0 <= score <= 1 for score in scores)
 
 
-def test_a_text_that_is_compared_with_many_queries_is_read_once_and_scored_the_same():
+def test_a_text_that_was_read_before_is_scored_the_same():
     texts = [f"The north barn has {n} windows. The south barn has none." for n in range(20)]
-    trigrams._read_again.cache_clear()
+    read = [read_text(text) for text in texts]
 
     for asked in ("windows of the barn", "the south barn", "14 windows"):
-        query = Words(asked)
-        assert query.score(texts, keep=True) == query.score(texts)
-
-    assert trigrams._read_again.cache_info().misses == len(texts)
+        assert Words(asked).score(read) == Words(asked).score(texts)

@@ -144,7 +144,7 @@ async def test_a_date_to_retry_after_is_a_floor(server, endpoint, waits):
 
 
 @pytest.mark.parametrize(("dialect", "row"), rows("STOP"))
-async def test_what_a_person_must_mend_takes_one_request_and_says_how(
+async def test_an_error_that_a_person_must_mend_takes_one_request_and_says_what_to_do(
     server, endpoint, dialect, row
 ):
     server.fail_next(row["fault"], n=None)
@@ -244,7 +244,9 @@ async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_
     model = OpenAIModel("some-model", endpoint, dialect="chat")
 
     for _ in range(3):
-        with pytest.raises(ToolsUnsupportedError, match=r"some-model .* takes no tools") as caught:
+        with pytest.raises(
+            ToolsUnsupportedError, match=r"some-model .* does not support tools"
+        ) as caught:
             await model.complete(EVERYTHING, role=Role.EXECUTION)
         assert caught.value.fix and not caught.value.may_be_billed
 

@@ -109,7 +109,7 @@ class TestOnnxEmbedder(OnnxContract):
 )
 @pytest.mark.timeout(600)
 class TestOnnxEmbedderOnItsRealFiles(OnnxContract):
-    async def test_what_is_said_in_other_words_is_near(self, embedder):
+    async def test_a_paraphrase_is_near(self, embedder):
         asked, same, other = await self.embed(
             embedder,
             [
@@ -195,7 +195,7 @@ async def test_the_files_are_fetched_once_and_said_so_before(folder, tmp_path, m
         fetch_files(lambda notice: told.append((notice, source.n_requests)))
 
     assert told == [
-        (f"the embedding model chroma-onnx is fetched once, 80 MB, into {folder / 'onnx'}", 0)
+        (f"the embedding model chroma-onnx is downloaded once (80 MB) into {folder / 'onnx'}", 0)
     ]
     assert source.n_requests == 1
     assert len((await open_embedder().embed(["the museum"]))[0]) == 1

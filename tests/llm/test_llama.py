@@ -32,6 +32,8 @@ from tests.llm.smollm import MODEL, needs_model
 
 BOUNDS = EngineBounds(context_tokens=1024, n_threads=1, idle_s=600, timeout_s=60)
 
+N_TOKENS = 64  # of a text count, not 256: each takes this model some milliseconds
+
 
 def ask_for(text, **fields):
     message = Message(speaker=Speaker.USER, text=text, origins=("person",))
@@ -46,7 +48,7 @@ def ask_for(text, **fields):
     [
         (None, None, "LLAMA_MODEL_PATH is not set"),
         ("none.gguf", None, "No such file"),
-        ("passwd", b"root:x:0:0", "does not begin as a GGUF file"),
+        ("passwd", b"root:x:0:0", "does not begin like a GGUF file"),
         ("folder", "folder", "directory"),
     ],
 )
@@ -191,7 +193,7 @@ async def test_an_answer_that_goes_round_in_circles_is_stopped_though_nobody_loo
     engine = Engine(MODEL, bounds=BOUNDS)
     monkeypatch.setattr(engine, "_load", Looping)
     try:
-        with pytest.raises(EndlessAnswerError, match="again and again") as caught:
+        with pytest.raises(EndlessAnswerError, match="same words endlessly") as caught:
             await LlamaModel(engine).complete(
                 ask_for("Go.", max_output_tokens=900), role=Role.EXECUTION
             )
@@ -284,7 +286,7 @@ async def test_an_idle_engine_is_unloaded_and_loaded_again_when_it_is_asked():
 
 
 @needs_model
-async def test_what_does_not_fit_the_free_memory_is_not_loaded(monkeypatch):
+async def test_a_model_that_does_not_fit_the_free_memory_is_not_loaded(monkeypatch):
     monkeypatch.setattr(llama, "free_memory_bytes", lambda: 10_000_000)
     engine = Engine(MODEL, bounds=BOUNDS)
 
@@ -297,12 +299,13 @@ async def test_what_does_not_fit_the_free_memory_is_not_loaded(monkeypatch):
 
 
 @needs_model
-@pytest.mark.system  # a minute of two processors
+@pytest.mark.system  # many seconds of a processor
 class TestLlamaEmbedder(LocalEmbedderContract):
-    n_many = 30  # each takes a model its time
+    n_many = 15  # each takes a model its time
 
     @pytest.fixture
-    async def embedder(self, engine):
+    async def embedder(self, engine, monkeypatch):
+        monkeypatch.setattr(llama, "BATCH_TOKENS", N_TOKENS)
         return LlamaEmbedder(engine)
 
     @pytest.fixture
@@ -313,7 +316,9 @@ class TestLlamaEmbedder(LocalEmbedderContract):
     def making(self):
         return (
             "from pathlib import Path\n"
+            "from babyagi.llm import llama\n"
             "from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder\n"
+            f"llama.BATCH_TOKENS = {N_TOKENS}\n"
             f"embedder = LlamaEmbedder(Engine(Path({str(MODEL)!r}), "
             "bounds=EngineBounds(context_tokens=1024, n_threads=1)))"
         )

@@ -17,7 +17,7 @@ def test_a_known_name_at_an_unknown_or_local_endpoint_has_no_price():
     assert find_price("no-such-model-at-all") is None
 
 
-def test_what_the_person_says_holds():
+def test_a_choice_of_the_person_takes_precedence():
     price = find_price(
         "no-such-model-at-all", base_url="http://127.0.0.1:1/v1", price_in=1.5, price_out=0.0
     )

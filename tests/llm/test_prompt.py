@@ -1,6 +1,7 @@
 """Fences as a model is asked: their marks, their origins, and what of a conversation is
 disarmed."""
 
+import dataclasses
 import json
 
 import pytest
@@ -103,3 +104,18 @@ def test_what_a_model_wrote_before_is_disarmed_with_the_arguments_of_its_calls()
         "text": "x <·|im_end|> [·/INST]"
     }
     assert sealed.tool_calls[1] == plain
+
+
+def test_a_message_reads_as_it_always_did_because_digests_of_requests_are_kept():
+    call = ToolCall(id="1", name="look", arguments="{}")
+    message = Message(
+        speaker=Speaker.ASSISTANT, text="It's\n\x02", origins=("m",), tool_calls=(call,)
+    )
+
+    assert repr(message) == (
+        "Message(speaker=<Speaker.ASSISTANT: 'assistant'>, text=\"It's\\n\\x02\", "
+        "origins=('m',), tool_calls=(ToolCall(id='1', name='look', arguments='{}'),), "
+        "tool_call_id='')"
+    )
+    fields = [field.name for field in dataclasses.fields(Message)]
+    assert fields == ["speaker", "text", "origins", "tool_calls", "tool_call_id"]

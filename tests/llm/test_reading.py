@@ -59,7 +59,7 @@ def charged(said, call=CALL):
         },
     ],
 )
-def test_what_an_endpoint_says_is_charged(said):
+def test_the_usage_that_an_endpoint_reports_is_charged(said):
     usage = read_usage(said, CALL, PRICE)
 
     assert (

@@ -205,7 +205,7 @@ def test_a_long_passage_counts_as_its_best_sentence_does():
     ]
 
 
-def test_what_has_the_words_of_the_best_passages_is_found_though_the_question_has_others():
+def test_a_passage_with_the_words_of_the_best_ones_is_found_though_the_question_has_other_words():
     order = rank(
         "Who checks the certificate of a harbour?",
         "Each harbour has a certificate about customs, signed by the warden and the surveyor.",

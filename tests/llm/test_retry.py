@@ -44,7 +44,7 @@ async def test_four_requests_are_the_most():
     assert send.n_sent == 4
 
 
-async def test_what_may_be_billed_is_never_sent_again():
+async def test_a_request_that_may_be_billed_is_never_sent_again():
     send = Outage(1, may_be_billed=True)
     assert await run(send) == (None, [])
 

@@ -44,12 +44,12 @@ def fault_of(text, *, size=7, prompt=PROMPT):
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        (FORTY * 4, "the same again and again"),
-        ("It begins well. " + FORTY * 4, "the same again and again"),
-        (SENTENCE * 60, "the same again and again"),
-        ("the " * 700, "the same again and again"),
-        ("\n" * 9000, "a sign without end"),
-        ("!?" * 5000, "a sign without end"),
+        (FORTY * 4, "the same words endlessly"),
+        ("It begins well. " + FORTY * 4, "the same words endlessly"),
+        (SENTENCE * 60, "the same words endlessly"),
+        ("the " * 700, "the same words endlessly"),
+        ("\n" * 9000, "a sign endlessly"),
+        ("!?" * 5000, "a sign endlessly"),
         (INSTRUCTIONS, "repeats the prompt"),
         ("Here it is:\n" + INSTRUCTIONS, "repeats the prompt"),
         (PROMPT.messages[1].text, "repeats the prompt"),
@@ -64,7 +64,7 @@ def test_an_answer_that_is_longer_than_it_may_be_is_seen_in_words_and_in_one_wor
     prompt = Prompt(messages=PROMPT.messages, max_output_tokens=50)
 
     for text in (" ".join(f"w{n}" for n in range(400)), "x" * 20_000):
-        assert "longer than it was allowed" in fault_of(text, prompt=prompt)
+        assert "longer than allowed" in fault_of(text, prompt=prompt)
     assert fault_of(" ".join(f"w{n}" for n in range(190)), prompt=prompt) == ""
 
 

@@ -71,7 +71,7 @@ def memories(draw):
     window_size=st.integers(0, 6),
     max_tokens=st.integers(100, 3000),
 )
-def test_what_is_shown_never_takes_more_than_its_bound(known, made, window_size, max_tokens):
+def test_the_shown_part_of_a_memory_never_exceeds_its_bound(known, made, window_size, max_tokens):
     kind = made(window_size=window_size, max_tokens=max_tokens)
 
     shown = recollect(kind, known, "What of Oak?")

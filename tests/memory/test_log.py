@@ -94,7 +94,7 @@ async def test_a_damaged_line_is_counted_and_passed_over(tmp_path, open_log, lin
     assert (len(known.turns), known.n_damaged) == (1, 1)
 
 
-async def test_what_is_forgotten_is_gone_and_no_update_of_before_brings_it_back(tmp_path, open_log):
+async def test_a_forgotten_memory_is_gone_and_no_earlier_update_brings_it_back(tmp_path, open_log):
     path = path_of(tmp_path, "tea")
     log = open_log(path)
     await add(log, 1)

@@ -46,7 +46,7 @@ def test_another_machine_is_not_this_one(host):
         ("notify-send done", False),
     ],
 )
-def test_what_goes_over_http_to_another_machine_is_in_clear(url, is_clear):
+def test_data_sent_over_http_to_another_machine_is_unencrypted(url, is_clear):
     assert is_in_clear(url) is is_clear
 
 

@@ -191,11 +191,11 @@ def test_an_ordinary_address_is_read_in_its_only_form(written, read):
     assert read_target(written).url == read
 
 
-def test_what_is_wrong_with_an_address_is_said():
+def test_the_fault_of_an_address_is_named():
     for url, why in {
         "http://0x7f.1/": "unusual way",
-        "http://a@b/": "a name or a password",
-        "ftp://x/": "begins with http",
+        "http://a@b/": "a user name or a password",
+        "ftp://x/": "does not begin with http",
         "http://" + "a" * 3000: "longer than",
     }.items():
         with pytest.raises(AddressError, match=why):
@@ -242,20 +242,23 @@ BROKEN = {
     "a refusal": (Reply(status=403), "answered 403"),
     "a missing page": (Reply(status=404), "answered 404"),
     "an error": (Reply(status=500), "answered 500"),
-    "an unknown packing": (Reply(b"x", headers={"content-encoding": "zstd"}), "packed as 'zstd'"),
+    "an unknown packing": (
+        Reply(b"x", headers={"content-encoding": "zstd"}),
+        "compressed as 'zstd'",
+    ),
     "a false packing": (
         Reply(b"x" * 99, headers={"content-encoding": "gzip"}),
-        "cannot be unpacked",
+        "cannot be decompressed",
     ),
-    "no HTTP": (Reply(b"\x00\x01\r\n\r\n", is_raw=True), "breaks off"),
-    "nothing": (Reply(b"", is_raw=True), "breaks off"),
+    "no HTTP": (Reply(b"\x00\x01\r\n\r\n", is_raw=True), "broke off"),
+    "nothing": (Reply(b"", is_raw=True), "broke off"),
     "half a page": (
         Reply(b"HTTP/1.1 200 x\r\ncontent-length: 60\r\n\r\nhalf", is_raw=True),
-        "breaks",
+        "broke",
     ),
     "endless headers": (
         Reply(b"HTTP/1.1 200 x\r\n" + b"a: b\r\n" * 60_000, is_raw=True),
-        "breaks off",
+        "broke off",
     ),
     "a hang": (Reply(hangs=True), "gave no answer in"),
 }
@@ -292,7 +295,7 @@ async def test_robots_txt_is_kept_and_read_once():
         door, base = open_door(server), f"http://site.test:{server.port}"
         await door.fetch(f"{base}/a")
         await door.fetch(f"{base}/a")
-        with pytest.raises(ToolError, match=r"robots\.txt asks programs not to fetch it"):
+        with pytest.raises(ToolError, match=r"robots\.txt forbids programs to fetch it"):
             await door.fetch(f"{base}/private/x")
 
     assert [asked.path for asked in server.asked] == ["/robots.txt", "/a", "/a"]
@@ -328,7 +331,7 @@ async def test_a_robots_txt_with_lines_that_cannot_be_read_is_kept_by_the_others
     async with serve({"/robots.txt": robots, "/a": Reply("a")}) as server:
         door, base = open_door(server), f"http://site.test:{server.port}"
         page = await door.fetch(f"{base}/a")
-        with pytest.raises(ToolError, match=r"robots\.txt asks programs not to fetch it"):
+        with pytest.raises(ToolError, match=r"robots\.txt forbids programs to fetch it"):
             await door.fetch(f"{base}/private/x")
 
     assert page.body == b"a"

@@ -28,16 +28,19 @@ BAD = {
     ),
     "no JSON": (
         b"HTTP/1.1 200 x\r\ncontent-length: 6\r\n\r\n<html>",
-        "something that is no JSON object",
+        "something that is not a JSON object",
     ),
-    "a list": ([1], "something that is no JSON object"),
-    "deep JSON": (b"HTTP/1.1 200 x\r\n\r\n" + b"[" * 200_000, "something that is no JSON object"),
-    "half an answer": (b"HTTP/1.1 200 x\r\ncontent-length: 60\r\n\r\n{", "cannot be asked"),
-    "no HTTP": (b"\x00\x01\x02\r\n\r\n", "cannot be asked"),
-    "nothing": (b"", "cannot be asked"),
+    "a list": ([1], "something that is not a JSON object"),
+    "deep JSON": (
+        b"HTTP/1.1 200 x\r\n\r\n" + b"[" * 200_000,
+        "something that is not a JSON object",
+    ),
+    "half an answer": (b"HTTP/1.1 200 x\r\ncontent-length: 60\r\n\r\n{", "cannot be reached"),
+    "no HTTP": (b"\x00\x01\x02\r\n\r\n", "cannot be reached"),
+    "nothing": (b"", "cannot be reached"),
     "a compressed answer": (
         b"HTTP/1.1 200 x\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
-        "answered compressed",
+        "answered with compression",
     ),
     "an endless answer": (ENDLESS, f"answered with more than {MAX_BODY_BYTES // 2**20} MiB"),
     "an announced giant": (

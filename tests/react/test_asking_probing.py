@@ -302,7 +302,7 @@ async def test_tasks_that_begin_at_once_ask_once_what_a_model_can_do():
     assert sum("note the colour" in json.dumps(one).lower() for one in server.requests) == 2
 
 
-async def test_what_was_learnt_from_replies_is_remembered():
+async def test_abilities_learnt_from_replies_are_remembered():
     async with Server("reasons apart") as server:
         place = Place(server)
         await place.run()

@@ -209,7 +209,7 @@ async def test_calls_that_fail_three_times_in_a_row_end_the_run_with_the_last_re
     assert len(hopeless.model.calls) == 3
 
 
-async def test_what_a_person_refuses_is_no_error_of_the_model():
+async def test_a_refusal_by_a_person_is_no_error_of_the_model():
     desk = await open_desk(answering(*((call(f"{n}"),) for n in range(4)), "done"))
     journal = desk.open_journal()
     tool = echo_tool([])
@@ -424,7 +424,7 @@ async def test_a_replay_calls_neither_the_model_nor_a_tool():
 def takes_no_tools(prompt, role):
     """An endpoint that refuses tools, in front of a model that writes what text asks for."""
     if prompt.tools:
-        return ToolsUnsupportedError("this model takes no tools")
+        return ToolsUnsupportedError("this model does not support tools")
     n = sum(message.speaker is Speaker.ASSISTANT for message in prompt.messages)
     return (
         f"I say it.\nAction: echo\nAction Input: word {n}" if n < 2 else "Final Answer: it said so"
@@ -495,7 +495,7 @@ ANSWERS = {
     ],
     ids=["true", "text", "function"],
 )
-async def test_what_a_model_is_told_of_a_reply_that_cannot_be_read_can_be_chosen(
+async def test_the_message_to_the_model_about_an_unreadable_reply_can_be_chosen(
     protocol, on_malformed, told
 ):
     desk = await open_desk(answering(UNREADABLE[protocol], ANSWERS[protocol]))

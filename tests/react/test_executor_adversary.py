@@ -28,7 +28,7 @@ async def hang(arguments):
     await asyncio.Event().wait()
 
 
-async def test_what_a_model_said_beside_a_call_that_was_cancelled_is_not_taken_for_its_answer():
+async def test_text_beside_a_cancelled_call_is_not_taken_for_the_answer():
     said = completion("Let me look it up.", tool_calls=(call("a"),), finish_reason="tool_calls")
     desk = await open_desk(answering(said, "the answer"))
 

@@ -296,7 +296,7 @@ def test_every_text_request_names_the_stop_words_of_its_labels():
     assert text_protocol(JAPANESE).render(TALK).stop == ("\n観察:", "\n\t観察:")
 
 
-def test_what_a_tool_gave_stays_inside_a_fence_that_it_cannot_close():
+def test_the_output_of_a_tool_stays_inside_a_fence_that_it_cannot_close():
     hostile = step(
         1,
         "Action: search\nAction Input: x",

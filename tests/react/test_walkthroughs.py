@@ -82,7 +82,7 @@ async def test_a_kill_between_any_two_steps_repeats_no_call(walk, spoken):
 
 
 @SPOKEN
-async def test_what_a_model_made_up_is_not_in_what_it_is_shown(spoken):
+async def test_text_that_a_model_made_up_is_not_in_its_next_prompt(spoken):
     desk = await open_desk(INVOICES.model_answer(spoken))
 
     await open_executor(desk, spoken, []).run(INVOICES.messages)

@@ -138,7 +138,7 @@ async def test_an_answer_of_another_form_gives_no_results_or_one_line(found):
         try:
             assert (await open_search(server, "searxng").search("x"))[1] == []
         except ToolError as error:
-            assert "no JSON object" in error.what
+            assert "not a JSON object" in error.what
 
 
 def test_no_engine_is_asked_over_an_open_network():

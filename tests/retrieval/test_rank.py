@@ -128,7 +128,7 @@ def test_a_part_has_the_beginnings_of_its_headings_and_a_bare_heading_is_whole()
 
 
 @pytest.mark.parametrize("text", ["####### seven", "#none", "# a\nb", "#", "# "])
-def test_what_is_no_heading_is_text(text):
+def test_a_line_that_is_no_heading_is_text(text):
     assert [part.headings for part in split_parts(f"{text}\n\nx")] == [()]
 
 

@@ -189,18 +189,18 @@ REFUSED_ANYWAY = {
 }
 
 NO_MEMORY = re.compile(
-    r"the code wanted more memory than the 512 MiB that it may use( \(line \d+\))?|"
+    r"the code needs more memory than the 512 MiB that it may use( \(line \d+\))?|"
     r"the code (crashed the interpreter|was stopped by the system.*)"
 )
 TOO_LONG = re.compile(r"the code took longer than \S+ s and was stopped")
 CRASHED = re.compile(r"the code crashed the interpreter")
 WITHOUT_ANSWER = re.compile(r"the code ended the process without an answer")
-TOO_MUCH = re.compile(r"the code wrote more than its answer may have")
+TOO_MUCH = re.compile(r"the code wrote more than an answer may have")
 NOTHING = re.compile(
-    r"the code gave nothing: print what is wanted, end with an expression, or assign it to "
+    r"the code gave no output: print the answer, end with an expression, or assign it to "
     r"final_result"
 )
-NEVER_COMES = re.compile(r"every task of the code waits for what never comes( \(line \d+\))?")
+NEVER_COMES = re.compile(r"deadlock: every task of the code is waiting( \(line \d+\))?")
 RUNNER = "frame = sys._getframe()\nwhile 'ANSWER' not in frame.f_globals: frame = frame.f_back\n"
 ANY = re.compile(r"[^\n]{1,1000}")
 
@@ -371,10 +371,10 @@ BOUNDED = {
         "while True: c.execute('insert into t values (zeroblob(10000000))')",
         NO_MEMORY,
     ),
-    "input": ("input('?')", re.compile(r"there is no input here, .* \(line 1\)")),
+    "input": ("input('?')", re.compile(r"there is no input and .* \(line 1\)")),
     "input_of_a_filter": (
         "import sys\nfor line in sys.stdin: pass",
-        re.compile(r"there is no input here, .* \(line 2\)"),
+        re.compile(r"there is no input and .* \(line 2\)"),
     ),
     "prints_of_a_character": ("while True: print('x', end='')", TOO_LONG),
     "bytes_without_end": (

@@ -133,7 +133,7 @@ def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
         command, input="final_result = 1", capture_output=True, text=True, timeout=300, check=False
     )
 
-    assert ran.stdout == f"{confined.REFUSED}the kernel took the filter and does not hold to it"
+    assert ran.stdout == f"{confined.REFUSED}the kernel accepted the filter but does not enforce it"
 
 
 @pytest.mark.system
@@ -190,7 +190,10 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
 @pytest.mark.parametrize(
     ("runtime", "why"),
     [
-        (NO_FILTER_HERE, r"the kernel takes no filter of system calls \(Operation not permitted\)"),
+        (
+            NO_FILTER_HERE,
+            r"the kernel does not accept a system call filter \(Operation not permitted\)",
+        ),
         (
             ANOTHER_MACHINE,
             r"this is Linux on (i686|armv8l), not a 64-bit system on x86_64 or aarch64",
@@ -255,7 +258,7 @@ except ToolError as error:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False
     )
 
-    assert ran.stdout == "the code wanted more memory than the 300 MiB that it may use (line 1)\n"
+    assert ran.stdout == "the code needs more memory than the 300 MiB that it may use (line 1)\n"
 
 
 @pytest.mark.system

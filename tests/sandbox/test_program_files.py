@@ -67,12 +67,12 @@ async def test_what_a_program_removes_or_renames_is_said():
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("open('notes.csv', 'w')", "belongs to the objective and is only read"),
+        ("open('notes.csv', 'w')", "belongs to the objective and is read-only"),
         ("import os\nos.remove('notes.csv')", "belongs to the objective"),
         ("open('note.csv')", "there are: large.csv, mine.txt, notes.csv, sub/more.txt"),
         ("open('/etc/passwd')", "there is no file of that name here"),
         ("open('../../etc/passwd')", "there is no file of that name here"),
-        ("open('large.csv')", "was not handed in: write its name into the code"),
+        ("open('large.csv')", "was not passed in: write its name into the code"),
         ("open('x', 'wb').write(bytes(9_000_000))", "at most 8 MB together"),
         ("f = open('x', 'wb')\nf.seek(10 ** 12)\nf.write(b'1')", "at most 8 MB together"),
         ("for n in range(200):\n    open(f'{n}.txt', 'w').write('1')", "no more than 100 files"),
@@ -87,7 +87,7 @@ async def test_what_a_program_removes_or_renames_is_said():
             "no database on a file",
         ),
         ("open('x', 'q')", "invalid mode"),
-        ("x = 1", "the code gave nothing"),
+        ("x = 1", "the code gave no output"),
     ],
 )
 async def test_what_a_program_may_not_do_with_files_is_one_line(code, said):

@@ -70,7 +70,7 @@ PAGES = tuple(
 )
 
 
-async def test_what_models_wrote_is_text_on_every_page(served):
+async def test_text_of_models_is_plain_text_on_every_page(served):
     await fill(served)
     browser = Browser(served)
     for path in PAGES:
@@ -125,7 +125,7 @@ async def test_forms_do_what_the_operations_do(served):
         "/do/objectives/1/delete",
     ],
 )
-async def test_what_cannot_be_taken_back_is_asked_first_without_a_script(path, served):
+async def test_an_action_that_cannot_be_undone_asks_first_even_without_a_script(path, served):
     browser = Browser(served)
     word = word_of(await browser.look("/"))
     await browser.send("/do/objectives", word, objective="Know it")

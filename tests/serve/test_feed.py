@@ -145,7 +145,7 @@ async def test_who_is_cut_off_goes_on_where_it_was_with_either_of_two_servers(pa
             for n in range(60):
                 await store.append_event(objective.id, kind="x.happened", data={"n": n})
 
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(300), asyncio.TaskGroup() as group:
             group.create_task(write())
             await listener.read(len(known) + 3)
             for n in (1, 4, 2, 20, 30):
@@ -155,7 +155,7 @@ async def test_who_is_cut_off_goes_on_where_it_was_with_either_of_two_servers(pa
         assert listener.got == [found.id for found in await store.events(objective.id)]
 
 
-async def test_what_another_process_commits_is_sent_at_once(tmp_path):
+async def test_events_that_another_process_commits_are_sent_at_once(tmp_path):
     async with serving(tmp_path / "home") as served:
         objective, _ = await served.app.store.create_objective(samples.spec(), uid="u")
         listener = Listener(served, f"/api/v1/objectives/{objective.id}/events")
@@ -174,7 +174,7 @@ async def test_more_than_a_batch_is_sent_in_order(served):
         await store.append_event(objective.id, kind="x.happened", data={})
     for path in ("/api/v1/objectives/1/events", "/api/v1/events"):
         listener = Listener(served, path, after="0")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await listener.read(BATCH + 50)
         assert listener.got == sorted(set(listener.got))
         assert len(listener.got) == BATCH + 50

@@ -11,7 +11,7 @@ import pytest
 from babyagi import notify
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from babyagi.home import remember_hook, remembered_folder
+from babyagi.files.home import remember_hook, remembered_folder
 from babyagi.inbox import APPROVAL, write_request
 from babyagi.serve import wire
 from babyagi.serve.door import Level
@@ -50,7 +50,7 @@ def test_no_two_operations_have_one_address_or_one_name():
     assert len({one.name for one in OPERATIONS}) == len(OPERATIONS)
 
 
-def test_what_changes_something_needs_more_than_the_lowest_level():
+def test_a_route_that_changes_something_needs_more_than_the_lowest_level():
     assert [one.name for one in OPERATIONS if one.method != "GET" and one.level is Level.READ] == []
 
 
@@ -148,7 +148,7 @@ def test_what_is_known_already_is_not_sent_again(home):
     assert (first.status, again.status, again.body) == (200, 304, b"")
 
 
-def test_what_is_approved_is_what_was_seen(home, tmp_path):
+def test_only_a_call_that_the_person_saw_can_be_approved(home, tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
     (folder / "a.md").write_text("old\n")
@@ -201,7 +201,7 @@ EVERY_HOUR = {"objective": "Look after the tea", "every": "1h", "grace": "10m", 
         ({"objective": " "}, 422),
     ],
 )
-def test_what_is_no_schedule_is_refused_in_words(more, status, home):
+def test_an_invalid_schedule_is_refused_in_words(more, status, home):
     body = {key: one for key, one in {**EVERY_HOUR, **more}.items() if one is not None}
 
     reply, kept = ask(home, ("POST", SCHEDULES, body), ("GET", SCHEDULES))
@@ -211,7 +211,7 @@ def test_what_is_no_schedule_is_refused_in_words(more, status, home):
 
 
 @pytest.mark.parametrize("address", ["/metrics", f"{BASE}/metrics"])
-def test_what_is_measured_is_the_same_through_both_doors(address, home, type_line):
+def test_the_api_and_the_command_line_give_the_same_metrics(address, home, type_line):
     looked_at.fill_running_home()
     _, said, _ = type_line("metrics")
 
@@ -226,7 +226,7 @@ def measured(text):
     return [line for line in text.splitlines() if "_seconds" not in line.partition(" ")[0]]
 
 
-def test_what_is_measured_is_for_who_may_read(home):
+def test_metrics_need_the_level_read(home):
     async def work():
         async with serving(home) as served:
             return [
@@ -245,7 +245,7 @@ def test_what_is_deleted_is_gone(home):
     assert (gone.status, missing.status, left.json()) == (200, 404, [])
 
 
-def test_what_ended_long_ago_is_pruned(home):
+def test_objectives_that_ended_long_ago_are_pruned(home):
     looked_at.fill_ended_home()
 
     kept, pruned = ask(
@@ -313,7 +313,7 @@ def test_a_submission_gets_no_more_than_the_server_hands_out(home, handed_out):
     assert [one["name"] for one in shown.json()["tools"]] == ["read_file", "calculator"]
     assert remembered_folder(home, shown.json()["objective"]["uid"]) == handed_out / "part"
     assert {one.status for one in wrong} == {422}
-    assert all("handed out here" in one.json()["title"] for one in wrong)
+    assert all("this server does not offer" in one.json()["title"] for one in wrong)
 
 
 def test_a_server_without_a_folder_hands_out_none(home):
@@ -360,7 +360,9 @@ def test_only_an_admin_sets_limits_above_those_of_the_server(path, body, limit, 
         ("objectives/1/questions", {"question": "why"}, "objectives/1/tasks"),
     ],
 )
-def test_what_a_key_has_made_is_made_once_also_at_the_same_time(path, body, listed, home):
+def test_requests_with_the_same_key_create_one_objective_even_at_the_same_time(
+    path, body, listed, home
+):
     async def work():
         async with serving(home) as served:
             await served.ask("POST", f"{BASE}/objectives", {"objective": "First"})
@@ -440,7 +442,7 @@ async def test_an_address_that_is_not_public_is_told_nothing(home, monkeypatch, 
 
 
 @pytest.mark.parametrize("address", ["file:///etc/passwd", "notify-send hello", "http://a@b.c/"])
-def test_what_is_no_address_is_refused(address, home):
+def test_a_value_that_is_no_address_is_refused(address, home):
     body = {"objective": "Know it", "notify": address}
 
     reply, kept = ask(home, ("POST", f"{BASE}/objectives", body), ("GET", f"{BASE}/objectives"))
@@ -448,7 +450,9 @@ def test_what_is_no_address_is_refused(address, home):
     assert (reply.status, kept.json()) == (422, [])
 
 
-async def test_what_an_address_did_not_hear_before_a_restart_it_hears_after_it(home, monkeypatch):
+async def test_a_notification_that_was_not_sent_before_a_restart_is_sent_after_it(
+    home, monkeypatch
+):
     monkeypatch.setattr(notify, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(notify, "POLL_S", 0.05)
     hook = Hook()

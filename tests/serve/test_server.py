@@ -44,7 +44,7 @@ async def test_a_store_that_is_away_is_said_with_when_to_come_back(served, monke
     assert reply.json()["title"] == "the task store is busy"
 
 
-async def test_what_nobody_expected_is_told_in_the_log_alone(served, monkeypatch, caplog):
+async def test_only_the_log_shows_an_unexpected_error(served, monkeypatch, caplog):
     async def broken(**_):
         raise KeyError("SECRET")
 
@@ -53,7 +53,7 @@ async def test_what_nobody_expected_is_told_in_the_log_alone(served, monkeypatch
 
     assert reply.status == 500
     assert "SECRET" not in reply.text
-    assert "nobody expected" in caplog.text
+    assert "an unexpected error" in caplog.text
 
 
 async def test_the_address_is_left_for_open_and_taken_away(tmp_path):
@@ -150,7 +150,7 @@ async def test_a_token_that_was_set_is_renewed_where_it_was_set(tmp_path):
 
     assert (said.code, one.out == two.out, one.out == other.out) == (0, True, False)
     assert refused.code == 2
-    assert "set BABYAGI_SERVE_TOKEN to another one" in refused.err
+    assert "set BABYAGI_SERVE_TOKEN to a new one" in refused.err
     assert "hunter" not in refused.err
 
 
@@ -160,13 +160,13 @@ async def test_serve_works_answers_and_drains(tmp_path):
     process = await start("serve", "--port", "0", env=env)
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while b"The board is at" not in await process.stdout.readline():
                 pass
         submitted = await babyagi("submit", "Know it", "--json", env=env)
         opened = await babyagi("open", "--json", env=env)
         token = (await babyagi("open", "--token", "read", env=env)).out.strip()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while True:
                 status = await babyagi("status", "--json", env=env)
                 if json.loads(status.out)["report"]["is_written"]:
@@ -184,7 +184,7 @@ async def test_serve_works_answers_and_drains(tmp_path):
     assert ended.code == 128 + signal.SIGTERM
     records = [line for line in ended.err.splitlines() if line.startswith("at=")]
     assert any("event=task.done objective_id=1" in line for line in records)
-    assert "signed off" in records[-1]
+    assert "released its claims" in records[-1]
     assert ended.out == ""  # the address stood there, and was read
     assert "code=" not in (tmp_path / "home" / "babyagi.log").read_text()
 
@@ -197,7 +197,7 @@ async def test_without_work_nothing_is_worked_on(tmp_path, postgres_url):
     process = await start("serve", "--port", "0", "--no-work", env=env)
     try:
         assert process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while b"The board is at" not in await process.stdout.readline():
                 pass
         await babyagi("submit", "Know it", env=env)
@@ -217,5 +217,5 @@ async def test_without_work_nothing_is_worked_on(tmp_path, postgres_url):
 async def test_open_says_when_no_server_runs(tmp_path):
     ended = await babyagi("open", "--print", env=environ(tmp_path / "home"))
 
-    assert ended.four_lines[0] == "babyagi: there is no server to open"
+    assert ended.four_lines[0] == "babyagi: no server to open was found"
     assert "babyagi serve" in ended.err

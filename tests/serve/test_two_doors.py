@@ -217,8 +217,8 @@ FAULTS = (
 
 ELSEWHERE = {
     "approve": "needs a preview of a folder: tests/serve/test_operations.py",
-    "resume": "works in the terminal that it is typed in; here the workers go on",
-    "run --continue": "works in the terminal that it is typed in; `questions` is the same here",
+    "resume": "works in the terminal where it was typed; here the workers go on",
+    "run --continue": "works in the terminal where it was typed; here `questions` does the same",
     "log": "shows what it leaves out in words: tests/serve/test_operations.py",
     "watch": "does not end: tests/serve/test_feed.py",
     "metrics": "is a text: tests/serve/test_operations.py",

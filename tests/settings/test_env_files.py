@@ -308,7 +308,7 @@ def test_a_flag_or_the_environment_goes_before_the_file_and_then_nothing_waits(l
     assert load("BABYAGI_FILES=/etc\n", {"files": "docs"}).waiting == ()
 
 
-def test_what_is_hidden_behind_a_flag_is_shown_to_whoever_trusts(load):
+def test_hidden_settings_are_shown_before_a_file_is_trusted(load):
     (found,) = load("BABYAGI_NOTIFY=touch x\n", BABYAGI_NOTIFY="true").untrusted
 
     assert (found.variable, found.shown, found.is_waiting) == ("BABYAGI_NOTIFY", "touch x", False)
@@ -449,7 +449,7 @@ def test_a_run_for_which_something_waits_is_told_what_to_type(load, tmp_path):
 
     assert (
         caught.value.what
-        == ".env is not trusted, so these settings in it wait: BABYAGI_NOTIFY, BABYAGI_LOG_FILE"
+        == ".env is not trusted, so these settings in it have no effect: BABYAGI_NOTIFY, BABYAGI_LOG_FILE"
     )
     assert (
         "babyagi trust" in caught.value.fix

@@ -210,7 +210,7 @@ def test_all_faults_are_reported_together(load, tmp_path):
     assert "--max-time must be a time such as 90s, 30m or 1h30m, got 'soon'" in what
     assert "BABYAGI_CONCURRENCY must be a whole number from 1 to 64, got '65'" in what
     assert "BABYAGI_DIALECT in .env must be one of auto, chat, responses, got 'klingon'" in what
-    assert "BABYAGI_TYPO is no setting" in what
+    assert "BABYAGI_TYPO is not a setting" in what
     assert what.startswith("5 settings cannot be used:\n")
 
 
@@ -260,7 +260,7 @@ def test_a_value_that_cannot_be_is_refused_in_one_short_line(load, variable, val
 def test_an_unknown_variable_is_a_fault_that_names_the_nearest_one(load, tmp_path, typed, meant):
     (tmp_path / ".env").write_text(f"{typed}=1\n")
 
-    assert fault_of(load) == f"{typed} in .env is no setting; did you mean {meant}?"
+    assert fault_of(load) == f"{typed} in .env is not a setting; did you mean {meant}?"
 
 
 @pytest.mark.parametrize(
@@ -317,7 +317,7 @@ def test_llama_is_a_model_in_this_process_and_others_of_that_name_need_a_server(
     )
 
 
-def test_what_a_model_in_this_process_may_take_is_said_in_numbers(load):
+def test_the_bounds_of_a_model_in_this_process_are_numbers(load):
     settings = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8", BABYAGI_LLAMA_IDLE_S="60").settings
 
     assert (settings.llama_ctx_max, settings.llama_threads_num, settings.llama_idle_s) == (
@@ -397,7 +397,7 @@ def test_a_cooperative_mode_fits_the_task_store_or_says_what_to_type(load):
         load, COOPERATIVE_MODE="d", BABYAGI_TASK_STORE="sqlite:///here.db"
     )
     what = fault_of(load, COOPERATIVE_MODE="local", BABYAGI_TASK_STORE=server)
-    assert "say distributed" in what and "top5ecret" not in what
+    assert "set it to distributed" in what and "top5ecret" not in what
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_times_are_read_as_people_write_them(text, seconds):
 @pytest.mark.parametrize(
     "text", ["", "h", "soon", "-5", "30m1h", "1.2.3s", "nan", "9" * 400, "1e3"]
 )
-def test_what_is_no_time_is_refused(text):
+def test_a_value_that_is_no_time_is_refused(text):
     with pytest.raises(ValueError, match="a time"):
         parse_duration_s(text)
 
@@ -579,9 +579,9 @@ def read_as_docker_does(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("variable", "said"),
     [
-        ("BABYAGI_FOO", "BABYAGI_FOO is no setting"),
-        ("BABYAGI_OBJECTIVE", "BABYAGI_OBJECTIVE is no setting; did you mean OBJECTIVE?"),
-        ("BABYAGI_MAX_TASK", "BABYAGI_MAX_TASK is no setting; did you mean BABYAGI_MAX_TASKS?"),
+        ("BABYAGI_FOO", "BABYAGI_FOO is not a setting"),
+        ("BABYAGI_OBJECTIVE", "BABYAGI_OBJECTIVE is not a setting; did you mean OBJECTIVE?"),
+        ("BABYAGI_MAX_TASK", "BABYAGI_MAX_TASK is not a setting; did you mean BABYAGI_MAX_TASKS?"),
     ],
 )
 def test_what_may_have_been_meant_is_told_by_what_stands_behind_the_prefix(load, variable, said):

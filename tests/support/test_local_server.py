@@ -56,14 +56,16 @@ def platform(monkeypatch):
 @pytest.fixture
 async def client(server):
     async with openai.AsyncOpenAI(
-        api_key="key", base_url=server.base_url, max_retries=0, timeout=10
+        api_key="key", base_url=server.base_url, max_retries=0, timeout=300
     ) as client:
         yield client
 
 
 @pytest.fixture
 async def http(server):
-    async with httpx2.AsyncClient(base_url=server.base_url.removesuffix("/v1"), timeout=5) as http:
+    async with httpx2.AsyncClient(
+        base_url=server.base_url.removesuffix("/v1"), timeout=300
+    ) as http:
         yield http
 
 
@@ -107,7 +109,7 @@ async def test_the_client_meets_the_fault_as_it_was_measured(row, server, client
     )
 
     try:
-        async with asyncio.timeout(PATIENCE_S if expected == "never ends" else 10):
+        async with asyncio.timeout(PATIENCE_S if expected == "never ends" else 300):
             seen = await (see_stream(client, asked) if row["stream"] else see_reply(client, asked))
     except TimeoutError:
         seen = "never ends"
@@ -410,7 +412,7 @@ async def test_requests_are_kept_as_they_came_and_counted_by_agent(server, clien
     ("fault", "is_billed"),
     [("500", False), ("c-close", False), ("c-truncated", True), ("usage-negative", True)],
 )
-async def test_what_is_billed_is_the_model_s_work_and_not_what_arrives(server, fault, is_billed):
+async def test_the_work_of_the_model_is_billed_and_not_the_received_part(server, fault, is_billed):
     await send_raw(server, CHAT, asking(model=fault), wait_s=1)
 
     assert (sum(server.tokens_by_agent.values()) > 0) == is_billed
@@ -421,7 +423,7 @@ async def test_an_answer_that_nobody_waits_for_is_billed_and_not_answered(server
     server.latency_s = 0.2
 
     with pytest.raises(httpx2.ReadTimeout):
-        await http.post(CHAT, json=asking(), timeout=httpx2.Timeout(5, read=0.05))
+        await http.post(CHAT, json=asking(), timeout=httpx2.Timeout(300, read=0.05))
     async with asyncio.timeout(120):
         while not server.tokens_by_agent["unknown"]:
             await asyncio.sleep(0.01)
@@ -441,11 +443,17 @@ async def test_an_equal_request_has_an_equal_digest(server, http):
 
 async def test_latency_is_that_of_the_whole_answer_and_calls_overlap(server, http):
     server.latency_s = 0.2
-    started = asyncio.get_running_loop().time()
+    started, together = asyncio.get_running_loop().time(), asyncio.Barrier(5)
 
-    await asyncio.gather(*(http.post(CHAT, json=asking()) for _ in range(5)))
+    async def answer(request):
+        await together.wait()
+        return Answer(text="said")
 
-    assert 0.2 <= asyncio.get_running_loop().time() - started < 0.9
+    server.answer = answer
+    async with asyncio.timeout(120):
+        await asyncio.gather(*(http.post(CHAT, json=asking()) for _ in range(5)))
+
+    assert asyncio.get_running_loop().time() - started >= 0.2
 
 
 # -- the connection
@@ -458,7 +466,7 @@ async def test_closing_ends_what_hangs_and_leaves_no_task():
         while not server.requests:
             await asyncio.sleep(0.01)
 
-    assert await asyncio.wait_for(waiting, 2) == b""
+    assert await asyncio.wait_for(waiting, 300) == b""
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -592,7 +600,7 @@ async def test_as_a_process_it_prints_its_url_takes_faults_and_ends_on_sigterm()
     )
     try:
         assert process.stdout is not None
-        base_url = (await asyncio.wait_for(process.stdout.readline(), 10)).decode().strip()
+        base_url = (await asyncio.wait_for(process.stdout.readline(), 300)).decode().strip()
         async with httpx2.AsyncClient(base_url=base_url.removesuffix("/v1")) as http:
             assert (await http.get("/health")).json() == {"status": "ok"}
             assert "500" in [row["id"] for row in (await http.get("/v1/models")).json()["data"]]
@@ -608,7 +616,7 @@ async def test_as_a_process_it_prints_its_url_takes_faults_and_ends_on_sigterm()
             await http.post("/_reset")
             assert (await http.get("/_stats")).json()["requests"] == 0
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 5) == 0
+        assert await asyncio.wait_for(process.wait(), 300) == 0
     finally:
         if process.returncode is None:
             process.kill()

@@ -21,7 +21,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update "
     "--disable-sync --no-first-run"
 ).split()
-WAIT_MS = 30_000
+WAIT_MS = 300_000
 
 pytestmark = [
     pytest.mark.system,
@@ -58,7 +58,7 @@ class Server:
     async def start(self):
         self.process = await start("serve", "--port", self.port, env=self.env)
         assert self.process.stdout is not None
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while b"The board is at" not in (line := await self.process.stdout.readline()):
                 assert line
         self.port = line.decode().partition(";")[0].rpartition(":")[2]
@@ -155,7 +155,10 @@ async def test_a_person_answers_and_changes_the_list(tmp_path):
             target_position={"x": 20, "y": 3},
         )  # fmt: skip
         await page.wait_for_selector(".column:nth-child(1) .card:nth-child(1):has-text('Sing')")
-        assert await names(page) == [first[-1], *first[:-1]]
+        # a page that was asked for before the drop may show the old order for a moment
+        async with asyncio.timeout(300):
+            while await names(page) != [first[-1], *first[:-1]]:
+                await asyncio.sleep(0.05)
         await page.click(".card:has-text('Sing') summary")
         await page.click(".card:has-text('Sing') button:text-is('Down')")
         await page.wait_for_selector(".column:nth-child(1) .card:nth-child(2):has-text('Sing')")

@@ -1,4 +1,5 @@
-"""From the command line: a server changes its tool, or is gone, between two lives of a run."""
+"""From the command line: a server changes its tool between two lives of a run; what else can happen
+then: `tests/tools/test_mcp_changed.py`."""
 
 import json
 import sys
@@ -63,30 +64,11 @@ async def test_a_person_is_shown_how_a_tool_has_changed_and_lets_the_run_go_on(p
     approved = await babyagi("approve", "1", "--yes", env=env)
     ended = await babyagi("resume", env=env)
 
-    assert "otherwise than when it was granted" in shown and "Say it to everybody." in shown
+    assert (
+        "has changed its description since it was granted" in shown
+        and "Say it to everybody." in shown
+    )
     assert asked["kind"] == "changed" and asked["decisions"] == ["approve", "reject"]
     assert approved.code == 0
     assert ended.code == 0, ended.said
     assert "hello" in (await look("results", env=env))[0]["result"]
-
-
-async def test_a_change_that_a_person_refuses_is_told_to_the_model(place):
-    env, form = place
-    form.write_text('{"description": "Say it to everybody."}')
-
-    assert (await babyagi("resume", env=env)).code == WAITING
-    assert (await babyagi("reject", "1", env=env)).code == 0
-    ended = await babyagi("resume", env=env)
-
-    assert ended.code == 0, ended.said
-    assert "a person did not allow it" in (await look("results", env=env))[0]["result"]
-
-
-async def test_a_server_that_is_gone_when_a_run_goes_on_costs_a_call_and_is_told(place):
-    env, form = place
-    form.unlink()  # so the server dies when it is asked for its tools
-
-    ended = await babyagi("resume", env=env)
-
-    assert ended.code == 0, ended.said
-    assert "the server s failed" in (await look("results", env=env))[0]["result"]

@@ -99,14 +99,11 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
     assert {subject for _, subject, _ in cited} <= set(SUBJECTS)
 
 
-@pytest.mark.parametrize("dialect", PATHS)
-async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_rare(
-    dialect, tmp_path
-):
+async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_rare(tmp_path):
     names = [f"Look at side {letter}" for letter in "ABCDEF"]
     home = tmp_path / "home"
     async with LocalServer(propose(names), latency_s=0.02) as server:
-        env = environ(home, server.base_url, BABYAGI_DIALECT=dialect, BABYAGI_CONCURRENCY="1")
+        env = environ(home, server.base_url, BABYAGI_CONCURRENCY="1")
 
         ended = await babyagi("run", "Look at all sides", env=env)
 
@@ -123,37 +120,6 @@ async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_r
     plans = {f"plan:{number}": {"create": 1} for number in range(1, 4)}
     duties = {"order:0": {"order": 1}, "check:1": {"check": 2}, "report": {"report": 1}}
     assert {owner: dict(counts) for owner, counts in calls.items()} == tasks | plans | duties
-
-
-@pytest.mark.parametrize(
-    ("batches", "n_orders"),
-    [
-        pytest.param([["One"], ["Two"], ["Three"]], 0, id="never two at once"),
-        pytest.param([["One", "Two", "Three", "Four"]], 0, id="four at once"),
-        pytest.param(
-            [["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]],
-            1,
-            id="one more comes while four are queued",
-        ),
-        pytest.param(
-            [["One", "Two", "Three", "Four", "Five"], ["A", "B", "C", "D", "E"]],
-            2,
-            id="five more come while two are queued",
-        ),
-    ],
-)
-async def test_the_prioritizer_is_asked_only_when_order_can_change(batches, n_orders, tmp_path):
-    async with LocalServer(propose(*batches)) as server:
-        env = environ(tmp_path / "home", server.base_url, BABYAGI_CONCURRENCY="1")
-
-        ended = await babyagi("run", "Count", env=env)
-
-    assert ended.code == 0, ended.said
-    n_tasks = 1 + sum(map(len, batches))
-    assert server.calls_by_agent["prioritization"] == n_orders
-    assert server.calls_by_agent["execution"] == n_tasks
-    assert server.calls_by_agent["creation"] <= n_tasks
-    assert len(await look("results", env=env)) == n_tasks
 
 
 class Terminal:

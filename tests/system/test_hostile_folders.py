@@ -116,7 +116,7 @@ HOSTILE_FILES = {
     "questions": "BABYAGI_ASK=true",
     "results of others": "BABYAGI_MEMORY=shared",
     "no limit of tasks": "BABYAGI_MAX_TOKENS=0\nBABYAGI_MAX_TIME_S=0s",
-    "no limit of money": "BABYAGI_MAX_COST_USD=0.0",
+    "no cost limit": "BABYAGI_MAX_COST_USD=0.0",
     "a limit that is rounded away": "BABYAGI_MAX_COST_USD=1e-12",
     "limits above the defaults": "BABYAGI_MAX_FAILURES=100\nBABYAGI_MAX_NEW_TASKS=100\nBABYAGI_CONTEXT_TOKENS=400000",
     "prices of nothing": "BABYAGI_PRICE_IN=0\nBABYAGI_PRICE_OUT=0",

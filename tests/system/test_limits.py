@@ -37,10 +37,10 @@ def never_done():
     return answer
 
 
-def claims_met(*, is_agreed):
-    """A model that claims at its first result that the objective is met, beside three more tasks.
-    Its first two checks may not agree."""
-    claims, verdicts = iter([True]), iter([is_agreed] * 2)
+def claims_met():
+    """A model that claims at its first result that the objective is met, beside three more tasks,
+    and agrees."""
+    claims = iter([True])
 
     def answer(request):
         match request.agent:
@@ -56,11 +56,7 @@ def claims_met(*, is_agreed):
                     )
                 )
             case "check":
-                return (
-                    agree_answer(request)
-                    if next(verdicts, True)
-                    else Answer(text='{"parts": [], "missing": ["the rest"], "met": false}')
-                )
+                return agree_answer(request)
             case "prioritization":
                 return Answer(text=json.dumps({"order": []}))
             case agent:
@@ -99,10 +95,9 @@ async def check_the_end(env, reason, n_tasks_at_most):
         ("--max-tasks", 7, "tasks"),
         ("--max-calls", 14, "calls"),
         ("--max-calls", 1, "calls"),
-        ("--max-tokens", 30_000, "tokens"),
         ("--max-cost", 0.9, "cost"),
     ],
-    ids=["tasks", "calls", "one call", "tokens", "cost"],
+    ids=["tasks", "calls", "one call", "cost"],
 )
 async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(
     flag, limit, reason, tmp_path
@@ -127,22 +122,12 @@ async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(
     )
     assert status["usage"]["cost_usd"] == pytest.approx(spent["cost"], abs=1e-6 * spent["calls"])
     assert (spent[reason] if reason != "tasks" else status["tasks"]["done"]) <= limit
+    if reason == "calls" and limit > 1:
+        assert (len(server.requests), server.requests[-1].agent) == (limit, "report")
     if reason != "tasks":
         assert limit == 1 or spent[reason] >= limit / 4, "it ended long before its limit"
     else:
         assert status["tasks"]["done"] == limit
-
-
-async def test_the_limit_of_calls_leaves_one_for_the_report(tmp_path):
-    async with LocalServer(never_done()) as server:
-        env = environ(tmp_path / "home", server.base_url)
-
-        ended = await babyagi("run", "Never be done", "--max-calls", "9", env=env)
-
-    assert ended.code == 3, ended.said
-    assert len(server.requests) == 9
-    assert server.requests[-1].agent == "report"
-    assert "What the report agent found" in (await look("report", env=env))["markdown"]
 
 
 async def test_the_limit_of_time_ends_the_run_with_a_report(tmp_path):
@@ -195,7 +180,7 @@ async def test_a_raised_limit_goes_on_where_it_stopped(tmp_path):
 
 
 async def test_a_claim_that_the_check_agrees_with_ends_the_run(tmp_path):
-    async with LocalServer(claims_met(is_agreed=True)) as server:
+    async with LocalServer(claims_met()) as server:
         env = environ(tmp_path / "home", server.base_url)
 
         ended = await babyagi("run", "Be met at once", env=env)
@@ -214,21 +199,6 @@ async def test_a_claim_that_the_check_agrees_with_ends_the_run(tmp_path):
     assert "## Cancelled (3)" in report
     for name in ("Rest one", "Rest two", "Rest three"):
         assert name in report
-
-
-async def test_a_claim_that_the_check_refuses_lets_work_go_on(tmp_path):
-    async with LocalServer(claims_met(is_agreed=False)) as server:
-        env = environ(tmp_path / "home", server.base_url)
-
-        ended = await babyagi("run", "Be met at once", env=env)
-
-    status = await look("status", env=env)
-    assert ended.code == 0, ended.said
-    assert status["stop_reason"] == "finished"
-    names = [task["name"] for task in await look("tasks", env=env) if task["status"] == "done"]
-    assert names[1:] == ["Rest one", "Rest two", "Rest three"]
-    assert server.calls_by_agent["check"] == 4
-    assert server.calls_by_agent["execution"] == 4
 
 
 async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_commands_it_names(
@@ -275,17 +245,8 @@ async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_c
 
 @pytest.mark.parametrize(
     "said",
-    [
-        {"prompt_tokens": 500, "completion_tokens": 10**6},
-        {
-            "prompt_tokens": 500,
-            "completion_tokens": 60,
-            "completion_tokens_details": {"reasoning_tokens": 10**6},
-        },
-        {"total_tokens": "1000000.0"},
-        None,
-    ],
-    ids=["a huge count", "reasoning beside it", "the total alone, as a text", "nothing"],
+    [{"prompt_tokens": 500, "completion_tokens": 10**6}, None],
+    ids=["a huge count", "nothing"],  # every way of saying it: tests/faults/usages.py
 )
 async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_the_limit(
     said, tmp_path
@@ -302,7 +263,7 @@ async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_th
         ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
 
     assert (ended.code, len(server.requests)) == (3, 1), ended.said
-    assert "the limit of cost cannot be held" in ended.said
+    assert "the limit of cost cannot be guaranteed" in ended.said
     status, report = await look("status", env=env), (await look("report", env=env))["markdown"]
     assert status["stop_reason"] == "limit:cost" and "What the execution agent found" in report
     assert (status["usage"]["unconfirmed_cost_usd"] > 0) == (said is None)
@@ -339,5 +300,5 @@ async def test_an_answer_that_cannot_be_read_is_charged_with_what_it_says_that_i
         ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
 
     assert (ended.code, len(server.requests)) == (3, 1), ended.said
-    assert "the limit of cost cannot be held" in ended.said
+    assert "the limit of cost cannot be guaranteed" in ended.said
     assert (await look("status", env=env))["usage"]["cost_usd"] > 60

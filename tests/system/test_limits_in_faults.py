@@ -27,7 +27,7 @@ import pytest
 from babyagi import events
 from babyagi.errors import BabyagiError
 from babyagi.llm.client import Endpoint, OpenAIModel
-from babyagi.reporting import load_report
+from babyagi.reporting.report import load_report
 from babyagi.tasks import Limits, TaskStatus
 from support.local_server import Answer, LocalServer, agreeing
 from support.processes import babyagi, environ, finish, look, rows, start
@@ -192,7 +192,7 @@ def test_an_endpoint_that_refuses_everything_fails_the_objective_and_not_its_tas
 
 
 @pytest.mark.parametrize("fault", chosen(*STOPS))
-def test_what_a_person_must_mend_ends_the_run_at_once_and_what_was_found_can_be_read(fault):
+def test_an_error_that_a_person_must_mend_ends_the_run_at_once_and_the_results_can_be_read(fault):
     trouble = Trouble(fault)
 
     run_skipping(trouble.run())

@@ -19,7 +19,7 @@ from _pytest.mark.structures import ParameterSet
 
 from babyagi import events
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.embeddings import OpenAIEmbedder
@@ -321,7 +321,7 @@ def test_what_is_an_answer_is_taken_with_the_first_request(folder, row, agent):
 
 
 @pytest.mark.parametrize(("row", "agent"), in_turn("REASK", "MORE", "SHRINK", "DEGRADE"))
-def test_what_can_be_mended_is_mended_with_one_more_request(folder, row, agent):
+def test_an_error_that_one_more_request_can_mend_is_mended_by_it(folder, row, agent):
     is_parameter = row["right"] == "DEGRADE"
 
     async def work(stage):
@@ -380,7 +380,7 @@ def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_o
 
 
 @pytest.mark.parametrize(("row", "agent"), in_turn("STOP"))
-def test_what_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes_on_later(
+def test_an_error_that_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes_on_later(
     folder, row, agent
 ):
     async def work(stage):

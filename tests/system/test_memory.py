@@ -74,7 +74,7 @@ def line(question):
 
 
 async def wait_for(model, what, n=1):
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         while model.asked.count(what) < n:
             await asyncio.sleep(0.02)
 

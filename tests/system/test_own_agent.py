@@ -104,7 +104,7 @@ async def test_a_worker_that_lacks_the_file_says_so_and_one_that_has_it_goes_on(
             await finish(process)
         results = await babyagi("results", env=env(server))
 
-    assert "agent shopper, and this worker has it not" in " ".join(said.split())
+    assert "agent shopper, and this worker does not have it" in " ".join(said.split())
     assert "Tea costs 5 euros, as the list of prices says." in results.out
 
 

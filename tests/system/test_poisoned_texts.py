@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.agents.check import DOUBTING, SETTLING, CheckReply, CheckReplyPart, look_up
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Planning, Result, StopReason, TaskStatus
 from babyagi.text import disarm

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
+from itertools import product
 
 import pytest
 
@@ -30,7 +31,7 @@ pytestmark = [pytest.mark.system, needs_model, pytest.mark.timeout(900)]
 MAX_OUTPUT_TOKENS = 80
 PLAN_TOKENS = 300
 IS_LONG = bool(os.environ.get("LONG_TESTS"))
-N_PLANNED = 20 if IS_LONG else 3  # on each way, with marks that differ from run to run
+N_PLANNED = 20 if IS_LONG else 2  # on each way, with marks that differ from run to run
 OBJECTIVES = {
     "fruits": ("Which colours have common fruits?", ["Which colour has a lemon?"], {}),
     "notes": (
@@ -83,7 +84,10 @@ def server():
         process.wait()
 
 
-@pytest.fixture(params=["in process", "over HTTP"])
+WAYS = ("in process", "over HTTP")
+
+
+@pytest.fixture(params=WAYS)
 def way(request):
     """The variables that name the model."""
     if request.param == "in process":
@@ -96,7 +100,11 @@ def way(request):
     return {"LLM_MODEL": "smollm", "OPENAI_BASE_URL": request.getfixturevalue("server")}
 
 
-@pytest.mark.parametrize("name", OBJECTIVES if IS_LONG else ["notes", "capital"])
+@pytest.mark.parametrize(
+    ("way", "name"),
+    list(product(WAYS, OBJECTIVES) if IS_LONG else zip(WAYS, ("capital", "notes"), strict=True)),
+    indirect=["way"],
+)
 async def test_an_objective_ends_and_only_answers_become_results(tmp_path, way, name):
     text, tasks, notes = OBJECTIVES[name]
     env = environ(

@@ -310,7 +310,7 @@ async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
         env = environ(tmp_path / "home", server.base_url, BABYAGI_PROTOCOL=setting)
         line = ("run", LEDGER.question, "--files", str(folder), "--tools", "calculator")
         process = await start(*line, env=env)
-        await asyncio.wait_for(model.is_held.wait(), 30)
+        await asyncio.wait_for(model.is_held.wait(), 300)
         process.kill()
         assert (await finish(process)).code == -signal.SIGKILL
 

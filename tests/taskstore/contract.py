@@ -56,6 +56,7 @@ from babyagi.taskstore.port import (
     Plan,
     Planned,
 )
+from babyagi.taskstore.sql.store import COMMON_WORD
 from support.workers import join
 from tests.taskstore.schedules import ScheduleContract
 
@@ -137,6 +138,14 @@ async def plan_from(store, objective_id, *task_ids, worker_id="w", **planned):
     claim = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
     named = task_ids or await store.recorded_ids(objective_id, limit=100)
     return await store.record_plan(claim, task_ids=named, plan=Planned(**planned))
+
+
+async def find_words(store, objective_id, *, words, limit):
+    """The tasks whose results contain one of the words, the best match first."""
+    found = await store.pending_results(
+        objective_id, space="s", limit=1, words=words, n_found=limit
+    )
+    return [*found.with_words]
 
 
 async def finish_one(store, objective_id, *, text="", proposals=(), worker_id="w", **planned):
@@ -393,7 +402,7 @@ class TaskStoreContract(ScheduleContract):
         ended = await store.finish_check(knowing, is_met=True, reason="all there")
         assert ended.stop_reason is StopReason.OBJECTIVE_MET
 
-    async def test_what_was_cancelled_or_asks_nothing_is_not_asked_further(self, store):
+    async def test_a_cancelled_objective_or_an_empty_question_is_refused(self, store):
         objective_id = await begin(store)
         with pytest.raises(SettingsError, match="empty"):
             await store.ask_further(objective_id, question=" \n")
@@ -402,7 +411,7 @@ class TaskStoreContract(ScheduleContract):
             await store.ask_further(objective_id, question="And coffee?")
         assert (await store.objective(objective_id)).spec.further == ()
 
-    async def test_what_is_set_aside_says_why_until_it_goes_on(self, store):
+    async def test_an_objective_that_is_set_aside_says_why_until_it_goes_on(self, store):
         objective_id = await begin(store)
 
         aside = await store.pause_objective(objective_id, detail="the key is refused")
@@ -453,7 +462,7 @@ class TaskStoreContract(ScheduleContract):
         assert has_report == [not opened for opened in is_open]
         assert len(await store.tasks(added_to)) == (1 if is_for_good else 2)
 
-    async def test_what_adds_no_task_reopens_nothing(self, store):
+    async def test_a_change_that_adds_no_task_reopens_nothing(self, store):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         await check(store, objective_id, is_met=True)
@@ -495,7 +504,7 @@ class TaskStoreContract(ScheduleContract):
         await plan_from(store, objective_id)
         assert (await store.claim_task(objective_id, "w")).task.name == "B"
 
-    async def test_nobody_waits_for_a_task_that_was_given_up_until_it_is_retried(self, store):
+    async def test_no_task_waits_for_one_that_was_given_up_until_it_is_retried(self, store):
         objective_id = await begin(store)
         await store.add_tasks(
             objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))]
@@ -867,7 +876,7 @@ class TaskStoreContract(ScheduleContract):
     # -- tasks that lack something
     # -----------------------------------------------------------------------------------------
 
-    async def test_what_a_try_lacked_is_kept_without_a_result_and_planning_from_it_is_owed(
+    async def test_the_lack_of_a_try_is_stored_without_a_result_and_planning_from_it_is_due(
         self, store
     ):
         objective_id = await begin(store)
@@ -886,9 +895,9 @@ class TaskStoreContract(ScheduleContract):
         assert await events_of(store, objective_id, events.TASK_LACKED) == [
             (1, {"lack": "their\ufffd prices?", "n_lacks": 1})
         ]
-        assert await store.task_names(objective_id, limit=5) == [
-            TaskName(id=1, name="Make a list", status=TaskStatus.RECORDED, is_lacking=True)
-        ]
+        assert (await store.task_names(objective_id, limit=5)).names == (
+            TaskName(id=1, name="Make a list", status=TaskStatus.RECORDED, is_lacking=True),
+        )
 
     async def test_a_task_that_lacks_something_is_tried_anew_when_what_was_proposed_for_it_is_done(
         self, store
@@ -986,7 +995,7 @@ class TaskStoreContract(ScheduleContract):
             ["Make a list", "Find 1", "Find 2"],
         )
 
-    async def test_what_comes_after_a_task_that_lacks_something_waits_for_its_next_try(self, store):
+    async def test_a_task_after_one_that_lacks_something_waits_for_its_next_try(self, store):
         objective_id = await begin(store)
         await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
         await lack_in(store, objective_id)
@@ -1013,7 +1022,7 @@ class TaskStoreContract(ScheduleContract):
             await store.result_ids(objective_id),
             (await store.verify(objective_id)).n_results,
         ) == ([], 0)
-        assert await store.find_words(objective_id, words=["lake"], limit=5) == []
+        assert await find_words(store, objective_id, words=["lake"], limit=5) == []
         assert [await store.vectors(objective_id, space=space) for space in ("s", "t")] == [
             {},
             {9: b"\x02"},
@@ -1031,7 +1040,7 @@ class TaskStoreContract(ScheduleContract):
         with pytest.raises(LeaseLostError):
             await store.record_result(claim, text="The lake froze", origins=[])
         await finish_one(store, objective_id, text="The sea did not")
-        assert await store.find_words(objective_id, words=["sea", "lake"], limit=5) == [1]
+        assert await find_words(store, objective_id, words=["sea", "lake"], limit=5) == [1]
         assert await store.result_ids(objective_id, is_indexed=False) == [1]
 
     @pytest.mark.parametrize("is_said_by", ["its agent", "the creation agent"])
@@ -1352,7 +1361,7 @@ class TaskStoreContract(ScheduleContract):
         assert made.duplicates == ("C",)
 
     @pytest.mark.parametrize("state", STATES)
-    async def test_what_a_check_finds_missing_comes_again_unless_it_is_open_or_a_person_cancelled_it(
+    async def test_a_missing_part_is_asked_for_again_unless_its_task_is_open_or_was_cancelled_by_a_person(
         self, store, state
     ):
         objective_id = await begin(store, "B")
@@ -1524,7 +1533,7 @@ class TaskStoreContract(ScheduleContract):
         )
         assert (after, dropped) == ({"A": [], "B": []}, [("B", "2")])
 
-    async def test_what_a_task_lacks_never_waits_for_that_task(self, store):
+    async def test_a_task_that_brings_what_another_lacks_never_waits_for_that_other(self, store):
         objective_id = await begin(store)
         await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
         await lack_in(store, objective_id)
@@ -1622,9 +1631,7 @@ class TaskStoreContract(ScheduleContract):
             assert (task.status, task.n_lost) == (TaskStatus.QUEUED, 1)
 
     @pytest.mark.parametrize("progress", ["a late answer", "a failed try", "an answer of a person"])
-    async def test_whatever_brings_a_task_further_lets_the_count_of_lost_workers_begin_anew(
-        self, store, clock, progress
-    ):
+    async def test_any_recorded_step_resets_the_count_of_lost_workers(self, store, clock, progress):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(
@@ -1703,7 +1710,7 @@ class TaskStoreContract(ScheduleContract):
         await join(store, make_worker("u"), objective_id)
         assert await store.claim_duty(objective_id, "u", Duty.PLAN) is not None
 
-    async def test_what_a_dead_worker_recorded_is_planned_from_by_the_next(self, store, clock):
+    async def test_the_next_worker_plans_from_the_results_of_a_dead_one(self, store, clock):
         objective_id = await begin(store)
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         clock.tick(31)
@@ -1889,9 +1896,44 @@ class TaskStoreContract(ScheduleContract):
         assert [task.name for task in seen.recorded] == ["B", "C"]
         assert [result.text for result in seen.results] == ["of B"]
         assert [task.name for task in seen.finished] == ["Make a list"]
-        assert [name.name for name in seen.names] == ["B", "C"]
+        assert [name.name for name in seen.listed.names] == ["B", "C"]
+        assert seen.listed == await store.task_names(objective_id, limit=2)
         with pytest.raises(NotFoundError):
             await store.plannable(99, n_results=1, n_finished=1, n_names=1)
+
+    async def test_names_after_an_event_are_those_that_are_new_or_have_changed(self, store):
+        objective_id = await begin(store, "B", "C")
+        read = await store.task_names(objective_id, limit=9)
+        known = {name.id: name for name in read.names}
+
+        async def names_after(change):
+            nonlocal read
+            done = await change
+            read = await store.task_names(objective_id, limit=9, after_id=read.event_id)
+            known.update({name.id: name for name in read.names})
+            whole = await store.task_names(objective_id, limit=9)
+            assert (tuple(known.values()), read.event_id) == (whole.names, whole.event_id)
+            return done, [name.name for name in read.names]
+
+        assert (await names_after(finish_one(store, objective_id)))[1] == ["Make a list"]
+        assert (await names_after(store.cancel_task(objective_id, 2)))[1] == ["B"]
+        assert (await names_after(store.replace_task(objective_id, 3, name="D")))[1] == ["C", "D"]
+        claim, names = await names_after(store.claim_task(objective_id, "w"))
+        assert names == ["D"]
+        await names_after(store.fail_task(claim, error="e", max_failures=1))
+        await names_after(store.retry_task(objective_id, claim.task.id))
+        await names_after(lack_in(store, objective_id))
+        await names_after(plan_from(store, objective_id))
+        claim, _ = await names_after(store.claim_task(objective_id, "w"))
+        await names_after(store.release_task(claim))
+        claim, _ = await names_after(store.claim_task(objective_id, "w"))
+        await names_after(store.park_task(claim.fence, key="1/q", kind="question", request="{}"))
+        await names_after(store.end_objective(objective_id, reason=StopReason.CANCELLED))
+        assert (await names_after(store.objective(objective_id)))[1] == []
+        newest = await store.task_names(objective_id, limit=1, after_id=1)
+        assert [name.name for name in newest.names] == ["D"]
+        with pytest.raises(NotFoundError):
+            await store.task_names(99, limit=1, after_id=1)
 
     async def test_a_duty_is_new_until_somebody_has_held_it(self, store):
         objective_id = await begin(store)
@@ -1932,11 +1974,21 @@ class TaskStoreContract(ScheduleContract):
             objective_id, space="s", limit=1, words=["three", "one"], n_found=1
         )
         assert (len(found.results), pending.with_words) == (1, ())
-        words = ["three", "one"]
-        assert [*found.with_words] == await store.find_words(objective_id, words=words, limit=1)
         assert len(found.with_words) == 1
         with pytest.raises(NotFoundError):
             await store.pending_results(99, space="s", limit=9)
+
+    async def test_words_and_marks_are_searched_apart_and_common_words_are_named(self, store):
+        n_results = COMMON_WORD + 1
+        objective_id = await begin(store, *[f"T{n}" for n in range(n_results - 1)])
+        await finish_with(store, objective_id, *[f"lake {n}" for n in range(n_results)])
+
+        found = await store.pending_results(
+            objective_id, space="s", limit=1, words=["lake", "7"], marks=["9"], n_found=5
+        )
+
+        assert (found.with_words, found.with_marks) == ((8,), (10,))
+        assert found.common_words == {"lake"}
 
     async def test_the_events_of_one_change_keep_their_order_and_every_character(self, store):
         objective_id = await begin(store)
@@ -1951,7 +2003,7 @@ class TaskStoreContract(ScheduleContract):
         assert (odd.data, odd.task_id) == ({"said": "\x00\ud800", "n": 2**60}, None)
         assert (await store.verify()).damages == ()
 
-    async def test_what_comes_first_is_claimed_in_the_same_breath_as_it_is_seen(self, store):
+    async def test_looking_and_claiming_are_one_transaction(self, store):
         objective_id = await begin(store, "B", "C")
         seen, claim = await store.claim_next(objective_id, "w", deferral=NOTHING_WAITS)
         assert seen == replace(await store.claimable(objective_id), duties=(Duty.ORDER,))
@@ -2218,7 +2270,9 @@ class TaskStoreContract(ScheduleContract):
     # -- checks
     # ----------------------------------------------------------------------------------------------
 
-    async def test_what_a_check_found_is_kept_and_what_it_misses_enters_the_list(self, store):
+    async def test_a_check_stores_the_answered_parts_and_adds_tasks_for_the_missing_ones(
+        self, store
+    ):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         part = CheckedPart(part="a list", task_id=1, quote="found by")
@@ -2371,7 +2425,7 @@ class TaskStoreContract(ScheduleContract):
         assert (await check(store, objective_id)).checks.n_answers == 1
         assert (await check(store, objective_id)).checks.n_idle == 1
 
-    async def test_what_a_person_does_begins_the_count_of_checks_anew(self, store):
+    async def test_a_change_by_a_person_resets_the_count_of_checks(self, store):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         assert await self.rounds_until_unmet(store, objective_id, missing=[1] * 3) is None
@@ -3251,7 +3305,7 @@ class TaskStoreContract(ScheduleContract):
         await store.mark_indexed(objective_id, task_ids=[1])
         assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 1}
 
-    async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(
+    async def test_another_embedding_space_marks_every_result_to_be_indexed_again_and_keeps_the_old_vectors(
         self, store
     ):
         objective_id = await begin(store)
@@ -3282,19 +3336,19 @@ class TaskStoreContract(ScheduleContract):
         other_id = await begin(store, worker_id="v")
         await finish_with(store, other_id, "Bread in an oven", worker_id="v")
 
-        found = await store.find_words(objective_id, words=["oven", "bread", "nowhere"], limit=5)
+        found = await find_words(store, objective_id, words=["oven", "bread", "nowhere"], limit=5)
 
         assert [
             result.text
             for task_id in found
             for result in await store.results(objective_id, task_ids=[task_id])
         ] == list(texts[:2])
-        assert len(await store.find_words(objective_id, words=["lake"], limit=1)) == 1
-        assert await store.find_words(objective_id, words=["nowhere"], limit=5) == []
-        assert await store.find_words(objective_id, words=[], limit=5) == []
+        assert len(await find_words(store, objective_id, words=["lake"], limit=1)) == 1
+        assert await find_words(store, objective_id, words=["nowhere"], limit=5) == []
+        assert await find_words(store, objective_id, words=[], limit=5) == []
         await store.remove_worker("v")
         await store.delete_objective(other_id)
-        assert len(await store.find_words(objective_id, words=["oven"], limit=5)) == 1
+        assert len(await find_words(store, objective_id, words=["oven"], limit=5)) == 1
 
     async def test_words_are_found_as_they_are_written_and_within_names_of_files_addresses_and_numbers(
         self, store
@@ -3308,12 +3362,12 @@ class TaskStoreContract(ScheduleContract):
         )
 
         for text in ("config", "yaml", "example", "setup", "guide", "5", "kg"):
-            assert await store.find_words(
-                objective_id, words=searchable(text, limit=5), limit=5
+            assert await find_words(
+                store, objective_id, words=searchable(text, limit=5), limit=5
             ) == [1], text
         for text in ("Straße", "STRASSE straße"):
-            assert await store.find_words(
-                objective_id, words=searchable(text, limit=5), limit=5
+            assert await find_words(
+                store, objective_id, words=searchable(text, limit=5), limit=5
             ) == [2], text
 
     async def test_vectors_are_kept_by_space(self, store):

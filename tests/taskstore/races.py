@@ -40,7 +40,7 @@ def _work(place, objective_id, worker_id, barrier):
     async def run():
         store = await open_place(place)
         await join(store, make_worker(worker_id), objective_id, lease_s=LEASE_S)
-        barrier.wait(30)
+        barrier.wait(300)
         while (await store.counts(objective_id))[TaskStatus.DONE] != N_TASKS:
             await store.reap_workers()
             try:
@@ -111,7 +111,7 @@ async def do_each_task_once(place: Path | str) -> None:
 
 
 async def _move_tasks_until(store: SqlTaskStore, objective_id: int, *, n_done: int) -> None:
-    chance, deadline = random.Random(n_done), time.monotonic() + 60
+    chance, deadline = random.Random(n_done), time.monotonic() + 300
     while (await store.counts(objective_id))[
         TaskStatus.DONE
     ] < n_done and time.monotonic() < deadline:

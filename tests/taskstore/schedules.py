@@ -186,7 +186,7 @@ class ScheduleContract:
         clock.tick(HOUR_S)
         assert await fire(store) == [(2, *FIRED)]
 
-    async def test_what_is_due_during_a_pause_is_skipped_also_where_nobody_was_at_work(
+    async def test_ticks_due_during_a_pause_are_skipped_even_if_no_worker_was_running(
         self, store, clock
     ):
         schedule = await add(store)

@@ -50,6 +50,7 @@ class Pair:
     def __init__(self, seed, sqlite, postgres, clock):
         self.random, self.stores, self.clock = random.Random(seed), (sqlite, postgres), clock
         self.claims, self.duty_claims, self.objective_ids, self.trail = [], [], [], []
+        self.listed = {}  # by objective: the names as the changes so far tell them, and an event
 
     async def do(self, verb, *args, **kwargs):
         """Call the verb on both; they must return, or raise, the same."""
@@ -81,7 +82,16 @@ class Pair:
                 await self.do(view, objective_id)
             for view in ("last_finished", "recorded_ids", "task_names"):
                 await self.do(view, objective_id, limit=5)
-            await self.do("find_words", objective_id, words=["anna", "k", "nothing"], limit=5)
+            await self.compare_names(objective_id)
+            await self.do(
+                "pending_results",
+                objective_id,
+                space="s",
+                limit=3,
+                words=["anna", "k", "nothing"],
+                marks=["a", "nothing"],
+                n_found=5,
+            )
             await self.do("vectors", objective_id, space="s")
             await self.do("window", objective_id, n_head=2, n_new=2, n_finished=2)
             await self.do("unindexed_results", objective_id, limit=3)
@@ -103,6 +113,16 @@ class Pair:
             for entry in self.trail
             if entry[0] not in ("steps", "tasks", "counts", "results", "events")
         ]
+
+    async def compare_names(self, objective_id):
+        """The names that changed since the last look, put over the names of then, are the names of
+        now."""
+        known, event_id = self.listed.get(objective_id, ({}, 0))
+        changed = await self.do("task_names", objective_id, limit=99, after_id=event_id)
+        known |= {name.id: name for name in changed.names}
+        whole = await self.do("task_names", objective_id, limit=99)
+        assert (tuple(known.values()), changed.event_id) == (whole.names, whole.event_id)
+        self.listed[objective_id] = known, changed.event_id
 
     def some(self, values):
         return self.random.choice(values)

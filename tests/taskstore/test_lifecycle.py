@@ -85,7 +85,7 @@ def test_without_a_report_exactly_the_limits_that_were_set_can_be_used(calls, to
     assert limits.to_microusd(raised.max_cost_usd) - limits.to_microusd(kept.cost_usd) == microusd
 
 
-def test_what_is_kept_back_for_a_check_and_the_report_is_out_of_reach_for_everybody_else():
+def test_only_the_check_and_the_report_can_use_what_is_kept_back_for_them():
     set_ = Limits(max_calls=20, max_tokens=100_000, max_cost_usd=1.0)
     work, check, report = (
         limits.kept_back(set_, owner) for owner in ("task:1", "check:1", "report")

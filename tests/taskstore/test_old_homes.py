@@ -17,7 +17,7 @@ import psycopg
 import pytest
 
 from babyagi import events
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.offload import run_inline

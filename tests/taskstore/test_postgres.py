@@ -181,7 +181,7 @@ def test_two_who_open_an_empty_database_at_once_make_one_schema(empty_url):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert faults == []
 
 
@@ -328,7 +328,7 @@ async def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(fault
 
 
 @pytest.mark.parametrize("case", ["password", "user", "database", "rights"])
-def test_what_a_person_must_mend_is_said_without_the_password(case, postgres_server):
+def test_an_error_that_a_person_must_mend_is_shown_without_the_password(case, postgres_server):
     urls = {
         "password": postgres_server.url("template", password="wrong-secret"),
         "user": postgres_server.url("template", user="nobody-known"),
@@ -668,7 +668,7 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
                 await store.move_task(one, 40, to=1 + number)
             await store.reap_gone(["v"])
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(300), asyncio.TaskGroup() as group:
         group.create_task(disturb())
         for number in range(8):
             group.create_task(work((one, other)[number % 2], f"w{number}"))
@@ -729,7 +729,7 @@ async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own
         await other.pause_objective(objective_id)
 
 
-async def test_whoever_waits_hears_of_every_commit(store, other):
+async def test_a_waiter_is_woken_by_every_commit(store, other):
     objective_id = await begin(other)
     await store.wait_for_change(timeout_s=3600)
     async with asyncio.timeout(120):

@@ -2,9 +2,7 @@ import json
 import sqlite3
 from dataclasses import replace
 
-from babyagi.tasks import TaskStatus
-from babyagi.taskstore.sql.database import Transaction
-from babyagi.taskstore.sql.rows import spec_to_json, task_name_from_row
+from babyagi.taskstore.sql.database import Transaction, spec_to_json
 from babyagi.taskstore.sql.store import COMMON_WORD, choose_words, order_by_words
 from tests.taskstore.contract import make_spec
 
@@ -62,12 +60,3 @@ def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_b
     tx.run_later("add", {"kind": "b"})
 
     assert [row["kind"] for row in tx.all("kinds")] == ["a", "b"]
-
-
-def test_a_name_that_has_not_changed_is_read_from_its_row_once():
-    row = {"id": 7, "name": "Bake", "status": "queued", "lack": "", "origins": '["person"]'}
-
-    name = task_name_from_row(row)
-
-    assert task_name_from_row(dict(row)) is name
-    assert task_name_from_row({**row, "status": "done"}).status is TaskStatus.DONE

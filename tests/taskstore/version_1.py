@@ -8,9 +8,17 @@ from dataclasses import replace
 from babyagi import names
 from babyagi.tasks import Checks, Duty, Limits, ObjectiveStatus, Planning, Result, TaskStatus
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.sql.rows import result_to_values, spec_to_json, to_json, to_time
+from babyagi.taskstore.sql.database import result_to_values, spec_to_json, to_json, to_time
 from support.workers import join
-from tests.taskstore.contract import NO_LIMITS, check, finish_one, make_spec, make_worker, plan_from
+from tests.taskstore.contract import (
+    NO_LIMITS,
+    check,
+    find_words,
+    finish_one,
+    make_spec,
+    make_worker,
+    plan_from,
+)
 
 # Status, what it comes after, how many of these version 1 waited for, whether it was begun, and who
 # holds it. Two wait for a dead one.
@@ -165,7 +173,7 @@ async def check_upgraded(store):
     ]
     assert (
         (await store.verify()).damages,
-        await store.find_words(1, words=["froze"], limit=5),
+        await find_words(store, 1, words=["froze"], limit=5),
     ) == ((), [1])
 
     assert await store.reap_workers() == 2

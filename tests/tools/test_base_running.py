@@ -46,7 +46,7 @@ def raising(error):
     ],
     ids=lambda error: type(error).__name__,
 )
-async def test_whatever_a_tool_raises_is_its_answer(error):
+async def test_an_exception_of_a_tool_is_its_outcome(error):
     observation = await run_tool(raising(error), {})
 
     assert observation.is_error and observation.passage.text.startswith("t failed: ")
@@ -57,7 +57,7 @@ async def test_whatever_a_tool_raises_is_its_answer(error):
     [SystemExit, KeyboardInterrupt, StopIteration, ValueError],
     ids=lambda error: error.__name__,
 )
-async def test_whatever_a_function_raises_in_its_thread_is_its_answer(error):
+async def test_an_exception_of_a_function_in_its_thread_is_its_outcome(error):
     @tool(effect="read")
     def leave() -> None:
         """Leave."""
@@ -98,7 +98,7 @@ async def test_a_tool_that_does_not_let_itself_be_cancelled_is_left_behind(monke
     until.set()
 
     assert timed_out.passage.text == "t took longer than 0.01 s and was stopped"
-    assert caplog.text.count("goes on although it was cancelled") == 2
+    assert caplog.text.count("is still running although it was cancelled") == 2
 
 
 async def test_a_cancelled_tool_may_tidy_up():
@@ -183,7 +183,7 @@ async def test_a_tool_cannot_speak_for_a_person_or_for_the_program(origin):
     assert (await run_tool(tool_that(run), {})).passage.origin == "tool:t"
 
 
-async def test_what_a_tool_says_about_its_fault_is_bounded_too():
+async def test_the_error_text_of_a_tool_is_bounded_too():
     observation = await run_tool(raising(ToolError("x" * 100_000)), {})
 
     assert len(observation.passage.text) < 20_000

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from babyagi.errors import SettingsError
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.prompt import ToolCall
 from babyagi.net.door import Door

@@ -183,8 +183,8 @@ def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
         undocumented: "no docstring",
         invented: "b is missing in the signature",
         untyped: "has no type",
-        strange: "that a model can be told",
-        loose: "cannot be given by its name",
+        strange: "be described to a model",
+        loose: "cannot be passed by name",
     }
     for function, reason in reasons.items():
         with pytest.raises(ValueError, match=reason):
@@ -270,13 +270,16 @@ async def test_a_function_is_given_values_of_its_types():
         ({"to": {"number": 1}}, "'to' lacks 'street'"),
         ({"to": {"street": "x", "number": "y"}}, "'to'.number must be an integer, got \"y\""),
         ({"to": {"street": "x", "city": "y"}}, "'to' has no 'city'"),
-        ({"buyer": {"name": "Ann", "age": 3}}, "'buyer' is no Buyer: age: Input should be"),
+        (
+            {"buyer": {"name": "Ann", "age": 3}},
+            "'buyer' is not a valid Buyer: age: Input should be",
+        ),
         ({"code": [1]}, "'code' must be text or an integer, got [1]"),
         ({"pair": [1]}, "'pair' must be a list of 2: an integer, text, got [1]"),
         ({"notes": {"a": [True]}}, """'notes'["a"][0] must be an integer, got true"""),
     ],
 )
-def test_what_cannot_be_converted_is_said_with_what_was_expected(wrong, told):
+def test_an_argument_that_cannot_be_converted_is_reported_with_the_expected_type(wrong, told):
     with pytest.raises(ToolError) as caught:
         parse_arguments(tool(order), json.dumps({**GOOD, **wrong}))
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from babyagi import files
 from babyagi.errors import ToolError
-from babyagi.files import Folder
+from babyagi.files import folder as folder_room
+from babyagi.files.folder import Folder
 from babyagi.tasks import Effect
 from babyagi.tools import files as file_tools
 from babyagi.tools.base import parse_arguments
@@ -107,7 +107,7 @@ async def test_a_listing_that_does_not_fit_says_how_to_see_the_rest(tools, tmp_p
 async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_looks_into_one_folder(
     tools, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(files, "MAX_WALKED", 20)
+    monkeypatch.setattr(folder_room, "MAX_WALKED", 20)
     for place in ("a", "b", "c"):
         (tmp_path / place).mkdir()
         for n in range(15):
@@ -120,9 +120,7 @@ async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_loo
     ]
 
     assert lines[0].endswith(" or more files")
-    assert lines[-1].endswith(
-        " or many more; the folder is too large to look through: docs/* looks into docs]"
-    )
+    assert lines[-1].endswith(" or many more; the folder is too large to list: docs/* lists docs]")
     assert in_one == ["15 files"] * 3
 
 
@@ -157,7 +155,9 @@ async def test_a_search_gives_the_best_passages_with_their_lines_and_says_whose_
     assert "No passage of" in (await search(tools, "euros")).text
 
 
-async def test_what_holds_the_words_as_they_are_comes_first_also_a_part_of_a_word(tools, tmp_path):
+async def test_a_passage_with_the_literal_words_comes_first_even_inside_longer_words(
+    tools, tmp_path
+):
     (tmp_path / "a.md").write_text("out of time, out of time\n", encoding="utf-8")
     (tmp_path / "b.md").write_text("It is said: time out of mind, all the time.", encoding="utf-8")
     (tmp_path / "c.md").write_text("x = connect(readtimeout=5)  # C++", encoding="utf-8")

@@ -106,10 +106,10 @@ def test_a_model_chooses_words_and_not_where_is_searched(query, words):
         (Reply({"message": f"Bad credentials {KEY}"}, status=401), "answered 401: Bad credentials"),
         (Reply({"message": "API rate limit exceeded"}, status=403), "403: API rate limit exceeded"),
         (Reply({"message": "Validation Failed"}, status=422), "422: Validation Failed"),
-        (Reply(b"[]"), "no JSON object"),
+        (Reply(b"[]"), "not a JSON object"),
     ],
 )
-async def test_what_github_refuses_is_one_line_without_the_token(reply, said):
+async def test_a_refusal_by_github_is_one_line_without_the_token(reply, said):
     async with WebServer(lambda asked: reply) as server:
         github = GitHub(url=server.base_url, key=KEY, repository="owner/name")
         found = await call(build_search_issues(github), query="x")

@@ -101,7 +101,7 @@ def test_a_file_that_is_not_there_says_so(tmp_path):
         load_servers(tmp_path / "none.json")
 
     assert "cannot be read" in raised.value.why
-    assert raised.value.fix == "name a JSON file that is there: --mcp FILE"
+    assert raised.value.fix == "name an existing JSON file: --mcp FILE"
 
 
 # -- servers
@@ -170,12 +170,12 @@ async def test_a_server_that_cannot_be_used_costs_one_call_and_rests(behaviour, 
 @pytest.mark.parametrize(
     ("behaviour", "text"),
     [
-        ("no text", "(image that is no text)"),
+        ("no text", "(image that is not text)"),
         ("values alone", '{"n": 1}'),
         ("a long answer", "y" * 2**21),
     ],
 )
-async def test_what_a_tool_gives_is_text(behaviour, text):
+async def test_the_output_of_a_tool_is_text(behaviour, text):
     async with open_servers([describe(behaviour, timeout_s=20.0)]) as (connection,):
         assert (await connection.call("echo", {})).text == text
 
@@ -215,7 +215,7 @@ async def test_only_what_the_file_lets_through_is_a_tool_with_the_effect_that_it
 @pytest.mark.system
 async def test_a_command_that_is_not_there_says_so():
     async with open_servers([McpServer(name="s", command="/no/such/program")]) as (connection,):
-        with pytest.raises(ToolError, match="there is no program /no/such/program"):
+        with pytest.raises(ToolError, match="the program /no/such/program"):
             await connection.list_tools()
 
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.app import grant_given
 from babyagi.cli.inbox import render_request
 from babyagi.inbox import CHANGED, Decision, decide, take_words
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Approval, Effect, Role, StopReason, TaskStatus
+from babyagi.toolbox import grant_given
 from babyagi.tools.mcp import McpServer, open_servers
 from babyagi.verbs import gather_request
 from support.scripted import ScriptedModel
@@ -138,7 +138,7 @@ async def test_what_a_person_allows_is_granted_from_then_on_and_nobody_is_asked_
     assert (await world.store.verify()).damages == ()
 
 
-async def test_what_a_person_refuses_is_not_called_and_not_asked_again(place):
+async def test_a_call_that_a_person_refuses_is_not_made_and_not_asked_about_again(place):
     await granted(place)
     place.say(OTHER)
     async with place.world(Calls("hello", "and again")) as world:

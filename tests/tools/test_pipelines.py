@@ -101,14 +101,14 @@ async def test_a_pipeline_that_finds_nothing_says_so(found):
     [
         (Reply({"errors": [f"bad key {KEY}"]}, status=401), "answered 401"),
         (Reply({"detail": "no such pipeline"}, status=404), "answered 404: no such pipeline"),
-        (Reply("<html>"), "no JSON object"),
-        (Reply([1, 2]), "no JSON object"),
-        (Reply({"results": ["junk"]}), "something that is no result"),
+        (Reply("<html>"), "not a JSON object"),
+        (Reply([1, 2]), "not a JSON object"),
+        (Reply({"results": ["junk"]}), "something that is not a result"),
         (Reply(b" " * (3 * 2**20)), "more than 2 MiB"),
         (Reply(status=302, headers={"location": "http://127.0.0.1:9/"}), "answered 302"),
     ],
 )
-async def test_what_goes_wrong_is_one_line_without_the_key(reply, said):
+async def test_an_error_is_one_line_without_the_key(reply, said):
     async with WebServer(lambda asked: reply) as server:
         given = await call(open_deepset(server))
 
@@ -123,7 +123,7 @@ async def test_an_empty_question_is_not_sent():
     assert given.is_error and server.asked == []
 
 
-def test_what_a_pipeline_gives_is_bounded():
+def test_the_output_of_a_pipeline_is_bounded():
     many = {"documents": [{"content": "word " * 10_000, "meta": {"name": "n" * 9000}}] * 500}
 
     assert len(render_found(many, top_k=5)) < 5 * 2400

@@ -6,9 +6,9 @@ from hashlib import sha256
 import pytest
 
 from babyagi.errors import ToolError
-from babyagi.files import Folder
+from babyagi.files.folder import Folder
+from babyagi.files.private import find_wide
 from babyagi.offload import run_inline
-from babyagi.private import find_wide
 from babyagi.tasks import Artifact, Passage, find_sources
 from babyagi.tools.base import Observation
 from babyagi.tools.python import Workspace, build_python, build_python_with_files, strip_fence
@@ -95,7 +95,7 @@ async def test_a_program_reads_the_files_of_the_objective_and_the_answer_names_t
 
 
 @pytest.mark.system
-async def test_what_a_program_writes_stays_with_its_task(tmp_path):
+async def test_the_files_that_a_program_writes_stay_with_its_task(tmp_path):
     bench = bench_of(tmp_path)
     first, second = (
         build_python_with_files(bench, name="run_python", description="computes").for_call
@@ -175,8 +175,8 @@ async def test_tables_and_plots_come_with_the_answer_and_other_files_do_not(tmp_
         False,
     )
     assert passage.text.startswith("done\n\nWritten: t.csv (8 bytes), p.svg")
-    assert "bad.svg is kept, and not shown with the result: it is no XML" in passage.text
-    assert "big.txt is kept, and not shown with the result: it has more than" in passage.text
+    assert "bad.svg is stored but not shown with the result: it is not XML" in passage.text
+    assert "big.txt is stored but not shown with the result: it has more than" in passage.text
 
 
 @pytest.mark.system

@@ -45,11 +45,11 @@ async def test_a_number_opens_one_result_whole():
     ("arguments", "said"),
     [
         ({"task": 47}, "task 47 has no result"),
-        ({}, "name a query"),
-        ({"query": "  "}, "name a query"),
+        ({}, "give a query"),
+        ({"query": "  "}, "give a query"),
     ],
 )
-async def test_what_cannot_be_recalled_is_an_error_of_one_line(arguments, said):
+async def test_a_result_that_cannot_be_recalled_is_an_error_of_one_line(arguments, said):
     recall, _ = await open_recall()
 
     with pytest.raises(ToolError, match=said) as raised:

@@ -96,8 +96,11 @@ async def test_a_search_of_some_domains_takes_no_others_from_a_model():
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=5,
 )
 KEYS = st.sampled_from(
     "answer_box organic_results related_questions error answer title link snippet question".split()
@@ -107,7 +110,11 @@ KEYS = st.sampled_from(
 @settings(max_examples=25)
 @given(
     st.dictionaries(
-        KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(st.dictionaries(KEYS, JSON))
+        KEYS,
+        JSON
+        | st.dictionaries(KEYS, JSON, max_size=3)
+        | st.lists(st.dictionaries(KEYS, JSON, max_size=3), max_size=3),
+        max_size=4,
     )
 )
 def test_whatever_an_engine_says_is_read_without_an_error(found):

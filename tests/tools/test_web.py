@@ -137,7 +137,7 @@ async def test_a_page_is_opened_whole_or_in_the_parts_that_bear_on_something():
     assert (page.url, page.title, page.fetched_at) == (f"{web.base}/django", "Django", NOW)
     assert page.digest.startswith(whole.text.partition("sha256 ")[2][:16])
     assert parts.text.endswith("About > Licence\nDjango is under the BSD licence.")
-    assert "No part of the page bears on 'zebra'; it begins:" in none.text
+    assert "No part of the page is relevant to 'zebra'; it begins:" in none.text
 
 
 async def test_a_long_page_is_read_in_parts_and_no_word_of_it_is_lost():
@@ -152,7 +152,7 @@ async def test_a_long_page_is_read_in_parts_and_no_word_of_it_is_lost():
     assert joined.count("of a long page") == 1500
 
 
-async def test_what_cannot_be_fetched_is_one_line():
+async def test_a_page_that_cannot_be_fetched_is_one_line():
     async with Web() as web:
         for url in (f"{web.base}/none", "http://10.0.0.1/", "file:///etc/passwd", ""):
             with pytest.raises(ToolError) as raised:
@@ -182,7 +182,7 @@ async def test_a_page_of_headings_alone_is_told_by_its_headings():
         ]
 
     assert found[0].endswith("\n\nNews\nSnow")
-    assert "No part of the page bears on 'tea'; it begins:\n# News" in found[1]
+    assert "No part of the page is relevant to 'tea'; it begins:\n# News" in found[1]
 
 
 class Backwards:

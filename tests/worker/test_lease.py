@@ -64,7 +64,7 @@ def test_a_lease_that_is_kept_lives_on():
     run_virtually(live())
 
 
-def test_what_a_dead_worker_held_is_free_within_a_second_of_the_end_of_its_lease():
+def test_the_tasks_of_a_dead_worker_are_free_within_a_second_of_the_end_of_its_lease():
     async def live():
         life = Life()
         objective_id = await begin(life.store)

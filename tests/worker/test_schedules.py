@@ -110,7 +110,7 @@ async def test_a_store_that_does_not_answer_delays_a_tick_and_loses_none():
 
 
 @virtually
-async def test_what_nobody_expected_of_a_schedule_stops_no_work():
+async def test_an_unexpected_error_of_a_schedule_stops_no_work():
     world = make_world()
     await world.store.add_schedule(make_schedule(every_s=60.0), uid="s")
     world.store = FlakyStore(world.store, "fire_schedules", KeyError("Mars/Base"), times=99)
@@ -120,7 +120,7 @@ async def test_what_nobody_expected_of_a_schedule_stops_no_work():
     assert (await world.store.objective(objective.id)).has_report
 
 
-def test_what_became_of_a_tick_is_a_record_of_the_log(caplog):
+def test_the_outcome_of_a_tick_is_a_record_of_the_log(caplog):
     @virtually
     async def work():
         world = make_world()

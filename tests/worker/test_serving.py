@@ -15,7 +15,7 @@ from babyagi.errors import (
     SettingsError,
 )
 from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
-from babyagi.reporting import load_report
+from babyagi.reporting.report import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
@@ -77,7 +77,7 @@ async def serving_all(worker):
         await asyncio.gather(task, return_exceptions=True)
 
 
-def test_what_one_objective_lacks_hinders_the_worker_there_and_nowhere_else():
+def test_a_worker_that_lacks_something_is_blocked_for_that_objective_only():
     async def live():
         world = Crew(model=ScriptedModel(Script()))
         worker = world.open_crew()

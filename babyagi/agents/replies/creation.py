@@ -661,8 +661,8 @@ def parse_creation(
 
 @dataclass(slots=True)
 class _Plan:
-    """What a reply contains, before names, ids and references are read. `is_broken`: half of it may
-    be missing."""
+    """What a reply contains, before names, ids and references are read. `is_broken`: a part of it
+    may be missing."""
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -703,7 +703,7 @@ class _Plan:
 
     def _take_verdict(self, node: dict[str, Any]) -> None:
         """Add what an object says about the objective or about one task. If it says both yes and no
-        about the objective, no counts."""
+        about the objective, the no counts."""
         verdicts = [is_true(node[key]) for key in MET_KEYS if key in node]
         if verdicts:
             self.is_met = all(verdicts) and (self.is_met or not self._has_verdict)
@@ -783,8 +783,8 @@ def _inner_json(text: str) -> list[JsonValue]:
 
 
 def _to_items(key: str, value: Any) -> list[Any] | None:
-    """Return the items under a key for tasks; None if they are deeper, or the value is something
-    else."""
+    """Return the items of a value whose key is for tasks; None if the tasks are nested deeper, or
+    the value is not a list of tasks."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -1051,7 +1051,7 @@ def _to_drafts(
 
 
 def _is_nameless(item: Any, name: str) -> bool:
-    """Whether the text names no task: small models fill the form with a mark of the prompt's
+    """Return whether the text names no task: small models fill the form with a mark of the prompt's
     fences, or with the letter of the item."""
     is_letter = len(name) == 1 and isinstance(item, dict)
     return (
@@ -1067,8 +1067,8 @@ def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _says_none(item: Any, name: str) -> bool:
-    """Whether an item without a name proposes nothing, as the prompt's own example does, and is no
-    remainder of a task."""
+    """Return whether an item without a name proposes nothing, as in the example of the prompt, and
+    is not the rest of a task that was cut off."""
     if isinstance(item, dict) and item:
         folded = fold_keys(item)
         is_form = isinstance(folded.get("name"), str) and not _is_foreign(folded)

@@ -163,7 +163,8 @@ def unwrap(line: str) -> str:
 
 
 def to_id(value: Any) -> int | None:
-    """Return the id of a task, also from text: `3`, `"#3"`, `"task 3"`; None if there is none."""
+    """Return the id of a task, which may be given as text: `3`, `"#3"`, `"task 3"`; None if there
+    is none."""
     if isinstance(value, str) and len(value) < 60 and (found := _ID.fullmatch(value.strip())):
         return int(found[1])
     if isinstance(value, float) and value.is_integer():

@@ -12,13 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from babyagi import private
 from babyagi.errors import (
     BabyagiError,
     IndexOwnedElsewhereError,
     IndexUnavailableError,
     StoreUnusableError,
 )
+from babyagi.files import private
 from babyagi.heavy_imports import import_chroma, showing_no_environment
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.net.addresses import Proxies
@@ -140,7 +140,8 @@ MAX_CRASHES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory of its own. Whoever opened it closes it, before the offload.
+    """A `VectorIndex` in a directory of its own. The code that opened it closes it, before it
+    closes the offload.
 
     Args:
         directory: created if missing; emptied if it is damaged.
@@ -392,7 +393,7 @@ DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
 class ChromaServerIndex:
-    """A `VectorIndex` on a Chroma server. Whoever opened it closes it.
+    """A `VectorIndex` on a Chroma server. The code that opened it closes it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`.
@@ -495,7 +496,7 @@ class ChromaServerIndex:
     async def _use(
         self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
     ) -> T | None:
-        """Return what `work` returns for the collection, or None if there is no collection. A
+        """Call `work` with the collection, and return its result; None if there is no collection. A
         collection that another worker created again is looked up again."""
         from chromadb.errors import NotFoundError
 
@@ -549,7 +550,10 @@ class ChromaServerIndex:
             raise self._unavailable(why) from error
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
-        fix = f"curl {self._url}/api/v2/heartbeat shows whether it lives; CHROMA_URL names it"
+        fix = (
+            f"curl {self._url}/api/v2/heartbeat shows whether the server runs; CHROMA_URL is "
+            "its address"
+        )
         return IndexUnavailableError(
             f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results"
         )

@@ -43,7 +43,7 @@ RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone
 
 
 class PineconeIndex:
-    """A `VectorIndex` on Pinecone. Whoever opened it closes it.
+    """A `VectorIndex` on Pinecone. The code that opened it closes it.
 
     Args:
         api_key: of a project.

@@ -46,7 +46,7 @@ REFUSED = re.compile(
 
 
 class WeaviateIndex:
-    """A `VectorIndex` on a Weaviate server. Whoever opened it closes it.
+    """A `VectorIndex` on a Weaviate server. The code that opened it closes it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
@@ -291,12 +291,12 @@ class WeaviateIndex:
                 f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} "
                 f"BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
             )
-            fix = f"if one that was left behind holds its ports, use it: {left_behind}"
+            fix = f"if an earlier server still holds the ports, use that one: {left_behind}"
         else:
             host, port = grpc_address(self._url, self._grpc_port)
             fix = (
                 f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and "
-                "BABYAGI_WEAVIATE_GRPC_PORT name them"
+                "BABYAGI_WEAVIATE_GRPC_PORT set them"
             )
         return IndexUnavailableError(
             f"{self._server} cannot answer now", why=why, fix=fix, guide="results"

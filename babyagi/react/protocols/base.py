@@ -66,7 +66,7 @@ def require_places(name: str, text: str, fields: Collection[str]) -> None:
     """Check that a prompt has a place for each field, and a field for each place.
 
     Raises:
-        ValueError: it has not.
+        ValueError: places and fields differ.
     """
     wanted = set(PLACE.findall(text))
     if wanted != set(fields):
@@ -96,7 +96,7 @@ def model_origins(step: AgentStep) -> tuple[str, ...]:
 
 
 def origins_of(step: AgentStep) -> tuple[str, ...]:
-    """Return the origins of what the step's calls gave, each once."""
+    """Return the origins of the step's observations, each origin once."""
     return tuple(
         dict.fromkeys(
             origin for observation in step.observations for origin in observation.passage.origins
@@ -109,7 +109,8 @@ def label_of(observation: Observation) -> str:
 
 
 def acts(steps: Sequence[AgentStep]) -> list[tuple[AgentStep, Act]]:
-    """Return the steps with calls. Only these are part of a conversation that goes on."""
+    """Return the steps with calls. Only these are part of the conversation when a later question
+    continues it."""
     return [(step, step.decision) for step in steps if isinstance(step.decision, Act)]
 
 

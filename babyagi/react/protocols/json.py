@@ -12,11 +12,12 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
+from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     WRITTEN_CALL,
@@ -30,7 +31,7 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.steps import Act, AgentDecision, Fail, Finish
+from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.shapes import MAX_TEXT_CHARS, fit_schema
 from babyagi.tools.base import DECODER, Tool
 
@@ -62,14 +63,7 @@ def render(conversation: Conversation) -> Prompt:
     """Return the request: each earlier step is a reply followed by its fenced observations."""
     messages = instruct(conversation.messages, _instruction(conversation.tools))
     for step, act in acts(conversation.steps):
-        messages.append(
-            Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step))
-        )
-        shown = "\n".join(
-            fence(label_of(observation), observation.passage) for observation in step.observations
-        )
-        origins = origins_of(step)
-        messages.append(Message(speaker=Speaker.USER, text=shown, origins=origins))
+        messages += _write_step(step, act)
     if conversation.is_last:
         messages.append(
             Message(
@@ -77,6 +71,17 @@ def render(conversation: Conversation) -> Prompt:
             )
         )
     return Prompt(messages=tuple(messages), max_output_tokens=conversation.max_output_tokens)
+
+
+@lru_cache(maxsize=N_SHOWN)
+def _write_step(step: AgentStep, act: Act) -> tuple[Message, Message]:
+    """Return the step as every later request contains it: the model's reply, then the outcomes of
+    its calls."""
+    shown = [fence(label_of(observation), observation.passage) for observation in step.observations]
+    return (
+        Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step)),
+        Message(speaker=Speaker.USER, text="\n".join(shown), origins=origins_of(step)),
+    )
 
 
 def _instruction(tools: Sequence[Tool]) -> str:
@@ -105,7 +110,7 @@ def _log(act: Act) -> str:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
-    """Return the decision of a reply. An answer that was cut off counts as far as it goes.
+    """Return the decision of a reply. Of an answer that was cut off, the received part is used.
 
     Raises:
         MalformedReplyError: the reply is not one JSON object with a tool.
@@ -139,7 +144,7 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
 
 def read_called(completion: Completion) -> AgentDecision:
     """Return the decision of a reply with native tool calls. If the only call is `final_answer` or
-    `fail_task`, it is that end."""
+    `fail_task`, the decision is that answer or failure."""
     text = completion.text
     if len(completion.tool_calls) == 1:
         (call,) = completion.tool_calls

@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, fence
+from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, ToolSpec, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     AgentProtocol,
@@ -20,7 +21,7 @@ from babyagi.react.protocols.base import (
     model_origins,
 )
 from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER, NO_REASON, as_text, read_called
-from babyagi.react.steps import Act, AgentDecision, Fail, Finish
+from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.tools.base import DECODER, takes_text
 
 GIVE_UP = ToolSpec(
@@ -39,19 +40,32 @@ _AROUND = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
-    """Return the request, with tool calls and observations in their own messages. Beside tools the
-    model can call `fail_task`."""
+    """Return the request, with tool calls and observations in their own messages. If there are
+    tools, the model can also call `fail_task`."""
     messages = list(conversation.messages)
     for step, act in acts(conversation.steps):
-        messages.append(
-            Message(
-                speaker=Speaker.ASSISTANT,
-                text=act.log,
-                tool_calls=act.calls,
-                origins=model_origins(step),
-            )
-        )
-        messages += [
+        messages += _write_step(step, act)
+    if conversation.is_last:
+        messages.append(Message(speaker=Speaker.USER, text=ANSWER_NOW, origins=("program",)))
+    specs = [tool.spec for tool in conversation.tools]
+    tools = (*specs, GIVE_UP) if specs else ()
+    return Prompt(
+        messages=tuple(messages), tools=tools, max_output_tokens=conversation.max_output_tokens
+    )
+
+
+@lru_cache(maxsize=N_SHOWN)
+def _write_step(step: AgentStep, act: Act) -> tuple[Message, ...]:
+    """Return the step as every later request contains it: the model's reply, then the outcomes of
+    its calls."""
+    return (
+        Message(
+            speaker=Speaker.ASSISTANT,
+            text=act.log,
+            tool_calls=act.calls,
+            origins=model_origins(step),
+        ),
+        *(
             Message(
                 speaker=Speaker.TOOL,
                 text=fence(label_of(observation), observation.passage),
@@ -59,13 +73,7 @@ def render(conversation: Conversation) -> Prompt:
                 origins=observation.passage.origins,
             )
             for call, observation in zip(act.calls, step.observations, strict=True)
-        ]
-    if conversation.is_last:
-        messages.append(Message(speaker=Speaker.USER, text=ANSWER_NOW, origins=("program",)))
-    specs = [tool.spec for tool in conversation.tools]
-    tools = (*specs, GIVE_UP) if specs else ()
-    return Prompt(
-        messages=tuple(messages), tools=tools, max_output_tokens=conversation.max_output_tokens
+        ),
     )
 
 

@@ -15,12 +15,12 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
+from babyagi.llm.prompt import N_SHOWN, Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
@@ -76,7 +76,8 @@ _DECORATION = "*_`[]\"' \t\r" + _INVISIBLE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The labels of a language: the first of each is written, all of them are read."""
+    """The labels in one language: the first of each is used in prompts, all of them are recognized
+    in replies."""
 
     question: str
     thought: tuple[str, ...]
@@ -148,10 +149,7 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
             messages = instruct(messages, _instruction(conversation, labels))
         messages[-1] = _ask(messages[-1], labels)
     for step, act in acts(conversation.steps):
-        messages.append(
-            Message(speaker=Speaker.ASSISTANT, text=_log(act, labels), origins=model_origins(step))
-        )
-        messages.append(_show(step, labels))
+        messages += _write_step(step, act, labels)
     if conversation.is_last:
         told = f"{ANSWER_NOW}\n{labels.answer[0]}:"
         messages.append(Message(speaker=Speaker.USER, text=told, origins=("program",)))
@@ -199,14 +197,18 @@ def _log(act: Act, labels: Labels) -> str:
     return "\n".join([act.log, *calls] if act.log else calls)
 
 
-def _show(step: AgentStep, labels: Labels) -> Message:
+@lru_cache(maxsize=N_SHOWN)
+def _write_step(step: AgentStep, act: Act, labels: Labels) -> tuple[Message, Message]:
+    """Return the step as every later request contains it: the model's reply, then the outcomes of
+    its calls."""
     shown = [
         f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}"
         for observation in step.observations
     ]
-    origins = origins_of(step)
-    return Message(
-        speaker=Speaker.USER, text="\n".join([*shown, f"{labels.thought[0]}:"]), origins=origins
+    told = "\n".join([*shown, f"{labels.thought[0]}:"])
+    return (
+        Message(speaker=Speaker.ASSISTANT, text=_log(act, labels), origins=model_origins(step)),
+        Message(speaker=Speaker.USER, text=told, origins=origins_of(step)),
     )
 
 
@@ -249,8 +251,8 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
 
 
 def _dedent(text: str) -> str:
-    """Return the text without the blanks that begin all its lines: in a reply that is indented as a
-    whole they are no sign of code. Blank lines stay as they are."""
+    """Return the text without the indentation that all its lines share: if a whole reply is
+    indented, the indentation is not a sign of code. Blank lines stay as they are."""
     text = text.strip("\n").rstrip()
     lines = text.split("\n")
     n_blanks = min(
@@ -292,16 +294,16 @@ def _decide(
 def _read_json(
     lines: Sequence[str], found: Sequence[_Label], at: int, tool_names: Collection[str]
 ) -> AgentDecision | None:
-    """Return the call or the end that stands as JSON behind the label `found[at]`; else None."""
+    """Return the call or the end that is written as JSON after the label `found[at]`; else None."""
     until = found[at + 1].line if at + 1 < len(found) else len(lines)
     written = "\n".join([found[at].rest, *lines[found[at].line + 1 : until]]).strip()
     return native.read_written(written, tool_names) if written[:1] in ("{", "`") else None
 
 
 def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
-    """Return the call with its name apart from what is written behind it (`search: tea`,
-    `search "tea"`, and beside an input `search (for tea)`), and with arguments by name
-    (`search(query="tea")`) as JSON."""
+    """Return the call with name and input separated where both are in the action's line (`search:
+    tea`, `search "tea"`, or, if there is an input line as well, `search (for tea)`). Arguments by
+    name (`search(query="tea")`) become JSON."""
     call = act.calls[0]
     if call.name not in tools and (one := _ONE_LINE.fullmatch(call.name)):
         name, given = one["name"], one["given"].strip(_QUOTES)
@@ -315,8 +317,8 @@ def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
 
 
 def _read_named(text: str, tool: Tool) -> dict[str, Any]:
-    """Return arguments that are written as those of a function, `query="tea", n=3`; nothing where
-    it is another text, or names what the tool has not."""
+    """Return arguments written like those of a function, `query="tea", n=3`; nothing if the text
+    has another form, or names parameters that the tool does not have."""
     if len(text) > MAX_INLINE_CHARS or not _NAMED.match(text):
         return {}
     try:
@@ -348,8 +350,8 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
 
 
 def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
-    """Return the decision of an action. An action that names an end instead of a tool is that
-    end."""
+    """Return the decision of an action. An action may name an answer or a failure instead of a
+    tool."""
     call = act.calls[0]
     name, given = call.name.strip().casefold(), unwrap(call.arguments.strip())
     if call.name in tool_names:
@@ -364,7 +366,8 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
 def _find_inline_call(
     lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
 ) -> Act | None:
-    """Return a tool call whose labels are inside a line, in a reply that decides nothing else."""
+    """Return a tool call whose labels are inside a line, from a reply without any other
+    decision."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)

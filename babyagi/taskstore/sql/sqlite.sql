@@ -5,11 +5,9 @@
 SELECT name FROM sqlite_schema WHERE type = 'table';
 
 -- insert_events --
--- Append events, in their order; none whose objective is gone.
+-- Append an event, unless its objective is gone; several with the second half repeated, in their order.
 INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
-SELECT o.id, json_extract(e.value, '$.task_id'), json_extract(e.value, '$.kind'), json_extract(e.value, '$.data'), json_extract(e.value, '$.at_us'),
-       json_extract(e.value, '$.seal')
-  FROM json_each(:rows) AS e CROSS JOIN objective AS o WHERE o.id = json_extract(e.value, '$.objective_id') ORDER BY e.key;
+SELECT id, :task_id, :kind, :data, :at_us, :seal FROM objective WHERE id = :objective_id;
 
 -- word_counts --
 -- How many results of the objective have each of the words, counted up to a bound.

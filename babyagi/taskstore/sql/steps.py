@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from babyagi import events
 from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
-from babyagi.taskstore.sql.database import SqlAccess, Transaction
-from babyagi.taskstore.sql.rows import (
+from babyagi.taskstore.sql.database import (
+    SqlAccess,
+    Transaction,
     spec_from_row,
     step_from_row,
     step_to_values,
@@ -32,14 +34,14 @@ class Steps(SqlAccess):
             if first is None or first.key == intention.key:
                 record_first(tx, fence, first)
                 return _intend(tx, fence, intention)
-            _find_fenced(tx, fence, first.key, intention.key)
+            n_lost = _find_fenced(tx, fence, first.key, intention.key)
             # it does not change while the outcome of another step is recorded
             found = _find(tx, fence, intention.key)
             match first:
                 case Outcome():
                     _record(tx, fence, first)
                 case Kept():
-                    _put_found(tx, fence, first)
+                    _put_found(tx, fence, first, n_lost=n_lost)
             return _intend_found(tx, fence, intention, *found)
 
         return await self._write(work, fence.objective_id)
@@ -63,9 +65,9 @@ class Steps(SqlAccess):
             known, is_held = _find(tx, fence, key)
             step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
             reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
-            if is_held and step.claim_no == fence.claim_no:
-                step, is_held = replace(step, reservation=Reservation()), False
-            step, counted = lifecycle.count_usage(step, usage, claim_no=fence.claim_no)
+            step, is_held, counted = lifecycle.end_call(
+                step, usage, claim_no=fence.claim_no, is_held=is_held
+            )
             if not usage.unconfirmed_tokens:
                 transitions.note_overspending(tx, step, usage, reserved)
             if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
@@ -122,7 +124,8 @@ class Steps(SqlAccess):
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
-    """Record what waited for this transaction, under the same claim as the rest of it."""
+    """Record the outcome that waited for this transaction, under the claim that the transaction
+    uses."""
     match first:
         case Outcome():
             _record(tx, fence, first)
@@ -146,14 +149,17 @@ def _intend_found(
         return known
     wanted = limits.countable_reservation(intention.reservation)
     _check_limits(tx, fence, wanted)
-    step = replace(
-        known or lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us)),
-        kind=intention.kind,
-        request_hash=intention.request_hash,
-        request=lifecycle.storable(intention.request),
-        model=intention.model,
-        reservation=wanted,
-        claim_no=fence.claim_no,
+    asked: dict[str, Any] = {
+        "kind": intention.kind,
+        "request_hash": intention.request_hash,
+        "request": lifecycle.storable(intention.request),
+        "model": intention.model,
+        "reservation": wanted,
+    }
+    step = (
+        lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us), **asked)
+        if known is None
+        else replace(known, claim_no=fence.claim_no, **asked)
     )
     tx.run("put_step", **step_to_values(step, is_held=True))
     data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
@@ -172,15 +178,15 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     at = to_time(tx.now_us)
     step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
     reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
-    if is_held and step.claim_no == fence.claim_no:
-        step, is_held = replace(step, reservation=Reservation()), False
-    step, counted = lifecycle.count_usage(step, outcome.usage, claim_no=fence.claim_no)
+    step, is_held, counted = lifecycle.end_call(
+        step, outcome.usage, claim_no=fence.claim_no, is_held=is_held
+    )
     step = lifecycle.done_step(
         step, output=outcome.output, model=outcome.model, origins=outcome.origins, at=at
     )
     tx.run("put_step", **step_to_values(step, is_held=is_held))
     transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=True)
-    data = lifecycle.step_data(replace(step, model=outcome.model or step.model), counted)
+    data = lifecycle.step_data(step, counted, model=outcome.model)
     task_id = lifecycle.task_of(fence.owner)
     transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
     transitions.note_overspending(tx, step, outcome.usage, reserved)
@@ -190,36 +196,43 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
 
 
 def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
-    _find_fenced(tx, fence, kept.key)
-    return _put_found(tx, fence, kept)
+    n_lost = _find_fenced(tx, fence, kept.key)
+    return _put_found(tx, fence, kept, n_lost=n_lost)
 
 
-def _put_found(tx: Transaction, fence: Fence, kept: Kept) -> Step:
-    """Keep it after the fence was checked."""
+def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
+    """Store the step after the fence was checked.
+
+    Args:
+        n_lost: how many workers in a row were lost with the task. Now they count no more: a step
+            was recorded, so the task does not kill its workers.
+    """
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
         return known
     at = to_time(tx.now_us)
-    step = replace(
-        lifecycle.new_step(fence, key=kept.key, at=at),
+    step = lifecycle.new_step(
+        fence,
+        key=kept.key,
+        at=at,
         kind=kept.kind,
         request_hash=kept.request_hash,
         request=lifecycle.storable(kept.request),
     )
     step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))
-    if kept.kind != lifecycle.INPUTS:
-        transitions.note_progress(tx, fence.objective_id, fence.owner)
+    task_id = lifecycle.task_of(fence.owner)
+    if n_lost and kept.kind != lifecycle.INPUTS:
+        tx.run("note_progress", objective_id=fence.objective_id, task_id=task_id)
     data = lifecycle.step_data(step, Usage())
-    transitions.append_event(
-        tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
-    )
+    transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
     return step
 
 
-def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> None:
-    """Check the fence, and read up to two steps of its owner for `_find`, all in one query. Raises
-    `LeaseLostError` unless the claim is still the holder's."""
+def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> int:
+    """Check the fence, and read up to two steps of its owner for `_find`, all in one query. Return
+    how many workers in a row were lost with the task; 0 for a duty. Raises `LeaseLostError` unless
+    the claim is still the holder's."""
     owned = {"objective_id": fence.objective_id, "owner": fence.owner}
     keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
     rows = (
@@ -233,6 +246,7 @@ def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -
     row_by_key = {row["key"]: row for row in rows}
     for one in filter(None, keys.values()):
         tx.know("step", row_by_key.get(one), **owned, key=one)
+    return int(rows[0]["n_lost"])
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

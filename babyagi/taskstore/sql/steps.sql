@@ -25,14 +25,14 @@ SELECT * FROM step
  WHERE objective_id = :objective_id AND owner IN (SELECT named.value FROM json_each(:owners) AS named) ORDER BY id;
 
 -- steps_under_task --
--- Who holds a task, beside each of two steps of it; beside nothing where it has neither.
-SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, s.*
+-- Who holds a task, and how many were lost with it, beside each of two steps of it; beside nothing where it has neither.
+SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, f.n_lost, s.*
   FROM task AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = :owner AND s.key IN (:key, :other_key)
  WHERE f.objective_id = :objective_id AND f.id = :task_id;
 
 -- steps_under_duty --
 -- The same of a duty.
-SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, s.*
+SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, 0 AS n_lost, s.*
   FROM duty AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = f.owner AND s.key IN (:key, :other_key)
  WHERE f.objective_id = :objective_id AND f.duty = :duty AND f.owner = :owner;
 

@@ -1,8 +1,8 @@
-"""The task store in SQL: objectives, tasks, results, events, vectors and workers, and the reads for
-a person. It runs on SQLite, in a file or in memory, and on PostgreSQL.
+"""The task store in SQL: objectives, results, events, vectors, workers and schedules, and the reads
+for a person. It runs on SQLite, in a file or in memory, and on PostgreSQL.
 
-A verb of workers over several objectives runs while nobody else writes, so that only one process at
-a time decides who is alive.
+A method about workers of several objectives runs while no other process writes, so that only one
+process at a time decides who is alive.
 
 Verifying does not detect a number that was changed to another one without contradicting anything (a
 rank, a count of failures, a lease).
@@ -21,6 +21,23 @@ from babyagi import events
 from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StoreUnusableError
 from babyagi.offload import Offload
 from babyagi.redaction import redact_url
+from babyagi.schedules import (
+    Fired,
+    Schedule,
+    ScheduleSpec,
+    ScheduleStatus,
+    Situation,
+    Tick,
+    TickOutcome,
+    TickReason,
+    Verdict,
+    day_of,
+    decide,
+    decide_by_limit,
+    jittered,
+    next_due,
+    objective_uid,
+)
 from babyagi.tasks import (
     Duty,
     Event,
@@ -34,43 +51,58 @@ from babyagi.tasks import (
     Proposal,
     Reservation,
     Result,
+    Role,
     Step,
     StopReason,
     Task,
-    TaskName,
     TaskStatus,
     Worker,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import Lease, Plannable, Queue, Standing, Verification, Vitals, Window
-from babyagi.taskstore.sql import planning, rows, transitions
+from babyagi.taskstore.limits import to_microusd
+from babyagi.taskstore.port import (
+    Lease,
+    Plannable,
+    Queue,
+    Standing,
+    TaskNames,
+    Verification,
+    Vitals,
+    Window,
+)
+from babyagi.taskstore.sql import database, transitions
 from babyagi.taskstore.sql.database import (
     Row,
     SqlAccess,
     Transaction,
     Waiting,
-    no_objective,
-)
-from babyagi.taskstore.sql.rows import (
     event_from_row,
     from_time,
     joined_from_row,
     lease_from_row,
+    no_objective,
+    objective_from_row,
+    policy_to_json,
     result_from_row,
+    schedule_from_row,
     seal_vector,
+    sealed,
     spec_from_row,
+    spec_to_json,
     step_from_row,
     task_from_row,
     task_name_from_row,
+    tick_from_row,
     to_json,
     to_time,
     worker_from_row,
 )
-from babyagi.taskstore.sql.schedules import Schedules, create_objective, wait_for_tick_s
 from babyagi.taskstore.sql.steps import Parking, Steps
 from babyagi.taskstore.sql.tasks import (
     Recording,
     Steering,
+    enter,
+    enter_first,
     put_back_lost,
     put_in_place,
     release,
@@ -100,9 +132,7 @@ class Verifying(SqlAccess):
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """One reading of all tables. References between rows are compared when all of them were
-    read.
-    """
+    """Reads all tables once. References between rows are compared after all of them were read."""
 
     tx: Transaction
     objective_id: int | None
@@ -129,7 +159,7 @@ class _Reading:
         self._require_task(
             "every_result",
             "the result of task {task_id} of objective {objective_id} (row {id})",
-            rows.result_from_row,
+            database.result_from_row,
         )
         self._require_task(
             "every_vector",
@@ -143,7 +173,7 @@ class _Reading:
             if row["worker_id"] is not None and row["worker_id"] not in worker_ids:
                 self._note("the duty to {duty} of objective {objective_id}", row)
         for row in self._sound(
-            "every_joined", "what worker {worker_id} serves", rows.joined_from_row
+            "every_joined", "what worker {worker_id} serves", database.joined_from_row
         ):
             if row["worker_id"] not in worker_ids:
                 self._note("what worker {worker_id} serves", row)
@@ -160,7 +190,7 @@ class _Reading:
     def _read_schedules(self) -> None:
         ids = {row["id"] for row in self._sound("every_schedule", "schedule {id}", _check_schedule)}
         name = "the tick of schedule {schedule_id} at {due_us}"
-        for row in self._sound("every_tick", name, rows.tick_from_row):
+        for row in self._sound("every_tick", name, database.tick_from_row):
             if row["schedule_id"] not in ids:
                 self._note(name, row)
 
@@ -172,7 +202,7 @@ class _Reading:
             try:
                 _require_text(row)
                 check(row)
-            except (StoreUnusableError, *rows.FAULTS):
+            except (StoreUnusableError, *database.FAULTS):
                 self._note(name, row)
                 if query == "every_task":
                     self.damaged_tasks.add((row["objective_id"], row["id"]))
@@ -180,13 +210,13 @@ class _Reading:
                 yield row
 
     def _note(self, name: str, row: Row) -> None:
-        self.damages.append(rows.name_row(name, row).encode("utf-8", "replace").decode())
+        self.damages.append(database.name_row(name, row).encode("utf-8", "replace").decode())
 
     # -- references between rows
     # -------------------------------------------------------------------------------------------
 
     def _note_task(self, row: Row, worker_ids: set[str], last_by_objective: dict[int, int]) -> None:
-        task = rows.task_from_row(row)
+        task = database.task_from_row(row)
         key = (task.objective_id, task.id)
         self.task_by_id[key] = _Links(
             status=task.status, blockers=row["blockers"], after=frozenset(task.after)
@@ -269,10 +299,9 @@ class _Links:
 def _require_text(row: Row) -> None:
     """Raises `ValueError` when a text is not valid UTF-8; reading rows as they lie returns such
     texts as well."""
-    # iterating over a row of SQLite gives values
-    for column in row.keys():  # noqa: SIM118
-        if isinstance(row[column], str):
-            row[column].encode()
+    for value in row.values():
+        if isinstance(value, str):
+            value.encode()
 
 
 def _require(is_sound: bool) -> None:
@@ -281,43 +310,43 @@ def _require(is_sound: bool) -> None:
 
 
 def _check_worker(row: Row) -> None:
-    rows.worker_from_row(row, now_us=0)
+    database.worker_from_row(row, now_us=0)
 
 
 def _check_objective(row: Row) -> None:
-    rows.objective_from_row(row, held=Reservation(), active_us=row["active_us"])
+    database.objective_from_row(row, held=Reservation(), active_us=row["active_us"])
     _require(
-        rows.is_sealed_right("objective", row)
-        and (row["report"] is None or rows.is_sealed_right("report", row))
+        database.is_sealed_right("objective", row)
+        and (row["report"] is None or database.is_sealed_right("report", row))
     )
 
 
 def _check_task(row: Row) -> None:
-    rows.task_from_row(row)
-    _require(rows.is_sealed_right("task", row))
+    database.task_from_row(row)
+    _require(database.is_sealed_right("task", row))
 
 
 def _check_step(row: Row) -> None:
-    lifecycle.task_of(rows.step_from_row(row).owner)
+    lifecycle.task_of(database.step_from_row(row).owner)
 
 
 def _check_vector(row: Row) -> None:
-    _require(row["seal"] is None or row["seal"] == rows.seal_vector(row["vector"]))
+    _require(row["seal"] is None or row["seal"] == database.seal_vector(row["vector"]))
 
 
 def _check_event(row: Row) -> None:
-    rows.event_from_row(row)
-    _require(rows.is_sealed_right("event", row))
+    database.event_from_row(row)
+    _require(database.is_sealed_right("event", row))
 
 
 def _check_schedule(row: Row) -> None:
-    rows.schedule_from_row(row)
-    _require(rows.is_sealed_right("schedule", row))
+    database.schedule_from_row(row)
+    _require(database.is_sealed_right("schedule", row))
 
 
 def _check_duty(row: Row) -> None:
     Duty(row["duty"])
-    rows.require_types(row, texts=("owner",), numbers=("claim_no", "upto", "delay_us"))
+    database.require_types(row, texts=("owner",), numbers=("claim_no", "upto", "delay_us"))
 
 
 # -- what a person looks at
@@ -689,6 +718,294 @@ def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     return found
 
 
+# -- schedules: each tick is decided once, while nobody else writes
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only for milliseconds
+KEPT = timedelta(days=90)  # of the ticks that were decided
+
+
+def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
+    """Insert a new objective with its first task."""
+    values = {
+        "uid": uid,
+        "identity": identity,
+        "spec": spec_to_json(spec),
+        "created_at_us": tx.now_us,
+    }
+    (row,) = tx.all("insert_objective", **sealed("objective", values))
+    transitions.append_event(tx, row["id"], events.OBJECTIVE_CREATED, uid=uid)
+    enter_first(tx, row["id"], lifecycle.first_task(spec))
+    return objective_from_row(row, held=Reservation(), active_us=0)
+
+
+class Schedules(SqlAccess):
+    """Add, read, pause, resume and remove schedules, and decide which ticks are due."""
+
+    async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
+        def work(tx: Transaction) -> Schedule:
+            due_at = next_due(spec.rule, after=to_time(tx.now_us))
+            if due_at is None:
+                raise SettingsError(
+                    f"no tick of this schedule is ever due: {spec.rule.words}",
+                    why="the time has passed, or there is no such day",
+                    fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
+                    guide="schedules",
+                )
+            values = {
+                "uid": uid,
+                "spec": spec_to_json(spec.objective),
+                "policy": policy_to_json(spec),
+                "created_at_us": tx.now_us,
+            }
+            times = _next_times(spec, uid, due_at)
+            row = tx.all("insert_schedule", **sealed("schedule", values), **times)[0]
+            return _read_schedule(tx, row["id"])
+
+        return await self._write_all(work)
+
+    async def schedule(self, schedule_id: int) -> Schedule:
+        return await self._read(lambda tx: _read_schedule(tx, schedule_id))
+
+    async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
+        def work(tx: Transaction) -> list[Schedule]:
+            return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
+
+        return await self._read(work, n_rows=transitions.ALL_ROWS)
+
+    async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
+        def work(tx: Transaction) -> list[Tick]:
+            _read_schedule(tx, schedule_id)
+            return list(map(tick_from_row, tx.all("ticks", schedule_id=schedule_id, limit=limit)))
+
+        return await self._read(work, n_rows=limit)
+
+    async def pause_schedule(self, schedule_id: int) -> Schedule:
+        return await self._switch_schedule(
+            schedule_id, (ScheduleStatus.ACTIVE,), ScheduleStatus.PAUSED
+        )
+
+    async def resume_schedule(self, schedule_id: int) -> Schedule:
+        return await self._switch_schedule(
+            schedule_id, (ScheduleStatus.PAUSED,), ScheduleStatus.ACTIVE
+        )
+
+    async def remove_schedule(self, schedule_id: int) -> Schedule:
+        return await self._switch_schedule(
+            schedule_id,
+            (ScheduleStatus.ACTIVE, ScheduleStatus.PAUSED, ScheduleStatus.DONE),
+            ScheduleStatus.REMOVED,
+        )
+
+    async def _switch_schedule(
+        self, schedule_id: int, old: tuple[ScheduleStatus, ...], new: ScheduleStatus
+    ) -> Schedule:
+        """Change the status. Ticks that are due until now are decided under the old or the new
+        status, whichever lets none fire; each transaction decides a bounded number of them."""
+
+        def work(tx: Transaction) -> Schedule | None:
+            schedule = _read_schedule(tx, schedule_id)
+            if schedule.status not in old:
+                return schedule
+            by = schedule.status if new is ScheduleStatus.ACTIVE else new
+            if by is ScheduleStatus.REMOVED:
+                _drop_queued(tx, schedule)
+            if len(_decide_due(tx, schedule, by=by, limit=MAX_DECIDED)) == MAX_DECIDED:
+                return None
+            if _read_schedule(tx, schedule_id).status is not ScheduleStatus.DONE or (
+                new is ScheduleStatus.REMOVED
+            ):
+                tx.run("set_schedule_status", schedule_id=schedule_id, status=new)
+            return _read_schedule(tx, schedule_id)
+
+        while True:
+            switched = await self._write_all(work)
+            if switched is not None:
+                return switched
+
+    async def fire_schedules(self, worker_id: str) -> Fired:
+        def look(tx: Transaction) -> Fired | None:
+            is_owed = tx.has("due_schedules") or tx.has("queued_schedules")
+            return None if is_owed else Fired(wait_s=wait_for_tick_s(tx))
+
+        def work(tx: Transaction) -> Fired:
+            if not tx.has("worker", worker_id=worker_id):
+                raise LeaseLostError(f"worker {worker_id} was declared dead")
+            ticks = [
+                tick
+                for row in tx.all("queued_schedules")
+                for tick in _decide_queued(tx, schedule_from_row(row))
+            ]
+            for row in tx.all("due_schedules"):
+                schedule = schedule_from_row(row)
+                left = MAX_DECIDED - len(ticks)
+                if left > 0:
+                    ticks += _decide_due(tx, schedule, by=schedule.status, limit=left)
+            return Fired(ticks=tuple(ticks), wait_s=wait_for_tick_s(tx))
+
+        idle = await self._read(look)
+        return await self._write_all(work) if idle is None else idle
+
+
+def _read_schedule(tx: Transaction, schedule_id: int) -> Schedule:
+    row = tx.one("schedule", schedule_id=schedule_id)
+    if row is None:
+        raise NotFoundError(
+            f"there is no schedule {schedule_id}", fix="babyagi schedule list", guide="schedules"
+        )
+    return schedule_from_row(row)
+
+
+def wait_for_tick_s(tx: Transaction) -> float | None:
+    """Return the seconds until the next tick fires, None when none is planned."""
+    fires_at_us = tx.all("next_tick")[0]["fires_at_us"]
+    return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)
+
+
+def _next_times(spec: ScheduleSpec, uid: str, due_at: datetime | None) -> dict[str, int | None]:
+    if due_at is None:
+        return {"due_us": None, "fires_at_us": None}
+    return {"due_us": from_time(due_at), "fires_at_us": from_time(jittered(spec, uid, due_at))}
+
+
+# -- deciding
+# --------------------------------------------------------------------------------------------------
+
+
+def _decide_due(
+    tx: Transaction, schedule: Schedule, *, by: ScheduleStatus, limit: int
+) -> list[Tick]:
+    """Decide the schedule's ticks that should have fired by now, in order and at most `limit`, as
+    if its status were `by`; then set when the next one is due."""
+    spec, now = schedule.spec, to_time(tx.now_us)
+    due_at, fires_at = schedule.due_at, schedule.fires_at
+    ticks: list[Tick] = []
+    while due_at is not None and fires_at is not None and fires_at <= now and len(ticks) < limit:
+        next_at = next_due(spec.rule, after=due_at)
+        next_fires_at = None if next_at is None else jittered(spec, schedule.uid, next_at)
+        at = {"schedule_id": schedule.id}
+        situation = Situation(
+            status=by,
+            fires_at=fires_at,
+            now=now,
+            is_next_due=next_fires_at is not None and next_fires_at <= now,
+            is_busy=tx.has("is_schedule_busy", **at),
+            has_queued=tx.has("queued_tick", **at),
+            left_usd=_left_usd(tx, schedule),
+        )
+        ticks.append(_enter_tick(tx, schedule, due_at, decide(spec, situation)))
+        due_at, fires_at = next_at, next_fires_at
+    if ticks:
+        status = schedule.status if due_at is not None else ScheduleStatus.DONE
+        times = _next_times(spec, schedule.uid, due_at)
+        tx.run("set_next_tick", schedule_id=schedule.id, status=status, **times)
+        tx.run("prune_ticks", schedule_id=schedule.id, before_us=from_time(now - KEPT))
+    return ticks
+
+
+def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
+    """Decide the tick that waited for an earlier one, which is over."""
+    row = tx.one("queued_tick", schedule_id=schedule.id)
+    if row is None:
+        return []
+    due_at = to_time(row["due_us"])
+    verdict = decide_by_limit(schedule.spec, left_usd=_left_usd(tx, schedule))
+    return [_enter_tick(tx, schedule, due_at, verdict, is_queued=True)]
+
+
+def _drop_queued(tx: Transaction, schedule: Schedule) -> None:
+    row = tx.one("queued_tick", schedule_id=schedule.id)
+    if row is not None:
+        verdict = Verdict(outcome=TickOutcome.SKIPPED, reason=TickReason.REMOVED)
+        _enter_tick(tx, schedule, to_time(row["due_us"]), verdict, is_queued=True)
+
+
+def _enter_tick(
+    tx: Transaction,
+    schedule: Schedule,
+    due_at: datetime,
+    verdict: Verdict,
+    *,
+    is_queued: bool = False,
+) -> Tick:
+    """Write the outcome of the tick, and the objective that it begins."""
+    objective_id = None
+    if verdict.outcome is TickOutcome.FIRED:
+        uid = objective_uid(schedule.uid, due_at)
+        # an identity of its own, so that `run` with the same words does not continue it
+        objective_id = create_objective(
+            tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
+        ).id
+        data = {"schedule_id": schedule.id, "due_at": due_at.isoformat()}
+        transitions.append_event(tx, objective_id, events.OBJECTIVE_SCHEDULED, **data)
+    tx.run(
+        "settle_tick" if is_queued else "insert_tick",
+        schedule_id=schedule.id,
+        due_us=from_time(due_at),
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        objective_id=objective_id,
+    )
+    return Tick(
+        schedule_id=schedule.id,
+        due_at=due_at,
+        outcome=verdict.outcome,
+        reason=verdict.reason,
+        objective_id=objective_id,
+        decided_at=to_time(tx.now_us),
+    )
+
+
+def _left_usd(tx: Transaction, schedule: Schedule) -> float | None:
+    """Return what is left of today's limit in US dollars, None without a limit. An objective that a
+    tick began today counts with its cost when it is over, else with all that it may spend."""
+    limit = schedule.spec.daily_limit_usd
+    if not limit:
+        return None
+    begins, ends = day_of(schedule.spec.rule, to_time(tx.now_us))
+    at = {"from_us": from_time(begins), "until_us": from_time(ends)}
+    rows = tx.all("ticks_of_day", schedule_id=schedule.id, **at)
+    return (to_microusd(limit) - sum(map(_committed_microusd, rows))) / 1e6
+
+
+def _committed_microusd(row: Row) -> int:
+    spent = int(row["cost_microusd"])
+    if row["status"] == ObjectiveStatus.ENDED and row["has_report"]:
+        return spent
+    spec = spec_from_row(row)
+    is_free = spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
+    return spent if is_free else max(spent, to_microusd(spec.limits.max_cost_usd))
+
+
+# -- the names of tasks, for planning
+# --------------------------------------------------------------------------------------------------
+
+
+def _names_question(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
+    """Return the query for names, and its values."""
+    values = {"objective_id": objective_id, "limit": limit}
+    if after_id:
+        return "changed_names", {**values, "after_id": after_id}
+    return "task_names", values
+
+
+def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
+    query, values = _names_question(objective_id, limit=limit, after_id=after_id)
+    tx.ask("last_event_id", objective_id=objective_id)
+    newest_first = tx.all(query, **values)
+    event_id = int(tx.all("last_event_id", objective_id=objective_id)[0]["id"])
+    if not event_id:
+        transitions.objective_row(tx, objective_id)
+    return TaskNames(
+        names=tuple(map(task_name_from_row, reversed(newest_first))), event_id=event_id
+    )
+
+
+# -- words of the results
+# --------------------------------------------------------------------------------------------------
+
+
 COMMON_WORD = 100  # a word that stands in so many results says little; `docs/retrieval.md`
 
 
@@ -790,7 +1107,8 @@ class SqlTaskStore(
     Measuring,
     Verifying,
 ):
-    """All the state there is, in one file or database that several processes may have open."""
+    """The whole state of the program, in one file or database that several processes may have
+    open."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -800,9 +1118,11 @@ class SqlTaskStore(
     ) -> tuple[Objective, bool]:
         def work(tx: Transaction) -> tuple[Objective, bool]:
             identity = lifecycle.identity_key(spec)
-            known = None if always_new else tx.one("newest_objective", identity=identity)
-            if known is not None:
-                return transitions.read_objective(tx, known["id"]), False
+            if not always_new:
+                earlier = lifecycle.earlier_identity_key(spec)
+                known = tx.one("newest_objective", identity=identity, earlier_identity=earlier)
+                if known is not None:
+                    return transitions.read_objective(tx, known["id"]), False
             return create_objective(tx, spec, uid=uid, identity=identity), True
 
         return await self._write_all(work)
@@ -929,7 +1249,7 @@ class SqlTaskStore(
                 tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked
             )
             proposal = Proposal(name=asked, after=tuple(after))
-            (task,) = planning.enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+            (task,) = enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added
             put_in_place(tx, objective_id, [task.id], Place.FIRST)
             tx.run("count_afresh", objective_id=objective_id)
             transitions.forget_duty(tx, objective_id, Duty.CHECK)
@@ -999,17 +1319,22 @@ class SqlTaskStore(
         return await self._read(work, n_rows=n_head + n_new + n_finished)
 
     async def plannable(
-        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+        self,
+        objective_id: int,
+        *,
+        n_results: int,
+        n_finished: int,
+        n_names: int,
+        names_after: int = 0,
     ) -> Plannable:
         def work(tx: Transaction) -> Plannable:
             at = {"objective_id": objective_id}
             statuses = to_json([TaskStatus.RECORDED])
-            tx.ask("task_names", **at, limit=n_names)
+            query, values = _names_question(objective_id, limit=n_names, after_id=names_after)
+            tx.ask(query, **values)
             tx.ask("last_finished", **at, limit=n_finished)
             tx.ask("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
-            names = tx.all("task_names", **at, limit=n_names)
-            if not names:
-                transitions.objective_row(tx, objective_id)
+            listed = _task_names(tx, objective_id, limit=n_names, after_id=names_after)
             recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
             task_ids = to_json([row["id"] for row in recorded[:n_results]])
             results = tx.all("results_of", **at, task_ids=task_ids)
@@ -1018,7 +1343,7 @@ class SqlTaskStore(
                 recorded=tuple(map(task_from_row, recorded)),
                 results=tuple(map(result_from_row, results)),
                 finished=tuple(map(task_from_row, finished)),
-                names=tuple(map(task_name_from_row, reversed(names))),
+                listed=listed,
             )
 
         return await self._read(work, n_rows=n_names)
@@ -1053,11 +1378,10 @@ class SqlTaskStore(
             limit=rows,
         )
 
-    async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
-        newest = await self._list(
-            objective_id, "task_names", task_name_from_row, n_rows=limit, limit=limit
+    async def task_names(self, objective_id: int, *, limit: int, after_id: int = 0) -> TaskNames:
+        return await self._read(
+            lambda tx: _task_names(tx, objective_id, limit=limit, after_id=after_id), n_rows=limit
         )
-        return newest[::-1]
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
         return await self._list(
@@ -1154,24 +1478,30 @@ class SqlTaskStore(
         space: str,
         limit: int,
         words: Sequence[str] = (),
+        marks: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending:
+        searched = list({*words, *marks})
+
         def work(tx: Transaction) -> Pending:
             tx.ask("n_results", objective_id=objective_id)
             tx.ask("pending_results", objective_id=objective_id, space=space, limit=limit)
-            if words:
-                tx.ask("word_counts", **_counting(objective_id, words))
+            if searched:
+                tx.ask("word_counts", **_counting(objective_id, searched))
             n_results = transitions.n_results(tx, objective_id)
             if not n_results:
                 return Pending(n_results=0, results=(), vectors={})
             rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)
+            n_by_word = _count_words(tx, objective_id, searched)
             return Pending(
                 n_results=n_results,
                 results=tuple(map(result_from_row, rows)),
                 vectors={
                     row["task_id"]: row["vector"] for row in rows if row["vector"] is not None
                 },
-                with_words=tuple(_find_words(tx, objective_id, words, limit=n_found)),
+                with_words=tuple(_find_words(tx, objective_id, words, n_by_word)[:n_found]),
+                with_marks=tuple(_find_words(tx, objective_id, marks, n_by_word)[:n_found]),
+                common_words=frozenset(word for word, n in n_by_word.items() if n > COMMON_WORD),
             )
 
         return await self._read(work, n_rows=limit)
@@ -1211,11 +1541,6 @@ class SqlTaskStore(
             return transitions.read_objective(tx, objective_id)
 
         return await self._write(work, objective_id)
-
-    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
-        return await self._look(
-            objective_id, lambda tx: _find_words(tx, objective_id, words, limit=limit)
-        )
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
@@ -1264,14 +1589,17 @@ def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def _count_words(tx: Transaction, objective_id: int, words: Sequence[str]) -> dict[str, int]:
+    """Return how many results contain each word, counted up to more than `COMMON_WORD`."""
+    rows = tx.all("word_counts", **_counting(objective_id, words)) if words else []
+    return {row["word"]: row["n"] for row in rows}
+
+
 def _find_words(
-    tx: Transaction, objective_id: int, words: Sequence[str], *, limit: int
+    tx: Transaction, objective_id: int, words: Iterable[str], n_by_word: Mapping[str, int]
 ) -> list[int]:
-    if not words:
-        return []
-    counted = tx.all("word_counts", **_counting(objective_id, words))
-    rare = choose_words({row["word"]: row["n"] for row in counted})
+    rare = choose_words({word: n_by_word[word] for word in words})
     if not rare:
         return []
     rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
-    return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[:limit]
+    return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)

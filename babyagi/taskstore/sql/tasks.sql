@@ -45,6 +45,13 @@ SELECT * FROM task WHERE objective_id = :objective_id AND lack <> '' AND blocker
 -- The newest tasks as a list shows them, newest first.
 SELECT id, name, status, lack, origins FROM task WHERE objective_id = :objective_id ORDER BY id DESC LIMIT :limit;
 
+-- changed_names --
+-- The same of those that events after one tell of.
+SELECT t.id, t.name, t.status, t.lack, t.origins
+  FROM (SELECT DISTINCT task_id FROM event WHERE objective_id = :objective_id AND id > :after_id) AS told
+ CROSS JOIN task AS t
+ WHERE t.objective_id = :objective_id AND t.id = told.task_id ORDER BY t.id DESC LIMIT :limit;
+
 -- recorded_ids --
 -- The tasks that planning is owed to.
 SELECT id FROM task WHERE objective_id = :objective_id AND status = 'recorded' ORDER BY rank, id LIMIT :limit;
@@ -79,8 +86,7 @@ SELECT status, n FROM task_count WHERE objective_id = :objective_id;
 
 -- tally --
 -- How far the list is: how many tasks have which status, whether somebody holds one, how many queued ones wait neither for another nor for
--- an answer (counted up to a bound), whether one of these was begun before, whether one came after the last order, and whether a result is
--- not indexed.
+-- an answer (counted up to a bound), and whether a queued one came after the last order; the newest ones are looked at first.
 SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
        coalesce(sum(CASE status WHEN 'waiting' THEN n END), 0) AS n_waiting,
        coalesce(sum(CASE status WHEN 'done' THEN n END), 0) AS n_done,
@@ -90,14 +96,21 @@ SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
                                WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
                                  AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
                                LIMIT :limit) AS unblocked) AS n_unblocked,
-       EXISTS (SELECT 1 FROM task
-                WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
-                  AND (not_before_us IS NULL OR not_before_us < :until_answered_us)) AS has_begun_unblocked,
-       EXISTS (SELECT 1 FROM task
-                WHERE objective_id = :objective_id AND status || '' = 'queued'
-                  AND id > (SELECT ordered_upto FROM objective WHERE id = :objective_id)) AS has_unordered,
-       EXISTS (SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0) AS has_unindexed
+       EXISTS (SELECT 1 FROM (SELECT 1 FROM task
+                               WHERE objective_id = :objective_id AND status || '' = 'queued'
+                                 AND id > (SELECT ordered_upto FROM objective WHERE id = :objective_id)
+                               ORDER BY id DESC LIMIT 1) AS unordered) AS has_unordered
   FROM task_count WHERE objective_id = :objective_id;
+
+-- begun_unblocked --
+-- A row when a queued task that waits neither for another nor for an answer was begun before.
+SELECT 1 FROM task
+ WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
+   AND (not_before_us IS NULL OR not_before_us < :until_answered_us) LIMIT 1;
+
+-- unindexed --
+-- A row when a result is not indexed.
+SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT 1;
 
 -- best_queued --
 -- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were. One
@@ -124,7 +137,7 @@ UPDATE task
 
 -- note_progress --
 -- A step of the task was recorded.
-UPDATE task SET n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id AND n_lost > 0;
+UPDATE task SET n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id;
 
 -- wake_task --
 -- waiting → queued: a person has answered.

@@ -1,5 +1,5 @@
-"""How work is claimed, what a claim must show and what ends it, and other changes of state that
-several verbs of the SQL store share; each is part of the verb's transaction.
+"""How work is claimed, what a claim must present and what ends it, and other changes of state that
+several verbs of the SQL store share. Each is part of the verb's transaction.
 
 The order in every verb is: lock (the transaction), fence (is the claim still the holder's?), count
 (limits and counters).
@@ -33,9 +33,12 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Claimable, Deferral
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import Row, SqlAccess, Transaction, no_objective
-from babyagi.taskstore.sql.rows import (
+from babyagi.taskstore.sql.database import (
+    Row,
+    SqlAccess,
+    Transaction,
     lack_to_json,
+    no_objective,
     objective_from_row,
     sealed,
     spec_from_row,
@@ -108,12 +111,12 @@ def tally(tx: Transaction, objective_id: int) -> Row:
     return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
 
 
-def ask_tally(tx: Transaction, objective_id: int) -> None:
-    tx.ask("tally", objective_id=objective_id, **COUNTED)
-
-
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
     found, row = tally(tx, objective.id), objective_row(tx, objective.id)
+    # no other snapshot asks for it
+    is_resumable = is_reached(objective.spec.limits.max_tasks, row["n_begun"]) and tx.has(
+        "begun_unblocked", objective_id=objective.id, until_answered_us=UNTIL_ANSWERED_US
+    )
     return lifecycle.Snapshot(
         limits=objective.spec.limits,
         active_s=objective.active_s,
@@ -121,7 +124,7 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
         n_held=int(found["has_held"]),
         n_recorded=int(found["n_recorded"]),
         n_unblocked=found["n_unblocked"],
-        n_resumable=int(found["has_begun_unblocked"]),
+        n_resumable=int(is_resumable),
         n_waiting=int(found["n_waiting"]),
         n_done=int(found["n_done"]),
         n_dead=int(found["n_dead"]),
@@ -230,16 +233,8 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
     )
 
 
-def note_progress(tx: Transaction, objective_id: int, owner: str) -> None:
-    """Reset the count of lost workers of the task: a step was recorded, so the task does not kill
-    its workers."""
-    task_id = lifecycle.task_of(owner)
-    if task_id is not None and read_task(tx, objective_id, task_id).n_lost:
-        tx.run("note_progress", objective_id=objective_id, task_id=task_id)
-
-
 def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
-    """End a claim: the calls that it left open may have been paid for, so their reservations become
+    """End a claim. The calls that it left open may have been paid for, so their reservations become
     usage. Return whether a step of the owner waits for a person."""
     is_asking = False
     unsettled = tx.all("unsettled_steps", objective_id=objective_id)
@@ -266,9 +261,8 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
-    """Mark an intended call that must not be repeated as unknown: nobody knows whether it was
-    made.
-    """
+    """Mark an intended call that must not be repeated as unknown: whether it was made cannot be
+    determined."""
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
     data = lifecycle.step_data(unknown, Usage())
@@ -347,8 +341,8 @@ def prefetch_free_task(tx: Transaction, objective_id: int) -> None:
 
 
 def free_task(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
-    """Write a task that its worker holds as one that nobody holds any more, and settle its open
-    calls. The returned task does not include their charges.
+    """Release a task that its worker holds, and charge its open calls. The returned task does not
+    include their charges.
 
     Args:
         row: the objective's row, if it was read already.
@@ -481,7 +475,7 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
-    """ended → active; a new report is owed, under a new owner."""
+    """ended → active. A new report is due, under a new owner."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
@@ -499,7 +493,8 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            _prefetch_claimable(tx, objective_id, worker_id="")
+            _ask_for_task(tx, objective_id, "")
+            _prefetch(tx, objective_id, worker_id="")
             return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
@@ -519,7 +514,8 @@ class Claims(SqlAccess):
         self, objective_id: int, worker_id: str, first_duty: Callable[[Claimable], Duty | None]
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
         def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _prefetch_claimable(tx, objective_id, worker_id)
+            _ask_for_task(tx, objective_id, worker_id)
+            _prefetch(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
@@ -542,11 +538,11 @@ class Claims(SqlAccess):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
-            tx.ask("standing", objective_id=objective_id, worker_id=worker_id)
-            tx.ask("duties", objective_id=objective_id)
-            ask_tally(tx, objective_id)
-            row = objective_row(tx, objective_id)
-            if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
+            _prefetch(tx, objective_id, worker_id)
+            objective = read_objective(tx, objective_id)
+            if not (
+                _can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, objective, duty)
+            ):
                 return None
             return _claim_duty(tx, objective_id, worker_id, duty)
 
@@ -563,11 +559,10 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
-def _prefetch_claimable(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Read in one query what `_look_for_work` and a claim need."""
+def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    """Read in one query what says whether something can be claimed."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
     tx.ask("duties", objective_id=objective_id)
-    _ask_for_task(tx, objective_id, worker_id)
     row = tx.one("outlook", **at, **COUNTED)
     tx.know("objective", row, objective_id=objective_id)
     if row is not None:
@@ -580,8 +575,7 @@ def _look_for_work(
 ) -> tuple[Claimable, Task | None]:
     """Return what a claim could find, and the task that the worker would get."""
     row = objective_row(tx, objective_id)
-    objective = read_objective(tx, objective_id)
-    duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
+    objective = objective_of(tx, row)
     found = tally(tx, objective_id)
     task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
     # a task that this worker must not have may be claimable for another one
@@ -589,8 +583,11 @@ def _look_for_work(
         worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
     )
     # without a task there is nothing to order, and an order that is owed must not delay the end
-    if not has_task:
-        duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
+    duties = tuple(
+        duty
+        for duty in lifecycle.DUTIES
+        if (has_task or duty is not Duty.ORDER) and _may_claim_duty(tx, objective, duty)
+    )
     is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
     conclusion = lifecycle.conclude(snapshot(tx, objective)) if is_idle else None
     claimable = Claimable(
@@ -676,10 +673,10 @@ def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, 
     }
 
 
-def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
-    if not _is_owed(tx, row, duty):
+def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty) -> bool:
+    if not _is_owed(tx, objective, duty):
         return False
-    known = _known_duty(tx, row["id"], duty)
+    known = _known_duty(tx, objective.id, duty)
     if known is None:
         return True
     is_delayed = lifecycle.is_delayed(
@@ -694,24 +691,23 @@ def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
     return next((row for row in rows if row["duty"] == duty), None)
 
 
-def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
-    """Return whether the duty is owed. The objective's row is compared first, because it decides
-    most cases."""
-    objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
+def _is_owed(tx: Transaction, objective: Objective, duty: Duty) -> bool:
+    """Return whether the duty is due. The objective is looked at first, because it decides most
+    cases."""
+    is_active = objective.status is ObjectiveStatus.ACTIVE
+    is_over = objective.status is ObjectiveStatus.ENDED
+    found = tally(tx, objective.id)
     match duty:
         case Duty.ORDER:
-            may_order = is_active and not row["is_claimed_met"]
-            found = tally(tx, objective_id)
-            return bool(may_order and found["has_unordered"] and found["n_unblocked"] >= 2)
+            may_order = is_active and not objective.is_claimed_met
+            return bool(may_order and found["n_unblocked"] >= 2 and found["has_unordered"])
         case Duty.PLAN:
-            return is_active and bool(tally(tx, objective_id)["n_recorded"])
+            return is_active and bool(found["n_recorded"])
         case Duty.CHECK:
-            return is_active and lifecycle.needs_check(
-                snapshot(tx, read_objective(tx, objective_id))
-            )
+            may_need = is_active and (objective.is_claimed_met or not found["n_unblocked"])
+            return may_need and lifecycle.needs_check(snapshot(tx, objective))
         case Duty.REPORT:
-            is_due = row["status"] == ObjectiveStatus.ENDED and not row["has_report"]
-            return is_due and not bool(tally(tx, objective_id)["has_held"])
+            return is_over and not (objective.has_report or found["has_held"])
         case Duty.INDEX:
-            is_over = row["status"] == ObjectiveStatus.ENDED and row["has_report"]
-            return bool(is_over or tally(tx, objective_id)["has_unindexed"])
+            is_reported = is_over and objective.has_report
+            return is_reported or tx.has("unindexed", objective_id=objective.id)

@@ -110,7 +110,7 @@ def scribble_over(directory):
     path.write_bytes(data[: len(data) // 4] + b"\xff" * (len(data) - len(data) // 4))
 
 
-async def test_what_was_put_in_is_there_after_a_restart(tmp_path, offload):
+async def test_stored_vectors_are_there_after_a_restart(tmp_path, offload):
     await fill(tmp_path, offload)
     index = ChromaIndex(tmp_path, offload=offload)
 

@@ -188,7 +188,7 @@ async def test_a_projector_outlives_a_service_that_has_forgotten_everything():
     assert report.is_whole and (report.n_held, report.n_owed, len(embed.asked)) == (10, 0, 10)
 
 
-async def test_what_a_check_does_not_see_because_reads_lag_is_not_called_missing():
+async def test_a_check_reports_nothing_missing_that_lagging_reads_hide():
     store, objective = await open_library()
     with serving(lag_s=0.5) as server:
         index = open_other(server)
@@ -250,13 +250,14 @@ async def test_a_wrong_key_says_which_variable_to_set_and_is_not_shown(server):
 
 async def test_a_service_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
     state, _ = server
-    index = open_other(server, timeout_s=0.3)
-    await index.upsert("one", ITEMS)
+    patient, hasty = open_other(server), open_other(server, timeout_s=0.3)
+    await patient.upsert("one", ITEMS)
     state.silent_s = 2.0
 
     with pytest.raises(IndexUnavailableError):
-        await index.query("one", ITEMS[0].vector, k=1)
-    await index.close()
+        await hasty.query("one", ITEMS[0].vector, k=1)
+    await patient.close()
+    await hasty.close()
 
 
 def make_every_error():

@@ -270,13 +270,14 @@ async def test_an_address_may_be_of_ipv6():
 
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
     state, *_ = server
-    index = open_other(server, timeout_s=0.5)
-    await index.upsert("one", ITEMS)
+    patient, hasty = open_other(server), open_other(server, timeout_s=0.5)
+    await patient.upsert("one", ITEMS)
     state.silent_s = 3.0
 
     with pytest.raises(IndexUnavailableError):
-        await index.query("one", ITEMS[0].vector, k=1)
-    await index.close()
+        await hasty.query("one", ITEMS[0].vector, k=1)
+    await patient.close()
+    await hasty.close()
 
 
 async def test_a_server_that_is_not_there_is_unavailable():

@@ -1,0 +1,158 @@
+"""The list of tasks as an agent sees it: which names stand in a prompt, and how."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence, Set
+from heapq import heapify, heappop
+
+from babyagi.agents.prompting import Field
+from babyagi.llm.prompt import estimate_tokens
+from babyagi.tasks import Passage, TaskName, TaskStatus, find_sources
+from babyagi.text import shorten
+
+MAX_NAME_CHARS = 200
+MAX_LISTED_TOKENS = 800  # for names that share rare words with what is planned from
+LISTED_TOKENS = 400  # up to here the newest other tasks are listed as well
+CODED_LISTED_TOKENS = 60  # the same where names have digits
+COMMON_SHARE = 0.1  # a word in a larger share of the names says little
+
+_OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
+_WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
+
+
+def list_known(known: Sequence[TaskName]) -> Field:
+    """Return the tasks as lines of a prompt: id, status, name."""
+    lines = [_line(name) for name in known]
+    sources = find_sources(origin for name in known for origin in name.origins)
+    return (
+        [("listed tasks", Passage(text="\n".join(lines), origin="model", sources=sources))]
+        if lines
+        else []
+    )
+
+
+def _line(name: TaskName) -> str:
+    state = "lacking" if name.is_lacking and name.status is TaskStatus.QUEUED else name.status.value
+    return f"{name.id} [{state}] {shorten(name.name, MAX_NAME_CHARS)}"
+
+
+class NameIndex:
+    """The newest tasks of an objective, found by the words of their names. It lasts from planning
+    to planning, and each time only takes in the names that are new or have changed.
+
+    `event_id` is the event up to which it knows the list.
+    """
+
+    def __init__(self, *, max_names: int) -> None:
+        self.event_id = 0
+        self._max_names = max_names
+        self._name_by_id: dict[int, TaskName] = {}  # oldest first
+        self._ids_by_word: defaultdict[str, dict[int, None]] = defaultdict(dict)
+        self._n_with_digits = 0
+        self._newest_id = 0
+
+    def update(self, names: Sequence[TaskName], *, event_id: int) -> None:
+        """Take in the names of tasks that were added or changed since `event_id`.
+
+        Args:
+            names: oldest first. event_id: up to which event they are known. What was read earlier
+                than what is here already changes nothing.
+        """
+        if event_id < self.event_id:
+            return
+        self.event_id = event_id
+        for name in names:
+            if name.id in self._name_by_id:
+                self._name_by_id[name.id] = name
+            elif name.id > self._newest_id:  # otherwise it is too old, and was dropped
+                self._add(name)
+        while len(self._name_by_id) > self._max_names:
+            self._drop_oldest()
+
+    def _add(self, name: TaskName) -> None:
+        self._name_by_id[name.id] = name
+        self._newest_id = name.id
+        self._n_with_digits += _has_digit(name)
+        for word in _words(name.name):
+            self._ids_by_word[word][name.id] = None
+
+    def _drop_oldest(self) -> None:
+        name = self._name_by_id.pop(next(iter(self._name_by_id)))
+        self._n_with_digits -= _has_digit(name)
+        for word in _words(name.name):
+            del self._ids_by_word[word][name.id]
+            if not self._ids_by_word[word]:
+                del self._ids_by_word[word]
+
+    def names(self, *, without: Collection[int] = ()) -> list[TaskName]:
+        """Return the names, oldest first, without those of some tasks."""
+        return [name for id_, name in self._name_by_id.items() if id_ not in without]
+
+    def choose(self, texts: Sequence[str], *, without: Collection[int] = ()) -> list[TaskName]:
+        """Return the tasks that an agent must see to plan from the texts: those that share rare
+        words with them, then open ones, then the newest.
+
+        If most names have digits, few of the other finished tasks are listed, because a repeated
+        task would share the digits.
+
+        Args:
+            texts: results, lacks and missing parts.
+        """
+        chosen: list[TaskName] = []
+        n_used = 0
+        for name, max_tokens in self._candidates(texts, self._name_by_id.keys() & without):
+            n_used += estimate_tokens(_line(name)) + 1
+            if n_used > max_tokens:
+                break
+            chosen.append(name)
+        return sorted(chosen, key=lambda name: name.id)
+
+    def _candidates(
+        self, texts: Sequence[str], without: Collection[int]
+    ) -> Iterator[tuple[TaskName, int]]:
+        """Yield the tasks, those that an agent needs most first, each with the tokens up to which
+        it may be listed."""
+        weight_by_id = self._weigh(texts, without)
+        best_first = [
+            (-weight, self._name_by_id[id_].status not in _OPEN, -id_)
+            for id_, weight in weight_by_id.items()
+        ]
+        heapify(best_first)  # few of them fit into a prompt
+        while best_first:
+            yield self._name_by_id[-heappop(best_first)[2]], MAX_LISTED_TOKENS
+        others = [
+            name
+            for id_, name in reversed(self._name_by_id.items())
+            if id_ not in weight_by_id and id_ not in without
+        ]
+        yield from ((name, MAX_LISTED_TOKENS) for name in others if name.status in _OPEN)
+        n_with_digits = self._n_with_digits - sum(
+            _has_digit(self._name_by_id[id_]) for id_ in without
+        )
+        are_coded = 2 * n_with_digits > len(self._name_by_id) - len(without)
+        max_tokens = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
+        yield from ((name, max_tokens) for name in others if name.status not in _OPEN)
+
+    def _weigh(self, texts: Sequence[str], without: Collection[int]) -> dict[int, float]:
+        """Return how much each task shares with the texts, if it shares rare words at all. The
+        fewer names contain a word, the more it weighs."""
+        n_most = max(3, COMMON_SHARE * (len(self._name_by_id) - len(without)))
+        weights_by_id: defaultdict[int, list[float]] = defaultdict(list)
+        for word in {word for text in texts for word in _words(text)}:
+            ids: Set[int] = self._ids_by_word.get(word, {}).keys() - without
+            if 0 < len(ids) <= n_most:
+                weight = 1 / len(ids)
+                for id_ in ids:
+                    weights_by_id[id_].append(weight)
+        return {id_: math.fsum(weights) for id_, weights in weights_by_id.items()}
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text.casefold()))
+
+
+def _has_digit(name: TaskName) -> bool:
+    return any(map(str.isdigit, name.name))

@@ -1,0 +1,191 @@
+"""A worker for all objectives of the task store, and what it shows and logs while it works."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from babyagi import events
+from babyagi.cli.asking import find_person
+from babyagi.cli.render import render_counts
+from babyagi.cli.run import (
+    interrupt,
+    load_to_work,
+    tell,
+)
+from babyagi.cli.session import find_secrets
+from babyagi.cli.text import echo, fit, is_live_terminal, is_terminal, warn
+from babyagi.cli.views import (
+    Follower,
+    JsonView,
+    LoggedView,
+    PlainView,
+    SilentView,
+    View,
+    close_worker_log,
+    following,
+    open_worker_log,
+)
+from babyagi.journal import TextPiece
+from babyagi.settings.load import Loaded
+from babyagi.tasks import Objective
+from babyagi.taskstore.port import TaskStore
+
+if TYPE_CHECKING:
+    from babyagi.app import App
+
+logger = logging.getLogger("babyagi.events")
+
+MAX_NAMED = 10  # objectives that a worker names when it starts
+
+
+def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
+    """Work on all objectives of the task store until a signal. Return the exit code of that
+    signal."""
+    loaded = load_to_work(flags)
+    return asyncio.run(_serve_all(loaded, as_json=as_json))
+
+
+async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
+    from babyagi.app import open_app
+
+    # a person who plays the model needs the whole terminal
+    is_live = (
+        is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
+    )
+    ask_human = None if is_live else find_person()
+    is_logged = is_unwatched(as_json=as_json)
+    say = logger.info if is_logged else warn if as_json else echo
+    notify = logger.warning if is_logged else tell
+    async with (
+        open_app(loaded.settings, ask_human=ask_human, tell=notify) as app,
+        writing_log(app, is_wanted=is_logged),
+    ):
+        for notice in loaded.notices:
+            notify(notice)
+        await say_beginning(app, say)
+        if is_live:
+            signal_number = await _serve_live(app)
+        else:
+            around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
+            signal_number = await app.serve_all(around)
+        say("This worker has stopped and released its claims.")
+    return 0 if signal_number is None else 128 + signal_number
+
+
+def is_unwatched(*, as_json: bool) -> bool:
+    """Return whether no person watches, so that a log is written."""
+    return not (as_json or is_terminal() or sys.stderr.isatty())
+
+
+@asynccontextmanager
+async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
+    """Write the worker's log to standard error when no person watches."""
+    if not is_wanted:
+        yield
+        return
+    handler = open_worker_log(
+        as_json=app.settings.log_format == "json",
+        worker=app.name,
+        secrets=find_secrets(app.settings),
+    )
+    try:
+        yield
+    finally:
+        close_worker_log(handler)
+
+
+async def say_beginning(app: App, say: Callable[[str], None]) -> None:
+    """Print the name of the worker, and what work there is."""
+    n_slots = app.settings.concurrency
+    say(
+        f"Worker {app.name} works on all active objectives, {n_slots} "
+        f"{'task' if n_slots == 1 else 'tasks'} at once. Ctrl-C lets the calls in flight end."
+    )
+    found = await app.store.open_objectives()
+    for objective_id in found[:MAX_NAMED]:
+        objective = await app.store.objective(objective_id)
+        counts = await app.store.counts(objective_id)
+        say(f"  objective {objective_id}: {fit(objective.spec.text, 100)}")
+        say(f"    {render_counts(counts)}; cost so far {objective.spent}")
+    if len(found) > MAX_NAMED:
+        say(f"  and {len(found) - MAX_NAMED} more")
+    if not found:
+        say("  Nothing to do yet; babyagi submit adds an objective.")
+
+
+async def _serve_live(app: App) -> int | None:
+    """Serve all objectives, shown in one live view."""
+    from babyagi.app import Company
+    from babyagi.cli.live import Desk, LiveView, open_live
+    from babyagi.cli.picture import Board
+
+    board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
+    async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
+        views: dict[int, LiveView] = {}
+
+        async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            view = views[objective_id] = LiveView(app.store, objective_id, live)
+            try:
+                return await _follow(app.store, objective_id, view, work)
+            finally:
+                views.pop(objective_id).close()
+
+        def hear(piece: TextPiece) -> None:
+            if view := views.get(piece.objective_id):
+                view.hear(piece)
+
+        company = Company(is_person_there=lambda: live.is_running, on_piece=hear)
+        return await app.serve_all(show, company)
+
+
+async def show_lines(
+    store: TaskStore,
+    objective_id: int,
+    work: Coroutine[Any, Any, Objective],
+    *,
+    say: Callable[[str], None],
+    as_json: bool,
+    is_logged: bool = False,
+) -> Objective:
+    """Wait for the work on one of several objectives, and print its events as lines, or only log
+    them."""
+    name = f"objective {objective_id}: "
+    say(f"{name}joined")
+    # the worker itself prints what blocks it
+    lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
+    view: View = JsonView() if as_json else SilentView() if is_logged else lines
+    # it is printed as a warning, which is a record by itself
+    without = (events.WORKER_BLOCKED,) if is_logged else ()
+    objective = await _follow(store, objective_id, view, work, without=without)
+    why = (
+        f"it has ended ({objective.stop_reason})"
+        if objective.stop_reason is not None
+        else f"it is {objective.status}"
+    )
+    say(f"{name}left, {why}")
+    return objective
+
+
+async def _follow(
+    store: TaskStore,
+    objective_id: int,
+    view: View,
+    work: Coroutine[Any, Any, Objective],
+    *,
+    without: Sequence[str] = (),
+) -> Objective:
+    try:
+        after_id = await store.last_event_id(objective_id)
+    except BaseException:
+        work.close()
+        raise
+    logged = LoggedView(view, without=without)
+    follower = Follower(store, objective_id, logged, after_id=after_id)
+    async with following(follower):
+        return await work

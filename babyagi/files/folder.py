@@ -1,0 +1,688 @@
+"""Gives tools access to one folder: they may read its files, and write if the person allows it. No
+path leads outside the folder."""
+
+from __future__ import annotations
+
+import codecs
+import ctypes
+import difflib
+import errno
+import hashlib
+import os
+import platform
+import posixpath
+import re
+import stat
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from itertools import accumulate, takewhile
+from pathlib import Path, PurePosixPath
+
+from babyagi.errors import ToolError
+from babyagi.text import shorten
+
+_SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
+_ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "ppc64le", "s390x")
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
+_RESOLVE_BENEATH = 0x08
+_UNAVAILABLE = (errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL)
+
+FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
+    """Open what these path components name below the folder, and return its descriptor.
+
+    Args:
+        parts: names without `/`, not empty, not `.`, not `..`. No parts: the folder itself.
+        flags: as for `os.open`.
+        mode: the permissions of a file that is created.
+
+    Raises:
+        OSError: as `os.open`; ELOOP or ENOTDIR for a symbolic link anywhere on the path.
+    """
+    if any(part in ("", ".", "..") or "/" in part for part in parts):
+        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+    path = "/".join(parts) or "."
+    if has_openat2():
+        return _openat2(folder_fd, path, flags | os.O_CLOEXEC, mode)
+    return open_step_by_step(folder_fd, parts, flags, mode)
+
+
+def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
+    """Do the same as `open_beneath` with ordinary system calls only."""
+    flags |= os.O_NOFOLLOW | os.O_CLOEXEC
+    if not parts:
+        return os.open(".", flags, dir_fd=folder_fd)
+    fd = os.dup(folder_fd)
+    try:
+        for part in parts[:-1]:
+            inner = os.open(part, FOLDER_FLAGS, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        return os.open(parts[-1], flags, mode, dir_fd=fd)
+    finally:
+        os.close(fd)
+
+
+@cache
+def has_openat2() -> bool:
+    """Return whether the kernel has `openat2` and no filter, such as a container's, forbids it."""
+    if not sys.platform.startswith("linux") or platform.machine() not in _ARCHITECTURES:
+        return False
+    root = os.open("/", FOLDER_FLAGS)
+    try:
+        os.close(_openat2(root, ".", FOLDER_FLAGS, 0))
+    except OSError as error:
+        if error.errno in _UNAVAILABLE:
+            return False
+        raise
+    finally:
+        os.close(root)
+    return True
+
+
+def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
+    how = _OpenHow(
+        flags=flags,
+        mode=mode if flags & os.O_CREAT else 0,
+        resolve=_RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS,
+    )
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = int(
+        libc.syscall(
+            ctypes.c_long(_SYS_OPENAT2),
+            ctypes.c_int(folder_fd),
+            ctypes.c_char_p(os.fsencode(path)),
+            ctypes.byref(how),
+            ctypes.c_size_t(ctypes.sizeof(how)),
+        )
+    )
+    if fd < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return fd
+
+
+# -- writing a file beneath a folder: all of it or nothing, never through a link
+# --------------------------------------------------------------------------------------------------
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE_MODE = 0o644
+FOLDER_MODE = 0o755
+
+
+def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) -> None:
+    """Write the file that these components name: all of it or nothing, through a temporary file
+    beside it.
+
+    Raises:
+        FileExistsError: the file exists and `replace` is False.
+        OSError: nothing was written.
+    """
+    *folders, name = parts
+    folder_fd = _make_folders(root_fd, folders)
+    try:
+        _require_place(folder_fd, name, replace=replace)
+        temporary = f".{hashlib.sha256(name.encode() + data).hexdigest()[:24]}.part"
+        _write(folder_fd, temporary, data)
+        try:
+            if replace:
+                os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+            else:  # linking fails if a file exists, also one that was just created
+                os.link(
+                    temporary,
+                    name,
+                    src_dir_fd=folder_fd,
+                    dst_dir_fd=folder_fd,
+                    follow_symlinks=False,
+                )
+                os.unlink(temporary, dir_fd=folder_fd)
+        except OSError:
+            os.unlink(temporary, dir_fd=folder_fd)
+            raise
+        os.fsync(folder_fd)
+    finally:
+        os.close(folder_fd)
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether the name is that of a temporary file of `put_file`. For a moment, or after a
+    kill, a file has both names."""
+    return _TEMPORARY.fullmatch(name) is not None
+
+
+def _make_folders(root_fd: int, folders: Sequence[str]) -> int:
+    """Create the missing folders, and return a descriptor of the innermost one."""
+    for depth in range(len(folders) + 1):
+        try:
+            fd = open_beneath(root_fd, folders[:depth], FOLDER_FLAGS)
+        except FileNotFoundError:
+            parent_fd = open_beneath(root_fd, folders[: depth - 1], FOLDER_FLAGS)
+            try:
+                os.mkdir(folders[depth - 1], FOLDER_MODE, dir_fd=parent_fd)
+            finally:
+                os.close(parent_fd)
+            fd = open_beneath(root_fd, folders[:depth], FOLDER_FLAGS)
+        if depth == len(folders):
+            return fd
+        os.close(fd)
+    raise AssertionError("the loop ends with the innermost folder")
+
+
+def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
+    try:
+        mode = os.stat(name, dir_fd=folder_fd, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        code = (
+            errno.EISDIR
+            if stat.S_ISDIR(mode)
+            else errno.ELOOP
+            if stat.S_ISLNK(mode)
+            else errno.EINVAL
+        )
+        raise OSError(code, os.strerror(code))
+    if not replace:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+
+def _write(folder_fd: int, name: str, data: bytes) -> None:
+    try:
+        fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
+    except FileExistsError:
+        # left by a writer that was killed; the name is a hash of the same content
+        os.unlink(name, dir_fd=folder_fd)
+        fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        os.fsync(fd)
+    except OSError:
+        os.unlink(name, dir_fd=folder_fd)
+        raise
+    finally:
+        os.close(fd)
+
+
+# --------------------------------------------------------------------------------------------------
+# The only access to the objective's folder: list its files, read its text files, write one.
+#
+# A path is checked and then opened beneath the root without following links, so that no change in
+# between can lead outside. What `list` does not show (hidden files, caches) is neither read nor
+# written. A file with a hard link that may be outside is not read. `..` and absolute paths are
+# accepted where they stay inside.
+#
+# Does not cover: formats other than plain text; what other workers of the same objective write.
+# --------------------------------------------------------------------------------------------------
+
+MAX_LISTED = 500
+MAX_WALKED = 20_000  # directory entries that one listing examines
+MAX_DEPTH = 32
+MAX_FILE_BYTES = 5_000_000
+MAX_LINE_CHARS = 2000
+MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
+MAX_WRITTEN_BYTES = 50_000_000
+MAX_UNREADABLE_RATIO = 0.1
+MAX_PATH_CHARS = 1000
+
+SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
+
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_LINE_BREAKERS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    """A file of a listing. `state` changes when the file changes; it is empty if a change might not
+    show in it."""
+
+    path: str
+    size_bytes: int
+    state: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Regular files in natural order. `n_files` also counts those that did not fit. `is_cut`: the
+    folder has more entries than are counted."""
+
+    files: tuple[ListedFile, ...]
+    n_files: int
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """Lines `first_line` to `last_line` (from 1, both included) of a file of `n_lines`.
+
+    `is_cut`: the file is longer than the `MAX_FILE_BYTES` that are read, and `n_lines` counts only
+    the lines in them.
+    """
+
+    path: str
+    text: str
+    first_line: int
+    last_line: int
+    n_lines: int
+    is_cut: bool
+
+
+class Folder:
+    """Access to the files below `root`. Calls block. Returned paths are relative, with `/`.
+
+    Every failure is a `ToolError` of one line that names no path outside the folder. At most
+    `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` bytes can be written.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._n_written, self._written_bytes = 0, 0
+        self._quota = threading.Lock()
+
+    def list(self, pattern: str = "", limit: int = MAX_LISTED) -> Listing:
+        """Return the files whose path matches the pattern.
+
+        Args:
+            pattern: a glob (`*.md`, `docs/*`) or a part of the path; empty for all files.
+        """
+        wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
+        found, is_cut = self._walk(_folder_of(wanted))
+        paths = (
+            (path, status)
+            for path, status in found
+            if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted)
+        )
+        files = [
+            ListedFile(path=path, size_bytes=status.st_size, state=_state_of(status))
+            for path, status in sorted(paths, key=lambda pair: _natural(pair[0]))
+        ]
+        return Listing(files=tuple(files[:limit]), n_files=len(files), is_cut=is_cut)
+
+    def read(
+        self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000
+    ) -> FileText:
+        """Return lines of a text file: at least one, at most `max_lines`, in at most `max_chars`
+        characters.
+
+        Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. Bytes that are not
+        UTF-8 become U+FFFD.
+        """
+        parts = self._resolve(path)
+        name = "/".join(parts)
+        data = self._read_bytes(parts, self._count_names)
+        is_cut = len(data) > MAX_FILE_BYTES
+        lines = _split_lines(_decode(name, data[:MAX_FILE_BYTES]), is_cut=is_cut)
+        if first_line > max(len(lines), 1):
+            has = "is too large; the part that can be read has" if is_cut else "has"
+            raise ToolError(
+                f"{_show(name)} {has} {len(lines)} lines, there is no line {first_line}"
+            )
+        shown: list[str] = []
+        n_chars = 0
+        for line in lines[first_line - 1 : first_line - 1 + max_lines]:
+            bounded = _bound_line(line)
+            n_chars += len(bounded) + 1
+            if shown and n_chars > max_chars:
+                break
+            shown.append(bounded)
+        last_line = first_line + len(shown) - 1
+        return FileText(
+            path=name,
+            text="\n".join(shown),
+            first_line=first_line,
+            last_line=last_line,
+            n_lines=len(lines),
+            is_cut=is_cut,
+        )
+
+    def read_bytes(self, path: str) -> bytes:
+        """Return the bytes of a file.
+
+        Raises:
+            ToolError: also for a file of more than `MAX_FILE_BYTES`.
+        """
+        data = self._read_bytes(self._resolve(path), self._count_names)
+        if len(data) > MAX_FILE_BYTES:
+            raise ToolError(f"{_show(path)} is over {MAX_FILE_BYTES} bytes")
+        return data
+
+    def read_lines(self, files: Iterable[ListedFile]) -> Iterator[tuple[ListedFile, Sequence[str]]]:
+        """Yield all lines of each of these files that is readable text; of a file over
+        `MAX_FILE_BYTES`, the lines of its beginning."""
+        count_names = cache(self._count_names)
+        for file in files:
+            try:
+                data = self._read_bytes(tuple(file.path.split("/")), count_names)
+                text = _decode(file.path, data[:MAX_FILE_BYTES])
+            except ToolError:  # not a text file, not allowed, or deleted meanwhile
+                continue
+            lines = _split_lines(text, is_cut=len(data) > MAX_FILE_BYTES)
+            yield file, [_LINE_BREAKERS.sub(" ", line) for line in lines]
+
+    def write(self, path: str, text: str, *, replace: bool = False) -> int:
+        """Write a text file, all of it or nothing, and create missing folders. Return its size in
+        bytes.
+
+        A link is never followed or replaced. An existing file is replaced only with `replace`.
+        """
+        data = text.encode("utf-8", "replace")
+        if len(data) > MAX_FILE_BYTES:
+            raise ToolError(f"the text is over {MAX_FILE_BYTES} bytes")
+        parts = self._check(path)
+        if not parts or path.endswith("/"):
+            raise ToolError(f"{_show(path)} names a folder; a file needs a name")
+        with self._within_quota(len(data)), self._open_folder(()) as root_fd:
+            try:
+                put_file(root_fd, parts, data, replace=replace)
+            except FileExistsError:
+                raise ToolError(
+                    f"{_show(path)} exists already; pass replace=true to replace it"
+                ) from None
+            except OSError as error:
+                raise ToolError(f"{_show(path)} cannot be written: {error.strerror}") from None
+        return len(data)
+
+    def look(self, path: str) -> bytes | None:
+        """Return the first `MAX_FILE_BYTES + 1` bytes of the file that `write` would replace; None
+        if there is no file."""
+        parts = self._check(path)
+        try:
+            with self._open_folder(()) as root_fd:
+                os.close(open_beneath(root_fd, parts, _FILE_FLAGS))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ToolError(f"{_show(path)} cannot be read: {error.strerror}") from None
+        return self._read_bytes(parts, self._count_names)
+
+    @contextmanager
+    def _within_quota(self, n_bytes: int) -> Iterator[None]:
+        """Count a file against the quota, and undo that if writing fails."""
+        with self._quota:
+            if self._n_written >= MAX_WRITTEN_FILES:
+                raise ToolError(
+                    f"{MAX_WRITTEN_FILES:,} files were written for this objective, which is the "
+                    "limit; put the rest into your answer"
+                )
+            if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
+                left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
+                raise ToolError(
+                    f"this file has {n_bytes:,} bytes, and {left} are left to write for this "
+                    "objective; write less"
+                )
+            self._n_written, self._written_bytes = (
+                self._n_written + 1,
+                self._written_bytes + n_bytes,
+            )
+        try:
+            yield
+        except BaseException:
+            with self._quota:
+                self._n_written, self._written_bytes = (
+                    self._n_written - 1,
+                    self._written_bytes - n_bytes,
+                )
+            raise
+
+    def _below(self, path: str) -> tuple[str, ...]:
+        """Return the components, relative to the root, of a path that a model wrote. `..` is
+        allowed but never leads above the root."""
+        if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
+            raise ToolError(f"{_show(path)} is not a path of a file in this folder")
+        parts = PurePosixPath(self._relative(path)).parts
+        depths = accumulate(-1 if part == ".." else 1 for part in parts)
+        if PurePosixPath(*parts).is_absolute() or min(depths, default=0) < 0:
+            raise ToolError(
+                f"{_show(path)} is outside the folder; paths are relative to it, as "
+                "list_files shows them"
+            )
+        return parts
+
+    def _relative(self, path: str) -> str:
+        """Return an absolute path below the root as a relative path, and any other path
+        unchanged."""
+        for root in (os.path.abspath(self._root), os.path.realpath(self._root)):  # noqa: PTH100 - both as they are written
+            if path == root or path.startswith(f"{root}/"):
+                return path[len(root) :].lstrip("/") or "."
+        return path
+
+    def _relative_pattern(self, pattern: str) -> str:
+        relative = self._relative(pattern).removeprefix("./")
+        return posixpath.normpath(relative) if ".." in relative.split("/") else relative
+
+    def _check(self, path: str) -> tuple[str, ...]:
+        """Return the components of a path to be written, with `..` resolved. No component may be
+        hidden, and no `..` may follow a link."""
+        parts: list[str] = []
+        for part in self._below(path):
+            if part != "..":
+                parts.append(part)
+            elif self._root.joinpath(*parts).is_symlink():
+                raise ToolError(f"{_show(path)} leads through a link; name the file without it")
+            else:
+                parts.pop()
+        if "\\" in path or not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
+            raise ToolError(
+                f"{_show(path)} is hidden or too deep, or not written with /; such files cannot "
+                "be used"
+            )
+        return tuple(parts)
+
+    def _resolve(self, path: str) -> tuple[str, ...]:
+        """Return the components below the root of a path that a model wrote, with links
+        resolved."""
+        below = self._below(path)
+        root = os.path.realpath(self._root)
+        try:
+            resolved = Path(os.path.realpath(os.path.join(root, *below)))  # noqa: PTH118 - `..` is taken after links
+        except (OSError, ValueError):
+            raise ToolError(f"{_show(path)} cannot be read") from None
+        if not resolved.is_relative_to(root):
+            raise ToolError(f"{_show(path)} leads outside the folder")
+        parts = resolved.relative_to(root).parts
+        if not all(map(_is_shown, parts)):
+            raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
+        return parts
+
+    def _read_bytes(
+        self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
+    ) -> bytes:
+        """Return at most `MAX_FILE_BYTES + 1` bytes of a regular file. A file with hard links is
+        read only if `count_names` finds all its names inside the folder."""
+        name = "/".join(parts)
+        if not parts:
+            raise ToolError("this is the folder itself; list_files shows its files")
+        try:
+            with self._open_folder(()) as root_fd:
+                fd = open_beneath(root_fd, parts, _FILE_FLAGS)
+        except (FileNotFoundError, NotADirectoryError):
+            raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
+        except OSError as error:
+            raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+        try:
+            status = os.fstat(fd)
+            mode = status.st_mode
+            if stat.S_ISDIR(mode):
+                raise ToolError(
+                    f"{_show(name)} is a folder; list_files with pattern "
+                    f"{_show(name + '/*')} shows what it holds"
+                )
+            if not stat.S_ISREG(mode):
+                raise ToolError(f"{_show(name)} is not a regular file")
+            if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
+                raise ToolError(
+                    f"{_show(name)} is not read: it is a hard link, and its other name may be "
+                    "outside the folder; a copy can be read"
+                )
+            with open(fd, "rb", closefd=False) as file:
+                return file.read(MAX_FILE_BYTES + 1)
+        except OSError as error:
+            raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:
+        """Open the folder with these components below the root without following a link; yield its
+        descriptor."""
+        root_fd = os.open(os.path.realpath(self._root), FOLDER_FLAGS)
+        try:
+            fd = open_beneath(root_fd, parts, FOLDER_FLAGS)
+        finally:
+            os.close(root_fd)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _count_names(self) -> Mapping[str, int]:
+        """Count the names in the folder of each file that has more than one."""
+        return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
+
+    def _walk(
+        self, start: tuple[str, ...] = ()
+    ) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
+        """Return every regular file below `start` that may be shown or is temporary, and whether
+        the walk stopped early."""
+        found: list[tuple[str, os.stat_result]] = []
+        waiting = [start if self._root.joinpath(*start).is_dir() else ()]
+        n_walked = 0
+        while waiting:
+            parts = waiting.pop()
+            for name, status in self._scan(parts, MAX_WALKED - n_walked):
+                n_walked += 1
+                if status and stat.S_ISREG(status.st_mode):
+                    found.append(("/".join((*parts, name)), status))
+                elif status and len(parts) < MAX_DEPTH:
+                    waiting.append((*parts, name))
+            if n_walked >= MAX_WALKED:
+                return found, True
+        return found, False
+
+    def _scan(
+        self, parts: tuple[str, ...], max_entries: int
+    ) -> Iterator[tuple[str, os.stat_result | None]]:
+        """Yield each entry of a folder, with its status if it is a visible file or folder."""
+        try:
+            with self._open_folder(parts) as fd, os.scandir(fd) as entries:
+                for _, entry in zip(range(max_entries), entries, strict=False):
+                    yield entry.name, _look_at(entry)
+        except OSError as error:
+            if not parts:
+                raise ToolError(f"the folder cannot be read: {error.strerror}") from None
+
+    def _suggest(self, name: str) -> str:
+        paths = [file.path for file in self.list().files]
+        same_name = [
+            path
+            for path in paths
+            if path.rpartition("/")[2].casefold() == name.rpartition("/")[2].casefold()
+        ]
+        nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
+        return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(".") and name not in SKIPPED_FOLDERS and not _UNSHOWABLE.search(name)
+
+
+def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
+    if not _is_shown(entry.name) and not is_temporary(entry.name):
+        return None
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # removed while we looked
+        return None
+    return status if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) else None
+
+
+def _state_of(status: os.stat_result) -> str:
+    """Return a text that changes when the file changes; '' for a file with several names, because
+    whether it may be read depends on where the other names are."""
+    if status.st_nlink > 1:
+        return ""
+    return f"{_identify(status)}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
+
+
+def _folder_of(pattern: str) -> tuple[str, ...]:
+    """Return the innermost folder that a glob names literally; () for a pattern without
+    wildcards."""
+    folders = pattern.split("/")[:-1] if any(char in pattern for char in "*?[") else []
+    named = tuple(takewhile(lambda name: not any(char in name for char in "*?["), folders))
+    return named if all(map(_is_shown, named)) and "" not in named and ".." not in named else ()
+
+
+def _identify(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def _matches(path: str, pattern: str) -> bool:
+    path, pattern = path.casefold(), pattern.casefold()
+    if not any(char in pattern for char in "*?["):
+        return pattern in ("", ".") or pattern in path
+    flat = pattern.replace("**/", "*")
+    return fnmatchcase(path, flat) or fnmatchcase(path.rpartition("/")[2], flat)
+
+
+def _natural(path: str) -> list[tuple[list[str | int], str]]:
+    """Return a sort key: folder by folder, and `part2` before `part10`."""
+    return [
+        (
+            [
+                int(piece) if i % 2 else piece
+                for i, piece in enumerate(re.split(r"(\d+)", p.casefold()))
+            ],
+            p,
+        )
+        for p in path.split("/")
+    ]
+
+
+def _decode(name: str, data: bytes) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = data.decode("utf-16", "replace")
+    elif b"\0" in data:
+        raise ToolError(f"{_show(name)} is not a text file")
+    else:
+        text = data.decode("utf-8-sig", "replace")
+    if text.count("\N{REPLACEMENT CHARACTER}") > MAX_UNREADABLE_RATIO * len(text):
+        raise ToolError(f"{_show(name)} is not a text file")
+    return text
+
+
+def _split_lines(text: str, *, is_cut: bool) -> list[str]:
+    """Return the lines as editors count them, without an incomplete last line where the text was
+    cut."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if lines[-1] == "" or (is_cut and len(lines) > 1):
+        lines.pop()
+    return lines
+
+
+def _bound_line(line: str) -> str:
+    line = _LINE_BREAKERS.sub(" ", line)
+    n_more = len(line) - MAX_LINE_CHARS
+    return (
+        line
+        if n_more <= 0
+        else f"{line[:MAX_LINE_CHARS]} … ({n_more} more characters in this line)"
+    )
+
+
+def _show(path: str) -> str:
+    return repr(shorten(path, 200))

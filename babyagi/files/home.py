@@ -1,0 +1,238 @@
+"""The home directory: its id, the names of its workers, and what is remembered in it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import socket
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from babyagi.errors import SettingsError, StoreUnusableError
+from babyagi.files import private
+
+MAX_WORKERS_PER_NAME = 64
+MAX_TOUCHED = 100
+TOUCHED = "touched"
+SCRATCH = "scratch"  # files of the programs of tasks, by objective uid and task
+HOOKS = "hooks"
+PAGES = "pages"  # fetched web pages, by objective uid
+MEMORIES = "memories"  # memories of agents, by name; see `memory_of`
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def new_worker_id(name: str) -> str:
+    """Return a new random id for a worker of this name."""
+    return f"{name}-{secrets.token_hex(4)}"
+
+
+def make_home(home: Path) -> None:
+    """Create the home folder if it is missing.
+
+    Raises:
+        StoreUnusableError: it cannot be created or written.
+    """
+    try:
+        private.make_folder(home)
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable")
+    except OSError as error:
+        raise StoreUnusableError(
+            f"the home {home} cannot be used",
+            why=str(error.strerror or error),
+            fix="set BABYAGI_HOME to a folder that you may write to",
+            guide="settings",
+        ) from error
+
+
+def home_id(home: Path) -> str:
+    """Return the random id of this home, created at the first use. It distinguishes homes on two
+    machines whose workers have the same name."""
+    path = home / "home_id"
+    if not path.is_file():
+        made = path.with_name(f"home_id.{os.getpid()}")
+        private.write_file(made, secrets.token_hex(8))
+        with suppress(FileExistsError):  # another process created it first
+            os.link(made, path)
+        made.unlink()
+    return path.read_text(encoding="utf-8")
+
+
+@contextmanager
+def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
+    """Hold the lock of a worker name in this home until the block ends, and yield the name: the
+    first free one of `name`, `name-2`, …
+
+    The holder of the lock knows that the previous worker of this name is dead, and need not wait
+    for its lease to end.
+
+    Args:
+        wanted: the name; empty for the host name.
+        taken: names of workers in other homes that share the task store.
+
+    Raises:
+        SettingsError: `MAX_WORKERS_PER_NAME` workers have this name already.
+    """
+    base = wanted or socket.gethostname()
+    private.make_folder(home / "locks")
+    for number in range(1, MAX_WORKERS_PER_NAME + 1):
+        name = base if number == 1 else f"{base}-{number}"
+        if name in taken:
+            continue
+        with open(_lock_path(home, name), "a", opener=private.open_file) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            lock.truncate(0)
+            lock.write(_boot_id())
+            lock.flush()
+            yield name
+            return
+    raise SettingsError(
+        f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already",
+        fix="set BABYAGI_WORKER_NAME",
+    )
+
+
+def is_bearer_dead(home: Path, name: str) -> bool:
+    """Return whether the last worker of this name in this home is certainly dead.
+
+    It is if it ran since the last boot (the kernel releases the lock when the process ends) and the
+    lock is free. Locks of another machine that shares the folder may be invisible here, so then the
+    answer is False.
+    """
+    try:
+        with _lock_path(home, name).open(encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return "" != lock.read() == _boot_id()
+    except OSError:  # the lock is held, or the file does not exist
+        return False
+
+
+def _lock_path(home: Path, name: str) -> Path:
+    return home / "locks" / f"{name.replace('/', '_')}.lock"
+
+
+def _boot_id() -> str:
+    """Return an id of the current boot; "" if it is unknown."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
+
+
+def remember_folder(home: Path, uid: str, folder: Path) -> None:
+    """Store the path of an objective's folder in this home, so that `resume` finds it. The folder
+    belongs to this worker, so it is not in the task store."""
+    path = home / "folders" / uid
+    private.make_folder(path.parent)
+    private.write_file(path, str(folder.resolve()))
+
+
+def remember_hook(home: Path, uid: str, address: str) -> None:
+    """Store the webhook address that is notified about an objective. Anyone who knows the address
+    can use it, so it is stored in this home and not in the task store."""
+    path = home / HOOKS / uid
+    private.make_folder(path.parent)
+    private.write_file(path, address)
+
+
+def remembered_hooks(home: Path) -> dict[str, str]:
+    """Return the stored addresses by the uids of their objectives."""
+    found = (home / HOOKS).iterdir() if (home / HOOKS).is_dir() else ()
+    return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in found}
+
+
+def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
+    """Store how many tasks of an objective run at once in this home. As with the folder, this is
+    not in the task store."""
+    path = home / "concurrency" / uid
+    private.make_folder(path.parent)
+    private.write_file(path, str(concurrency))
+
+
+def remembered_concurrency(home: Path, uid: str) -> int | None:
+    """Return the stored number of tasks at once, or None."""
+    path = home / "concurrency" / uid
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return int(text) if text.isdecimal() else None
+
+
+def remember_touch(home: Path, uid: str, objective_id: int) -> None:
+    """Store that a person has just used this objective. It becomes the latest objective of this
+    home, even if others use a shared task store."""
+    known, entry = touched(home), (uid, objective_id)
+    if known[-1:] != [entry]:
+        kept = [*(one for one in known if one != entry), entry][-MAX_TOUCHED:]
+        _write_touched(home, kept)
+
+
+def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
+    private.make_folder(home)
+    lines = [f"{uid} {number}" for uid, number in entries]
+    private.write_file(home / TOUCHED, "\n".join(lines))
+
+
+def touched(home: Path) -> list[tuple[str, int]]:
+    """Return the objectives that a person used in this home as (uid, number), the latest last."""
+    try:
+        lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    entries = [line.rpartition(" ") for line in lines]
+    return [(uid, int(number)) for uid, _, number in entries if number.isdecimal()]
+
+
+def memory_of(uid: str) -> str:
+    """Return the name of the memory of an objective's agent in this home."""
+    return f"objective-{uid}"
+
+
+def is_memory_of_objective(name: str) -> bool:
+    """Return whether a memory belongs to an objective's agent and is not a person's
+    conversation."""
+    return re.fullmatch("objective-[0-9a-f]{16}(-[0-9a-f]+)?", name) is not None
+
+
+def forget(home: Path, uid: str) -> None:
+    """Remove what this home stores about a deleted objective."""
+    for kind in ("folders", "concurrency", HOOKS):
+        (home / kind / uid).unlink(missing_ok=True)
+    for kind in (PAGES, SCRATCH):
+        shutil.rmtree(home / kind / uid, ignore_errors=True)
+    for suffix in (".jsonl", ".updating"):
+        (home / MEMORIES / f"{memory_of(uid)}{suffix}").unlink(missing_ok=True)
+    kept = [one for one in touched(home) if one[0] != uid]
+    if kept != touched(home):
+        _write_touched(home, kept)
+
+
+def remember_abilities(home: Path, address: str, text: str) -> None:
+    """Store what a probe found about a model. `address` names its server and the model."""
+    path = _abilities_path(home, address)
+    private.make_folder(path.parent)
+    private.write_file(path, text)
+
+
+def remembered_abilities(home: Path, address: str) -> str:
+    """Return what `remember_abilities` stored about the model, or ""."""
+    try:
+        return _abilities_path(home, address).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _abilities_path(home: Path, address: str) -> Path:
+    return home / "abilities" / hashlib.sha256(address.encode()).hexdigest()[:24]
+
+
+def remembered_folder(home: Path, uid: str) -> Path | None:
+    """Return the stored path of the objective's folder, or None."""
+    path = home / "folders" / uid
+    return Path(path.read_text(encoding="utf-8")) if path.is_file() else None

@@ -1,0 +1,91 @@
+"""Creates directories and files that only their owner can access, whatever the umask: they have
+modes 0700 and 0600 from the start.
+
+The umask itself is never changed, because it belongs to the whole process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_folder(path: Path) -> None:
+    """Create the directory and its missing parents. An existing one is left unchanged."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    try:
+        path.mkdir(mode=FOLDER_MODE)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        path.chmod(FOLDER_MODE)  # a umask may have removed the owner's own rights
+
+
+def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
+    """Return a descriptor of the file, created if missing; usable as an `opener` of `open`."""
+    flags |= os.O_CLOEXEC
+    with suppress(FileExistsError):
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        os.fchmod(fd, FILE_MODE)
+        return fd
+    return os.open(path, flags | os.O_CREAT, FILE_MODE)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write the text, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write the bytes, whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(unfinished, "wb", opener=open_file) as file:
+        file.write(data)
+    unfinished.replace(path)
+
+
+def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
+    """Return the word in the file. The first use creates it; if several processes create it, all
+    return the first one's."""
+    if not path.is_file():
+        made = path.with_name(f"{path.name}.{os.getpid()}")
+        write_file(made, new_word())
+        with suppress(FileExistsError):
+            os.link(made, path)
+        made.unlink()
+    return path.read_text(encoding="utf-8").strip()
+
+
+def tighten(folder: Path) -> None:
+    """Remove other users' access to files that a library created in this directory."""
+    for path in find_wide(folder):
+        with suppress(FileNotFoundError):  # removed in the meantime
+            path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~OTHERS)
+
+
+def find_wide(folder: Path) -> Iterator[Path]:
+    """Yield the directory and its contents that other users can access; links are not followed."""
+    if _is_wide(folder):
+        yield folder
+    for parent, folders, files in os.walk(folder):
+        yield from (
+            path for path in (Path(parent, name) for name in (*folders, *files)) if _is_wide(path)
+        )
+
+
+def _is_wide(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISLNK(mode) and bool(mode & OTHERS)

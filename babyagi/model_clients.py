@@ -1,0 +1,297 @@
+"""Opens the models and embedders that the settings name, over connections that are shared."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from babyagi.errors import CredentialsError, SettingsError
+from babyagi.files.home import remember_abilities, remembered_abilities
+from babyagi.index.hashing import HashEmbedder
+from babyagi.llm.client import Account, Endpoint, OpenAIModel, missing_key
+from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder
+from babyagi.llm.human import HumanModel
+from babyagi.llm.learning import (
+    LearningModel,
+    describe,
+    is_known_provider,
+    read_abilities,
+    write_abilities,
+)
+from babyagi.llm.llama import Engine, EngineBounds, LlamaEmbedder, LlamaModel
+from babyagi.llm.port import Abilities, ChatModel, Embedder
+from babyagi.llm.prices import Price, find_price
+from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.react.protocols.choice import AUTO, HELD, choose_protocol
+from babyagi.redaction import redact_url
+from babyagi.settings.fields import (
+    LLAMA_MODEL,
+    LOCAL_EMBEDDING_MODEL,
+    MODELS_WITHOUT_ENDPOINT,
+    ONNX_EMBEDDING_MODEL,
+    Settings,
+)
+from babyagi.tasks import Objective, Role
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+_HOW = {
+    "native": "in fields of their own",
+    HELD: "as JSON that must fit a schema",
+    "json": "as JSON",
+    "text": "in labelled text",
+}
+
+AskHuman = Callable[[str], Awaitable[str]]
+
+
+class Models:
+    """The models and embedders of one process. Connections are shared by all users of an address.
+
+    Args:
+        given: models that a program passes in, by name.
+        ask_human: shows a prompt and returns the typed text; None without a terminal.
+        tell: tells a person what a probe found about a model.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        given: Mapping[str, ChatModel],
+        ask_human: AskHuman | None,
+        tell: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._given = given
+        self._ask_human = ask_human
+        self._tell = tell
+        self._endpoint_by_url: dict[str, Endpoint] = {}
+        self._engine: Engine | None = None
+
+    def for_objective(self, objective: Objective) -> Mapping[Role, ChatModel]:
+        """Return one client per model name, even if several roles use it.
+
+        Raises:
+            SettingsError, CredentialsError: this worker lacks a key, or the price of a model
+                although the objective has a cost limit.
+        """
+        frozen = {
+            role: name
+            for role, name in objective.spec.model_by_role.items()
+            if role is not Role.EMBEDDING
+        }
+        mine = dict(self._settings.model_by_role)
+        names = mine if self._settings.use_my_model else frozen
+        if self._settings.model_is_explicit and mine != frozen:
+            which = (
+                "this worker uses its own"
+                if names is mine
+                else ("they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)")
+            )
+            self._tell(
+                f"objective {objective.id} was started with {_listed(frozen.values())}; "
+                f"{which}: {_listed(mine.values())}"
+            )
+        missing = missing_key(
+            [name for name in names.values() if name not in self._given],
+            has_key=bool(self._settings.openai_api_key),
+            base_url=self._settings.openai_base_url,
+        )
+        if missing is not None:
+            raise missing
+        self._require_prices(objective, names.values())
+        endpoint = self._open_endpoint(self._settings.openai_base_url)
+        model_by_name = {
+            name: self._open_model(name, objective.spec.temperature, endpoint)
+            for name in sorted(set(names.values()))
+        }
+        return {role: model_by_name[name] for role, name in names.items()}
+
+    @asynccontextmanager
+    async def open_role(
+        self, role: Role, *, client: AsyncOpenAI | None = None
+    ) -> AsyncIterator[ChatModel]:
+        """Return the model of a role, as these settings name it, for work without an objective. It
+        uses a program's client if one is given."""
+        endpoint = (
+            self._open_endpoint(self._settings.openai_base_url)
+            if client is None
+            else Endpoint.over(
+                client,
+                timeout_s=self._settings.model_timeout_s,
+                sleep=asyncio.sleep,
+                random=random.SystemRandom().random,
+            )
+        )
+        try:
+            yield self._open_model(
+                self._settings.model_by_role[role], self._settings.openai_temperature, endpoint
+            )
+        finally:
+            await endpoint.close()
+            await self._close_engine()
+
+    def open_embedder(self, name: str) -> Embedder:
+        """Return the embedder of that name; nothing is requested or loaded before its first
+        call."""
+        if name == LOCAL_EMBEDDING_MODEL:
+            return HashEmbedder()
+        if name == ONNX_EMBEDDING_MODEL:
+            return OnnxEmbedder(offload=asyncio.to_thread)
+        if name == LLAMA_MODEL:
+            return LlamaEmbedder(self._open_engine())
+        base_url = self._settings.embedding_base_url or self._settings.openai_base_url
+        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self.embedding_price(name))
+
+    def embedding_price(self, name: str) -> Price | None:
+        """Return the price from the table: prices in the settings are for the chat model."""
+        base_url = self._settings.embedding_base_url or self._settings.openai_base_url
+        return find_price(name, base_url=base_url)
+
+    def without_price(self, names: Iterable[str]) -> list[str]:
+        """Return the models whose calls have no known price."""
+        # a model that is handed in says itself what a call may cost
+        asked = set(names) - set(MODELS_WITHOUT_ENDPOINT) - set(self._given)
+        return sorted(name for name in asked if self._price(name) is None)
+
+    async def close(self) -> None:
+        """Close the connections, and unload what was loaded in this process."""
+        while self._endpoint_by_url:
+            await self._endpoint_by_url.popitem()[1].close()
+        await self._close_engine()
+
+    def _open_model(self, name: str, temperature: float | None, endpoint: Endpoint) -> ChatModel:
+        if name in self._given:
+            return self._given[name]
+        if name == "rehearsal":
+            return RehearsalModel()
+        if name == "human":
+            return self._open_human()
+        if name == LLAMA_MODEL:
+            return LlamaModel(self._open_engine(), temperature=temperature)
+        base_url = self._settings.openai_base_url
+        is_known = is_known_provider(base_url)
+        model = OpenAIModel(
+            name,
+            endpoint,
+            temperature=temperature,
+            dialect=self._settings.dialect,
+            price=self._price(name),
+            is_watched=not is_known,
+        )
+        if is_known or not self._settings.probe:
+            return model
+        return self._open_learning(model, address_of(name, self._settings))
+
+    def _open_learning(self, model: ChatModel, address: str) -> ChatModel:
+        """Return the model with its remembered abilities. The person is told which abilities are
+        known, and which are found out later."""
+        home, told = self._settings.home, [""]
+
+        def tell(found: Abilities) -> None:
+            known = describe(found)
+            if known != told[0]:
+                told[0] = known
+                self._tell(f"{address}: {known}; {say_how(found, self._settings)}")
+
+        def remember(found: Abilities) -> None:
+            remember_abilities(home, address, write_abilities(found))
+            tell(found)
+
+        known = read_abilities(remembered_abilities(home, address))
+        tell(known)
+        return LearningModel(model, known=known, remember=remember)
+
+    def _open_human(self) -> ChatModel:
+        if self._ask_human is None:
+            raise CredentialsError(
+                "LLM_MODEL=human needs a person at a terminal",
+                why="this program has no way to ask a person",
+                fix="start it on a terminal, or choose another model with LLM_MODEL",
+                guide="models",
+            )
+        return HumanModel(self._ask_human)
+
+    def _open_endpoint(self, base_url: str) -> Endpoint:
+        """Return the endpoint of an address. There is one per address, so that all callers share
+        its circuit breaker."""
+        settings, is_models = self._settings, base_url == self._settings.openai_base_url
+        if base_url not in self._endpoint_by_url:
+            self._endpoint_by_url[base_url] = Endpoint(
+                base_url=base_url,
+                api_key=Account(
+                    key=settings.openai_api_key.reveal(),
+                    organization=settings.openai_organization if is_models else "",
+                    azure_api_version=settings.azure_api_version if is_models else "",
+                ),
+                timeout_s=self._settings.model_timeout_s,
+                proxies=self._settings.proxies,
+                sleep=asyncio.sleep,
+                random=random.SystemRandom().random,
+            )
+        return self._endpoint_by_url[base_url]
+
+    def _open_engine(self) -> Engine:
+        """Return the engine. There is one per process; the model is loaded with the first call."""
+        if self._engine is None:
+            settings = self._settings
+            self._engine = Engine(
+                settings.llama_model_path,
+                bounds=EngineBounds(
+                    context_tokens=settings.llama_ctx_max,
+                    n_threads=settings.llama_threads_num,
+                    idle_s=settings.llama_idle_s,
+                    timeout_s=settings.model_timeout_s,
+                ),
+                say=self._tell,
+            )
+        return self._engine
+
+    async def _close_engine(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            await engine.close()
+
+    def _require_prices(self, objective: Objective, names: Iterable[str]) -> None:
+        """Raises `SettingsError` when this worker could not guarantee the objective's cost
+        limit."""
+        unpriced = self.without_price(names)
+        if objective.spec.limits.max_cost_usd and unpriced:
+            raise SettingsError(
+                (
+                    f"objective {objective.id} has a money limit of "
+                    f"${objective.spec.limits.max_cost_usd:g}, which this worker cannot "
+                    "guarantee"
+                ),
+                why=f"no price is known here for {', '.join(unpriced)}",
+                fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, in US dollars per million tokens",
+                guide="limits",
+            )
+
+    def _price(self, name: str) -> Price | None:
+        return find_price(
+            name,
+            base_url=self._settings.openai_base_url,
+            price_in=self._settings.price_in,
+            price_out=self._settings.price_out,
+        )
+
+
+def address_of(model: str, settings: Settings) -> str:
+    """Return the name under which the abilities of a model and its server are stored."""
+    return f"{model} at {redact_url(settings.openai_base_url)}"
+
+
+def say_how(known: Abilities, settings: Settings) -> str:
+    """Return in words how the model is asked to call tools, as far as that is known."""
+    name = choose_protocol(known) if settings.protocol == AUTO else settings.protocol
+    return f"tools are called {_HOW[name]}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))

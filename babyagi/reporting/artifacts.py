@@ -1,0 +1,81 @@
+"""Artifacts: tables, plots and texts that a task's program wrote, shown with its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from babyagi.tasks import Artifact, Result
+from babyagi.taskstore.port import TaskStore
+from babyagi.text import clean, harmless, one_line
+from babyagi.tools.base import read_observations
+
+MAX_TASKS_READ = 200  # whose steps are looked through for files
+SHOWN_DIGEST_CHARS = 16
+MAKER = "tool:run_python"  # what it gives has files with it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An artifact, and the task of its result."""
+
+    task_id: int
+    artifact: Artifact
+
+    @property
+    def n_bytes(self) -> int:
+        return len(self.artifact.data)
+
+
+async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Made]:
+    """Return the artifacts of these results, in the order of the tasks; of several files of a task
+    with the same name, the last one."""
+    made: list[Made] = []
+    asked = [result for result in results if MAKER in result.origins]
+    for result in asked[:MAX_TASKS_READ]:
+        steps = await store.steps(result.objective_id, owner=f"task:{result.task_id}")
+        by_name = {
+            artifact.name: artifact
+            for observation in read_observations(steps)
+            for artifact in observation.passage.artifacts
+        }
+        made += [Made(task_id=result.task_id, artifact=one) for one in by_name.values()]
+    return made
+
+
+def say_artifact(made: Made) -> str:
+    """Return type, size and digest of an artifact in words."""
+    digest = made.artifact.digest[:SHOWN_DIGEST_CHARS]
+    return f"{made.artifact.media_type}, {made.n_bytes:,} bytes, sha256 {digest}"
+
+
+def render_artifacts(made: Sequence[Made], *, objective_id: int, most: int) -> str:
+    """Return the section of a report; empty when there are none."""
+    if not made:
+        return ""
+    lines = [
+        f"* `{_plain(one.artifact.name)}` (task {one.task_id}; {say_artifact(one)})"
+        for one in made[:most]
+    ]
+    if len(made) > most:
+        lines.append(f"* and {len(made) - most} more")
+    how = f"`babyagi show TASK --artifact NAME --objective {objective_id}` prints one."
+    return "\n".join(["## Files", "", *lines, "", how])
+
+
+def _plain(name: str) -> str:
+    return harmless(one_line(clean(name))).replace("`", "'")
+
+
+def artifacts_shape(made: Sequence[Made]) -> list[dict[str, object]]:
+    """Return one JSON object for each, without its text."""
+    return [
+        {
+            "task_id": one.task_id,
+            "name": one.artifact.name,
+            "media_type": one.artifact.media_type,
+            "n_bytes": one.n_bytes,
+            "sha256": one.artifact.digest,
+        }
+        for one in made
+    ]

@@ -1,0 +1,210 @@
+"""Metrics of a task store, as text for Prometheus.
+
+All are gauges, because numbers fall when an objective is deleted. Values of labels come from closed
+lists; they contain no text of a person or a model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from babyagi import events
+from babyagi.reporting.why import Facts, Why, find_hold
+from babyagi.schedules import ScheduleStatus, TickOutcome
+from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
+from babyagi.taskstore.port import Queue, Standing, TaskStore, Vitals
+
+_HOLDS = (
+    Why.AFTER,
+    Why.LACK,
+    Why.QUESTIONS,
+    Why.DELAYED,
+    Why.LIMIT,
+    Why.NO_WORKER,
+    Why.BLOCKED,
+    Why.ENDPOINT,
+    Why.CHECKING,
+    Why.STALLED,
+    Why.PAUSED,
+    Why.ENDED,
+)
+_RUNNABLE = (Why.NEXT, Why.NO_WORKER, Why.BLOCKED, Why.ENDPOINT)
+_COUNTED = {
+    "task_failures": (events.TASK_FAILED, "Tries that failed."),
+    "tasks_given_up": (events.TASK_DEAD, "How many times a task became dead."),
+    "takeovers": (events.WORKER_LOST, "Lost workers, counted once for each of their objectives."),
+    "outages": (events.MODEL_UNAVAILABLE, "How many times a model was found not to answer."),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric: its name without prefix, its help, and its values by labels, such as `(("status",
+    "queued"),)`."""
+
+    name: str
+    help: str
+    values: Mapping[tuple[tuple[str, str], ...], float]
+
+
+async def read_metrics(store: TaskStore) -> str:
+    """Return the current metrics in the text format of Prometheus."""
+    return render_metrics(measure(await store.vitals()))
+
+
+def measure(vitals: Vitals) -> list[Metric]:
+    """Return every metric in order, including those with value 0."""
+    return [*_measure_tasks(vitals), *_measure_money(vitals), *_measure_schedules(vitals)]
+
+
+def _measure_tasks(vitals: Vitals) -> list[Metric]:
+    totals = vitals.totals
+    ended = {str(reason): totals.get(("objectives", "ended", reason), 0) for reason in StopReason}
+    objectives = {str(status): _count_objectives(totals, status) for status in ObjectiveStatus}
+    tasks = {str(status): totals.get(("tasks", status, ""), 0) for status in TaskStatus}
+    n_owed = totals.get(("owed_reports", "", ""), 0)
+    holds = [_find_hold(vitals, standing, queue) for standing, queue in vitals.standings]
+    says_held = "Queued tasks that cannot run, by reason."
+    return [
+        _by("objectives", "Objectives by status.", "status", objectives),
+        _by("objectives_ended", "Objectives that have ended, by stop reason.", "reason", ended),
+        _one("reports_owed", "Ended objectives without a report.", n_owed),
+        _by("tasks", "Tasks by status; waiting means for a person.", "status", tasks),
+        _by("tasks_held", says_held, "reason", _count_held(vitals, holds)),
+        _measure_oldest(vitals, holds),
+        *_measure_workers(vitals),
+        *(
+            _one(name, says, vitals.n_by_event.get(kind, 0))
+            for name, (kind, says) in _COUNTED.items()
+        ),
+    ]
+
+
+def _count_objectives(totals: Mapping[tuple[str, str, str], int], status: str) -> int:
+    return sum(n for (name, word, _), n in totals.items() if (name, word) == ("objectives", status))
+
+
+def _find_hold(vitals: Vitals, standing: Standing, queue: Queue) -> Why:
+    """Return the reason why tasks of an active objective do not run although they can be
+    claimed."""
+    if not queue.n_free and not queue.n_delayed:
+        return Why.NEXT
+    return find_hold(Facts(standing=standing, workers=vitals.workers))
+
+
+def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:
+    held = Counter({str(why): 0 for why in _HOLDS})
+    held[Why.PAUSED] += vitals.n_queued_paused
+    held[Why.ENDED] += vitals.n_queued_ended
+    for (_, queue), why in zip(vitals.standings, holds, strict=True):
+        held[Why.AFTER] += queue.n_after
+        held[Why.LACK] += queue.n_lack
+        held[Why.QUESTIONS] += queue.n_asking
+        held[Why.DELAYED if why is Why.NEXT else why] += queue.n_delayed
+        if why is not Why.NEXT:
+            held[why] += queue.n_free
+    return {str(why): n for why, n in held.items()}
+
+
+def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> Metric:
+    """Return how long the oldest runnable task has waited, including tasks that only lack a worker
+    or a model."""
+    waits_s = [
+        queue.free_s
+        for (_, queue), why in zip(vitals.standings, holds, strict=True)
+        if queue.n_free and why in _RUNNABLE
+    ]
+    says = (
+        "How long the oldest task has waited that could run, given a worker with an answering "
+        "model; 0 if there is none."
+    )
+    return _one("oldest_runnable_task_seconds", says, max(waits_s, default=0.0))
+
+
+def _measure_workers(vitals: Vitals) -> list[Metric]:
+    living = [worker for worker in vitals.workers if worker.lease_left_s >= 0]
+    n_blocked = sum(any(one.blocked_reason for one in worker.joined) for worker in living)
+    return [
+        _one("workers", "Workers with a living lease.", len(living)),
+        _one("workers_blocked", "Workers with a living lease that are blocked.", n_blocked),
+    ]
+
+
+def _measure_money(vitals: Vitals) -> list[Metric]:
+    totals = vitals.totals
+    cost, perhaps = (
+        totals.get((name, "", ""), 0) / 1e6 for name in ("cost_microusd", "unconfirmed_microusd")
+    )
+    tokens = {kind: totals.get(("tokens", kind, ""), 0) for kind in ("prompt", "completion")}
+    held = sum(standing.objective.held.cost_usd for standing, _ in vitals.standings)
+    return [
+        _one("model_calls", "Counted model calls.", totals.get(("calls", "", ""), 0)),
+        _by("tokens", "Counted tokens.", "kind", tokens),
+        _one("spent_usd", "US dollars confirmed by answers.", round(cost - perhaps, 6)),
+        _one("perhaps_spent_usd", "US dollars not confirmed by any answer.", perhaps),
+        _one("held_usd", "US dollars that calls in flight may cost.", round(held, 6)),
+    ]
+
+
+def _measure_schedules(vitals: Vitals) -> list[Metric]:
+    totals = vitals.totals
+    schedules = {str(status): totals.get(("schedules", status, ""), 0) for status in ScheduleStatus}
+    ticks: dict[tuple[tuple[str, str], ...], float] = {
+        (("outcome", outcome), ("reason", reason)): float(n)
+        for (name, outcome, reason), n in sorted(totals.items())
+        if name == "ticks"
+    }
+    for outcome in TickOutcome:
+        ticks.setdefault((("outcome", str(outcome)), ("reason", "")), 0.0)
+    metrics = [
+        _by("schedules", "Schedules by status.", "status", schedules),
+        Metric(name="ticks", help="Ticks by outcome and reason.", values=ticks),
+    ]
+    if vitals.next_tick_s is not None:
+        says = "Time until the next tick is due; 0 if one is due and undecided."
+        metrics.append(_one("next_tick_seconds", says, vitals.next_tick_s))
+    return metrics
+
+
+def _one(name: str, says: str, value: float) -> Metric:
+    return Metric(name=name, help=says, values={(): value})
+
+
+def _by(name: str, says: str, label: str, values: Mapping[str, float]) -> Metric:
+    return Metric(
+        name=name, help=says, values={((label, str(word)),): n for word, n in values.items()}
+    )
+
+
+# -- the text
+# --------------------------------------------------------------------------------------------------
+
+
+def render_metrics(metrics: Iterable[Metric]) -> str:
+    """Return the metrics as lines, each metric with its help and its type."""
+    lines: list[str] = []
+    for metric in metrics:
+        name = f"babyagi_{metric.name}"
+        lines += [f"# HELP {name} {_escape(metric.help)}", f"# TYPE {name} gauge"]
+        lines += [
+            f"{name}{_render_labels(labels)} {value:.10g}"
+            for labels, value in metric.values.items()
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _render_labels(labels: tuple[tuple[str, str], ...]) -> str:
+    if not labels:
+        return ""
+    inner = ",".join(f'{name}="{_quote(str(value))}"' for name, value in labels)
+    return "{" + inner + "}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _quote(text: str) -> str:
+    return _escape(text).replace('"', r"\"")

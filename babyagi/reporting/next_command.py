@@ -1,0 +1,95 @@
+"""The command that a person types next for an objective, by its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, StopReason
+
+
+class Need(StrEnum):
+    """What an objective needs from a person before it can continue."""
+
+    NOTHING = "nothing"  # it is over
+    RESUME = "resume"  # it has not ended
+    REPORT = "report"  # it ended without one
+    ANSWERS = "answers"
+    LIMIT = "limit"  # a higher one
+    TASK = "task"  # for what is not answered
+    RETRY = "retry"  # of a task that was given up, which others may wait for
+    LEAVE = "leave"  # to go on as it did: nothing was given up, and no limit need be raised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextCommand:
+    """The command to type for `need`, and the value of its last option. `resume` is the command to
+    type after it."""
+
+    need: Need
+    command: str
+    value: str = ""
+    resume: str
+
+
+def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> NextCommand:
+    """Return the command that continues the objective.
+
+    Args:
+        has_dead: one of its tasks is dead.
+        has_report: its report is written, or is being written.
+    """
+    here = f"--objective {objective.id}"
+    need = _find_need(objective, has_dead=has_dead, has_report=has_report)
+    command, value = f"babyagi resume {here}", ""
+    match need:
+        case Need.ANSWERS:
+            command = "babyagi inbox"
+        case Need.LIMIT:
+            name = (objective.stop_reason or "").removeprefix("limit:")
+            option, value = raise_limit(objective.spec.limits, name)
+            command = f"babyagi extend {here} {option}"
+        case Need.TASK:
+            command = f'babyagi tasks add {here} "what would answer what is missing"'
+        case Need.RETRY:
+            command = f"babyagi retry TASK {here}"
+        case Need.LEAVE:
+            command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
+    return NextCommand(need=need, command=command, value=value, resume=f"babyagi resume {here}")
+
+
+def quoted(text: str) -> str:
+    """Return the text quoted as one word for a shell."""
+    return (
+        '"'
+        + "".join(f"\\{character}" if character in '"\\$`' else character for character in text)
+        + '"'
+    )
+
+
+def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Need:
+    if objective.status is not ObjectiveStatus.ENDED:
+        return Need.RESUME
+    if (objective.stop_reason or "").startswith("limit:"):
+        return Need.LIMIT
+    if objective.stop_reason is StopReason.WAITING:
+        return Need.ANSWERS
+    if not has_report:
+        return Need.REPORT
+    if objective.stop_reason is StopReason.UNMET:
+        return Need.TASK
+    if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
+        return Need.RETRY if has_dead else Need.LEAVE
+    return Need.NOTHING
+
+
+def raise_limit(limits: Limits, name: str) -> tuple[str, str]:
+    """Return the option for the limit of this name (`tasks`, `cost`, …), and twice its value."""
+    value = {
+        "tasks": f"{2 * limits.max_tasks}",
+        "calls": f"{2 * limits.max_calls}",
+        "tokens": f"{2 * limits.max_tokens}",
+        "cost": f"{2 * limits.max_cost_usd:g}",
+        "time": f"{int(2 * limits.max_time_s)}s",
+    }[name]
+    return f"--max-{name}", value

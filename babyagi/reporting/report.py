@@ -1,0 +1,476 @@
+"""The report of an objective and its page, composed from the task store at any moment. The report
+contains the model's text if there is one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from babyagi import events
+from babyagi.agents.report import Written, read_answer
+from babyagi.inbox import describe
+from babyagi.index.indexer import find_trouble
+from babyagi.offload import Offload, run_inline
+from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
+from babyagi.reporting.next_command import Need, next_command
+from babyagi.reporting.sources import NO_SOURCES, Sources, render_sources, trace_sources
+from babyagi.tasks import (
+    Duty,
+    Event,
+    Objective,
+    ObjectiveStatus,
+    Result,
+    Role,
+    StopReason,
+    Task,
+    TaskStatus,
+    Worker,
+)
+from babyagi.taskstore.lifecycle import duty_owner
+from babyagi.taskstore.port import TaskStore
+from babyagi.text import clean, one_line, say_duration, shorten
+
+if TYPE_CHECKING:
+    from babyagi.pages.report import Pictured
+
+REHEARSAL_NOTICE = (
+    "REHEARSAL: no language model was asked. The text below was put together from lines of "
+    "the documents."
+)
+
+MAX_QUOTED_CHARS = 4000
+MAX_EARLIER_CHARS = 800  # for a result that others were built on
+MAX_RESULTS_CHARS = 120_000  # for all results, where no model wrote the answer
+MAX_LINE_CHARS = 300
+MAX_DEAD = 20
+MAX_NAMED = 10
+MAX_LISTED = 5
+MAX_SOURCES_LISTED = 10
+
+COMPLETE = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+OPEN = (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)
+FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
+BOUNDS_THAT_BIT = (events.TASK_PROPOSAL_DROPPED, events.CONTEXT_CUT, events.PLAN_FAILED)
+MAX_BOUNDS_SAID = 20
+MAX_EVENTS_DRAWN = 30_000  # the newest
+
+
+async def compose_report(
+    store: TaskStore, objective: Objective, written: Written, *, offload: Offload = run_inline
+) -> str:
+    """Return the whole report as Markdown, with the costs so far."""
+    objective = await store.objective(objective.id)
+    tasks = await store.tasks(objective.id)
+    results = await store.results(objective.id)
+    asked = [(step.id, describe(step)) for step in await store.inbox(objective.id)]
+    bounds = [
+        _say_bound(event)
+        for event in await store.events_of(
+            objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID
+        )
+    ]
+    left_out = {result.task_id for result in written.left_out}
+    aside = ReportNotes(
+        asked=asked,
+        bounds=bounds,
+        index_trouble=await find_trouble(store, objective.id),
+        sources=await trace_sources(
+            store, [result for result in results if result.task_id not in left_out]
+        ),
+        artifacts=await find_artifacts(store, results),
+    )
+    return await offload(
+        lambda: render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
+    )
+
+
+async def load_report(
+    store: TaskStore, objective: Objective, *, offload: Offload = run_inline
+) -> str:
+    """Return the stored report as Markdown; otherwise compose one from the text that the model has
+    written so far, or from the results alone."""
+    markdown = await store.report(objective.id)
+    if markdown is not None:
+        return markdown
+    has_ended = objective.status is ObjectiveStatus.ENDED
+    why = "the objective has not ended"
+    if objective.stop_reason is StopReason.CANCELLED:
+        why = "the objective was cancelled"
+    elif has_ended:
+        why = "the model is asked for it now, or at the next `babyagi resume`"
+    owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
+    text = read_answer(await store.steps(objective.id, owner=owner)) if has_ended else ""
+    return await compose_report(store, objective, Written(text=text, why_not=why), offload=offload)
+
+
+async def load_sources(store: TaskStore, objective: Objective) -> Sources:
+    """Return the sources of the objective's results."""
+    return await trace_sources(store, await store.results(objective.id))
+
+
+async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
+    """Return the artifacts of the objective's results."""
+    return await find_artifacts(store, await store.results(objective.id))
+
+
+async def write_without_model(
+    store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
+) -> None:
+    """Write the missing report of an ended objective from its results alone, unless a worker is
+    still serving the objective and will write it."""
+    await store.register_worker(writer, lease_s=lease_s)
+    try:
+        await store.join_objective(writer.id, objective_id)
+        claim = await store.claim_duty(objective_id, writer.id, Duty.REPORT)
+        if claim is not None:
+            objective = await store.objective(objective_id)
+            written = Written(why_not="the objective was cancelled")
+            await store.record_report(
+                claim, markdown=await compose_report(store, objective, written)
+            )
+    finally:
+        await store.remove_worker(writer.id)
+
+
+async def load_page(
+    store: TaskStore,
+    objective: Objective,
+    markdown: str,
+    *,
+    now: datetime,
+    offload: Offload = run_inline,
+) -> str:
+    """Return the page of the objective: the report, the tree of tasks, and the timeline."""
+    from babyagi.pages.pictures import KINDS, find_bars
+    from babyagi.pages.report import ReportPage, render_report_page
+
+    found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
+    tasks, results = await store.tasks(objective.id), await store.results(objective.id)
+    pictured = await load_pictures(store, objective)
+
+    def render() -> str:
+        return render_report_page(
+            ReportPage(
+                objective=objective,
+                markdown=markdown,
+                tasks=tasks,
+                results=results,
+                bars=find_bars(found, now=now),
+                now=now,
+                pictured=pictured,
+            )
+        )
+
+    return await offload(render)
+
+
+async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
+    """Return the artifacts of the objective's results, for a page."""
+    from babyagi.pages.report import Pictured
+
+    return [
+        Pictured(task_id=one.task_id, artifact=one.artifact)
+        for one in await load_artifacts(store, objective)
+    ]
+
+
+def _say_bound(event: Event) -> str:
+    match event.kind:
+        case events.CONTEXT_CUT:
+            return (
+                f"task {event.task_id} was shown only parts of results "
+                f"{', '.join(map(str, event.data.get('cut', ())))}"
+            )
+        case events.PLAN_FAILED:
+            return (
+                "nothing could be planned from tasks "
+                f"{', '.join(map(str, event.data['task_ids']))}: {event.data['reason']}"
+            )
+        case _:
+            return f"this proposed task was left out: {event.data.get('name', '')}"
+
+
+# -- the Markdown of a report
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportNotes:
+    """What a person should know besides the answer.
+
+    Attributes:
+        asked: number and text of each question to the person.
+        bounds: what bounds kept out, in words.
+        index_trouble: why results do not reach the index; "" if they do.
+        sources: the sources of the results that the report was written from.
+        artifacts: the files that came with all results.
+    """
+
+    asked: Sequence[tuple[int, str]] = ()
+    bounds: Sequence[str] = ()
+    index_trouble: str = ""
+    sources: Sources = NO_SOURCES
+    artifacts: Sequence[Made] = ()
+
+
+def render_report(
+    objective: Objective,
+    *,
+    written: Written,
+    tasks: Sequence[Task],
+    results: Sequence[Result],
+    aside: ReportNotes | None = None,
+) -> str:
+    """Return the whole report as Markdown: the answer, what is missing from it, how the objective
+    ended.
+
+    Args:
+        written: the model's part; if it has no text, the results are shown.
+        tasks: all tasks of the objective, in list order.
+        results: in the order in which they were recorded.
+    """
+    aside = aside or ReportNotes()
+    is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
+    parts = [
+        f"# Report: {_one_line(objective.spec.text)}",
+        "\n".join(f"* Asked further: {_one_line(one)}" for one in objective.spec.further),
+        f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
+        _render_standing(objective, tasks, asked=aside.asked),
+        _close_fence(written.text)
+        or _render_results(results, tasks, written.why_not, objective_id=objective.id),
+        _render_missing(objective),
+        _render_dead(tasks),
+        _render_asked(objective, aside.asked),
+        _render_left_out(written.left_out) if written.text else "",
+        render_sources(
+            aside.sources,
+            written.text,
+            most=MAX_SOURCES_LISTED,
+            more=f"`babyagi report --json --objective {objective.id}` lists them",
+        ),
+        render_artifacts(aside.artifacts, objective_id=objective.id, most=MAX_SOURCES_LISTED),
+        "---",
+        _render_facts(objective, tasks, index_trouble=aside.index_trouble),
+        _render_bounds(aside.bounds),
+        _render_tasks("Not done", [task for task in tasks if task.status in OPEN], objective),
+        _render_tasks(
+            "Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED], objective
+        ),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+# -- before the answer: whether it is complete
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_standing(
+    objective: Objective, tasks: Sequence[Task], *, asked: Sequence[tuple[int, str]]
+) -> str:
+    """Return a line that says why the answer is not complete; "" if it is."""
+    reason = objective.stop_reason
+    if reason is None:
+        return (
+            f"> This objective has not ended: it is {objective.status}. This is what there is so "
+            f"far; `babyagi resume --objective {objective.id}` continues it."
+        )
+    n_dead = sum(task.status is TaskStatus.DEAD for task in tasks)
+    n_open = sum(task.status in OPEN for task in tasks)
+    counted = [
+        f"{_count(n_open, 'task')} not done" if n_open else "",
+        f"{_count(n_dead, 'task')} given up" if n_dead else "",
+        f"{_count(len(asked), 'question')} waiting for a person" if asked else "",
+    ]
+    left = ", ".join(part for part in counted if part)
+    if reason in COMPLETE:
+        return f"> {left}; see below the answer." if left else ""
+    return f"> **Not complete:** {reason.words}{f' ({left})' if left else ''}."
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what if n == 1 else what + 's'}"
+
+
+# -- the answer: from the model, or the results themselves
+# --------------------------------------------------------------------------------------------------
+
+
+def _close_fence(text: str) -> str:
+    """Return the text with an unclosed code block closed, so that what follows is not code."""
+    fence = ""
+    for line in text.splitlines():
+        mark = FENCE.match(line)
+        if mark is None:
+            continue
+        if not fence:
+            fence = mark["mark"]
+        elif mark["mark"].startswith(fence) and not mark["info"].strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def _render_results(
+    results: Sequence[Result], tasks: Sequence[Task], why: str, *, objective_id: int
+) -> str:
+    """Return the results: first those that no other task was built on, then, shorter, those that
+    led to them; as many as a person would read."""
+    if not results:
+        return f"There are no results ({why})."
+    built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
+    final = [result for result in results if result.task_id not in built_on]
+    earlier = [result for result in results if result.task_id in built_on]
+    blocks, room = list[str](), MAX_RESULTS_CHARS
+    for n, result in enumerate([*final, *earlier]):
+        if final and n == len(final):
+            blocks.append("**What led to this:**")
+        is_last = n < len(final) or not final
+        blocks.append(_render_result(result, MAX_QUOTED_CHARS if is_last else MAX_EARLIER_CHARS))
+        room -= len(blocks[-1])
+        if room < 0 and n + 1 < len(results):
+            left = _count(len(results) - n - 1, "more result")
+            blocks.append(f"**{left}: `babyagi results --objective {objective_id}` lists all.**")
+            break
+    said = f"No summary was written ({why}); these are the results as they stand."
+    return "\n\n".join([said, *blocks])
+
+
+def _render_result(result: Result, max_chars: int) -> str:
+    cut = result.text if len(result.text) <= max_chars else result.text[:max_chars] + " …"
+    quoted = "\n".join(f"> {line}" for line in _close_fence(clean(cut)).splitlines())
+    return f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{quoted}"
+
+
+# -- after the answer: what is missing
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_missing(objective: Objective) -> str:
+    if objective.stop_reason is not StopReason.UNMET:
+        return ""
+    missing = objective.checks.missing or (objective.stop_detail,)
+    return "\n".join(
+        [
+            "**These parts of the objective are not answered:**",
+            "",
+            *(f"* {_one_line(part)}" for part in missing if part),
+        ]
+    )
+
+
+def _render_dead(tasks: Sequence[Task]) -> str:
+    dead = [
+        f"task {task.id}: {_one_line(task.name)}: {_one_line(task.error)}"
+        for task in tasks
+        if task.status is TaskStatus.DEAD
+    ]
+    return _render_lines("**These tasks failed and were given up:**", dead, MAX_DEAD)
+
+
+def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str:
+    if not asked:
+        return ""
+    lines = [f"* number {number}: {_one_line(text)}" for number, text in asked]
+    how = (
+        "`babyagi inbox` shows how to answer; after that `babyagi resume --objective "
+        f"{objective.id}` continues it."
+    )
+    return "\n".join(["**These questions wait for a person:**", "", *lines, "", how])
+
+
+def _render_left_out(left_out: Sequence[Result]) -> str:
+    lines = [f"task {result.task_id}: {_one_line(result.task_name)}" for result in left_out]
+    head = (
+        "**These results did not fit into the prompt of this report, which was written without "
+        "them:**"
+    )
+    return _render_lines(head, lines, MAX_NAMED)
+
+
+# -- how it ended
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble: str) -> str:
+    usage, limits = objective.usage, objective.spec.limits
+    is_said = objective.stop_reason is StopReason.UNMET  # the list of missing parts says it
+    detail = (
+        f" ({_one_line(objective.stop_detail)})" if objective.stop_detail and not is_said else ""
+    )
+    cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
+    here = f"--objective {objective.id}"
+    lines = [
+        f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"
+        if objective.stop_reason
+        else "",
+        f"* Tasks: {_render_counts(tasks)}",
+        f"* Cost: {objective.spent}{cost_limit}; {_count(usage.calls, 'model call')}, "
+        f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out",
+        f"* Time: {say_duration(objective.active_s)}. Models: {objective.spec.models}",
+        f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is "
+        f"lost; `babyagi index rebuild {here}` fills it once it works again"
+        if index_trouble
+        else "",
+    ]
+    how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
+    lines += [f"* To go on: {how}, then `babyagi resume {here}`"] if how else []
+    lines.append(
+        f"* To look: `babyagi tasks`, `babyagi show TASK`, `babyagi results`, each with `{here}`"
+    )
+    return "\n".join(["## How it ended", "", *(line for line in lines if line)])
+
+
+def _render_counts(tasks: Sequence[Task]) -> str:
+    counted = [
+        (len([task for task in tasks if task.status in statuses]), words)
+        for statuses, words in (
+            ((TaskStatus.DONE, TaskStatus.RECORDED), "done"),
+            ((TaskStatus.DEAD,), "given up"),
+            (OPEN, "not done"),
+            ((TaskStatus.CANCELLED,), "cancelled"),
+        )
+    ]
+    return ", ".join(f"{n} {words}" for n, words in counted if n) or "none"
+
+
+def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
+    found = next_command(objective, has_dead=has_dead, has_report=True)
+    match found.need:
+        case Need.LIMIT:
+            return f"`{found.command} N` with a higher N"
+        case Need.RETRY:
+            return f"`{found.command}` with one of the tasks that were given up"
+        case Need.TASK | Need.LEAVE:
+            return f"`{found.command}`"
+    return ""
+
+
+def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> str:
+    """Return a list of the first few tasks by name."""
+    if not tasks:
+        return ""
+    lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks[:MAX_LISTED]]
+    if len(tasks) > len(lines):
+        more = f"{len(tasks) - len(lines)} more"
+        lines.append(f"* and {more}; `babyagi tasks --objective {objective.id}` lists them")
+    return "\n".join([f"## {title} ({len(tasks)})", "", *lines])
+
+
+def _render_bounds(bounds: Sequence[str]) -> str:
+    return _render_lines("## Left out because of a bound", list(map(_one_line, bounds)), MAX_NAMED)
+
+
+def _render_lines(head: str, lines: Sequence[str], most: int) -> str:
+    """Return a heading and at most `most` lines; a last line gives the number of the others."""
+    if not lines:
+        return ""
+    listed = [f"* {line}" for line in lines[:most]]
+    if len(lines) > most:
+        listed.append(f"* and {len(lines) - most} more")
+    return "\n".join([head, "", *listed])
+
+
+def _one_line(text: str) -> str:
+    return shorten(one_line(clean(text)), MAX_LINE_CHARS)

@@ -1,0 +1,351 @@
+"""Finds the sources of results: pages, files, tools and searches, the tasks that used them, and the
+journal's data about each page. It uses only origins that the program recorded; no model is called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+from babyagi.tasks import Fetched, Result, Step
+from babyagi.taskstore.port import TaskStore
+from babyagi.text import clean, harmless, one_line, shorten
+from babyagi.tools.base import read_observations
+
+MAX_TASKS_READ = 60  # whose steps are read to find what is known of pages
+MAX_TITLE_CHARS = 120
+MAX_ADDRESS_CHARS = 600
+MAX_TASKS_NAMED = 8
+MAX_UNOPENED = 10
+SHOWN_DIGEST_CHARS = 16
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
+_MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
+_TICKS = re.compile("`+")
+
+
+class SourceKind(StrEnum):
+    PAGE = "page"
+    FILE = "file"
+    TOOL = "tool"
+    SEARCH = "search"
+
+
+_KIND_BY_ORIGIN = {
+    "web": SourceKind.PAGE,
+    "file": SourceKind.FILE,
+    "tool": SourceKind.TOOL,
+    "search": SourceKind.SEARCH,
+}
+_PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # listed after all other kinds
+# the files, pages, engines, results and persons behind these tools have origins of their own
+_SAID_OTHERWISE = frozenset(
+    f"tool:{name}"
+    for name in (
+        "list_files read_file search_files write_file web_search open_page ask_user recall "
+        "ask_pipeline search_issues issue_link"
+    ).split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source.
+
+    Attributes:
+        name: the address of a page, the path of a file, or the name of a tool or a search engine.
+        task_ids: the tasks that read it themselves. A task that only received a result made from it
+            does not count.
+        page: the recorded data of an opened page.
+    """
+
+    kind: SourceKind
+    name: str
+    task_ids: tuple[int, ...]
+    page: Fetched | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The sources of some results: first the pages and files that most tasks read, then tools, then
+    searches. `n_unnamed` counts sources that did not fit into the origins of a result."""
+
+    named: Sequence[Source] = ()
+    n_unnamed: int = 0
+
+    @property
+    def is_of_the_web(self) -> bool:
+        return any(source.kind in (SourceKind.PAGE, SourceKind.SEARCH) for source in self.named)
+
+
+NO_SOURCES = Sources()
+
+
+async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
+    """Return the sources of the results, with every task that read each. For pages, add what the
+    steps of these tasks recorded."""
+    reading = _Reading(store)
+    task_ids_by_origin: dict[str, list[int]] = {}
+    n_unnamed = 0
+    origins_by_task = {result.task_id: frozenset(result.origins) for result in results}
+    named_by_task = {
+        result.task_id: frozenset(filter(_is_source, result.origins)) for result in results
+    }
+    given_by_task = {
+        result.task_id: _given_with_results(result, origins_by_task) for result in results
+    }
+    # a task may have read such a source itself as well
+    in_doubt = [one for one in results if named_by_task[one.task_id] & given_by_task[one.task_id]]
+    if in_doubt:
+        await reading.load(results[0].objective_id, [result.task_id for result in in_doubt])
+    for result in results:
+        named, given = named_by_task[result.task_id], given_by_task[result.task_id]
+        if named & given:
+            given -= reading.origins(result.task_id)
+        for origin in dict.fromkeys(result.origins):
+            head, _, name = origin.partition(":")
+            if origin in named - given:
+                task_ids_by_origin.setdefault(origin, []).append(result.task_id)
+            elif head == "more" and name.isdecimal() and len(name) < 10:
+                n_unnamed = max(n_unnamed, int(name))
+    wanted = {
+        origin.partition(":")[2]: task_ids
+        for origin, task_ids in task_ids_by_origin.items()
+        if origin.startswith("web:")
+    }
+    pages = await reading.find_pages(results[0].objective_id, wanted) if wanted else {}
+    found = [
+        _make_source(origin, task_ids, pages) for origin, task_ids in task_ids_by_origin.items()
+    ]
+    found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
+    return Sources(named=found, n_unnamed=n_unnamed)
+
+
+def _is_source(origin: str) -> bool:
+    """Return whether the origin is listed as a source. A tool is listed only if nothing else names
+    what it returned."""
+    head, _, name = origin.partition(":")
+    return bool(name) and head in _KIND_BY_ORIGIN and origin not in _SAID_OTHERWISE
+
+
+def _given_with_results(
+    result: Result, origins_by_task: Mapping[int, frozenset[str]]
+) -> frozenset[str]:
+    """Return the origins of the earlier results in the task's prompts."""
+    return frozenset().union(
+        *(
+            origins_by_task.get(int(name), frozenset())
+            for head, _, name in (origin.partition(":") for origin in result.origins)
+            if head == "result" and name.isdecimal() and int(name) != result.task_id
+        )
+    )
+
+
+def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetched]) -> Source:
+    head, _, name = origin.partition(":")
+    page = pages.get(name) if head == "web" else None
+    return Source(
+        kind=_KIND_BY_ORIGIN[head], name=name, task_ids=tuple(sorted(set(task_ids))), page=page
+    )
+
+
+class _Reading:
+    """Reads the steps of at most `MAX_TASKS_READ` tasks, each once."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+        self._steps_by_task: dict[int, Sequence[Step]] = {}
+
+    async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
+        """Read the steps of the first of these tasks, as far as the bound allows."""
+        new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
+        new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
+        if new:
+            owners = [f"task:{task_id}" for task_id in new]
+            steps = await self._store.steps_of(objective_id, owners=owners)
+            self._steps_by_task |= zip(new, map(steps.__getitem__, owners), strict=True)
+
+    def origins(self, task_id: int) -> frozenset[str]:
+        """Return the origins of the outputs of the task's tool calls."""
+        steps = self._steps_by_task.get(task_id, ())
+        return frozenset(
+            origin for step in steps if step.kind in ("tool", "once") for origin in step.origins
+        )
+
+    async def find_pages(
+        self, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]
+    ) -> dict[str, Fetched]:
+        """Return the recorded data of these pages. Each page is looked up in the steps of the first
+        task that used it, then in those of the others."""
+        found: dict[str, Fetched] = {}
+        for url, task_ids in task_ids_by_url.items():
+            for task_id in sorted(task_ids):
+                if url in found:
+                    break
+                await self.load(objective_id, [task_id])
+                for page in pages_of(self._steps_by_task.get(task_id, ())):
+                    found.setdefault(page.url, page)
+        return found
+
+
+def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
+    """Yield the pages that the tool calls among the steps opened."""
+    for observation in read_observations(steps):
+        yield from observation.passage.pages
+
+
+# -- as Markdown -----------------------------------------------------------------------------------
+
+
+def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
+    """Return the sources section of a report as Markdown; empty if there are no sources from
+    outside. Sources that the answer names come first. Addresses in the answer that no task opened
+    follow.
+
+    Args:
+        most: the number of sources that are listed.
+        more: where the others can be read.
+    """
+    ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer))
+    lines = [f"* {_render_source(source)}" for source in ordered[:most]]
+    n_left = len(ordered) - len(lines)
+    if n_left or sources.n_unnamed:
+        hint = f"; {more}" if n_left else ""
+        lines.append(f"* and {n_left + sources.n_unnamed} more{hint}")
+    if not lines:
+        return ""
+    unopened = _render_unopened(find_unopened(sources, answer))
+    return "\n".join(["## Sources", "", *lines, *(["", unopened] if unopened else [])])
+
+
+def _is_named(source: Source, answer: str) -> bool:
+    return source.kind in (SourceKind.PAGE, SourceKind.FILE) and source.name in answer
+
+
+def _render_source(source: Source) -> str:
+    tasks = _say_tasks(source.task_ids)
+    match source.kind:
+        case SourceKind.FILE:
+            return f"{_code(source.name)} ({tasks})"
+        case SourceKind.TOOL:
+            return f"used the tool {_plain(source.name)} ({tasks})"
+        case SourceKind.SEARCH:
+            return f"{_say_asked(source.name)} ({tasks})"
+        case _:
+            return _render_page(source, tasks)
+
+
+def _say_asked(name: str) -> str:
+    """Return in words what was queried: a search engine, or a service whose kind is part of the
+    source's name."""
+    kind, _, rest = name.partition(":")
+    match kind:
+        case "github":
+            return f"searched the issues of {_plain(rest)}"
+        case "pipeline":
+            return f"asked the pipeline {_plain(rest)}"
+    return f"asked the search engine {_plain(name)}"
+
+
+def _render_page(source: Source, tasks: str) -> str:
+    where = f"<{_address(source.name)}>"
+    page = source.page
+    if page is None:
+        return f"{where} ({tasks})"
+    title = f"{_plain(shorten(page.title, MAX_TITLE_CHARS))}: " if page.title else ""
+    return f"{title}{where} ({say_fetched(page)}; {tasks})"
+
+
+def say_fetched(page: Fetched) -> str:
+    """Return when a page was fetched, and the beginning of its digest."""
+    digest = page.digest[:SHOWN_DIGEST_CHARS]
+    return f"fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC, sha256 {digest}"
+
+
+def _say_tasks(task_ids: Sequence[int]) -> str:
+    if len(task_ids) == 1:
+        return f"task {task_ids[0]}"
+    named = ", ".join(map(str, task_ids[:MAX_TASKS_NAMED]))
+    n_left = len(task_ids) - MAX_TASKS_NAMED
+    return f"tasks {named}{f' and {n_left} more' if n_left > 0 else ''}"
+
+
+def _plain(text: str) -> str:
+    """Return the text escaped so that Markdown shows it and does nothing else."""
+    return _MARKUP.sub(r"\\\1", harmless(one_line(clean(text))))
+
+
+def _code(text: str) -> str:
+    line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS)
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(line)), default=0))
+    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
+
+
+def _address(url: str) -> str:
+    """Return the address with every character percent-encoded that could end a Markdown link."""
+    return quote(url, safe="%/:=&?~#+!$,;'@()*[]")[: MAX_ADDRESS_CHARS * 3]
+
+
+# -- addresses in the answer that no task opened ---------------------------------------------------
+
+
+def find_unopened(sources: Sources, answer: str) -> list[str]:
+    """Return the addresses in the answer that no task opened, if any task used the web. The model
+    may have made them up, or seen them only in search results."""
+    if not sources.is_of_the_web:
+        return []
+    opened = {
+        _compared(url)
+        for source in sources.named
+        if source.kind is SourceKind.PAGE
+        for url in (source.name, source.page.asked_url if source.page is not None else "")
+    }
+    named = dict.fromkeys(_cut_end(match) for match in _ADDRESS.findall(answer))
+    return [url for url in named if _compared(url) not in opened]
+
+
+def _cut_end(url: str) -> str:
+    """Return the address without the punctuation of the sentence around it."""
+    url = url.rstrip(".,;:!?*_")
+    while url.endswith(")") and url.count(")") > url.count("("):
+        url = url[:-1].rstrip(".,;:!?*_")
+    return url
+
+
+def _compared(url: str) -> str:
+    bare = url.partition("#")[0].rstrip("/")
+    scheme, _, rest = bare.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme.casefold()}://{host.casefold()}{slash}{path}"
+
+
+def _render_unopened(urls: Sequence[str]) -> str:
+    if not urls:
+        return ""
+    listed = [f"* {_code(url)}" for url in urls[:MAX_UNOPENED]]
+    if len(urls) > MAX_UNOPENED:
+        listed.append(f"* and {len(urls) - MAX_UNOPENED} more")
+    return "\n".join(
+        ["**The answer names these addresses, and no task opened them:**", "", *listed]
+    )
+
+
+# -- as JSON ---------------------------------------------------------------------------------------
+
+
+def sources_shape(sources: Sources) -> list[dict[str, object]]:
+    """Return one JSON object per source; title, time and digest are null where they are unknown."""
+    return [
+        {
+            "kind": source.kind.value,
+            "name": source.name,
+            "task_ids": list(source.task_ids),
+            "title": source.page.title if source.page else None,
+            "fetched_at": source.page.fetched_at.isoformat() if source.page else None,
+            "sha256": source.page.digest if source.page else None,
+        }
+        for source in sources.named
+    ]

@@ -1,0 +1,266 @@
+"""The content of a step in the journal as texts, without keys and passwords: the prompt and the
+reply, the call and its output, the question and the answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from babyagi import inbox
+from babyagi.llm.kept import KeptPrompt, read_prompt
+from babyagi.llm.prompt import Message, ToolCall
+from babyagi.redaction import redact
+from babyagi.tasks import Step, StepState
+from babyagi.text import one_line, shorten
+
+MODEL, TOOL, EMBEDDING, INPUTS = "model", "tool", "embedding", "inputs"
+MAX_ARGUMENT_CHARS = 60  # characters of each argument, when a call is one line
+MAX_CALL_CHARS = 160
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A text of a step and its kind: `system`, `user`, `assistant`, `tool`, `reply`, `calls`,
+    `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt contained
+    it."""
+
+    label: str
+    text: str
+    is_said_before: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """One step with its number (from 1) among those of its owner, and its texts in order."""
+
+    n: int
+    step: Step
+    title: str
+    parts: tuple[Part, ...] = ()
+    missing: str = ""  # what is unknown about it, and why
+
+    @property
+    def took_s(self) -> float | None:
+        """Return how many seconds the step took; None when only its end is known."""
+        if self.step.done_at is None or self.step.done_at == self.step.created_at:
+            return None
+        return (self.step.done_at - self.step.created_at).total_seconds()
+
+
+def read_exchanges(steps: Sequence[Step], *, secrets: Iterable[str] = ()) -> list[Exchange]:
+    """Return the content of all steps of an owner, in order.
+
+    Args:
+        secrets: texts to hide, in addition to strings that look like keys.
+    """
+    hidden = tuple(secrets)
+    request_by_key = {step.key: step.request for step in steps}
+    return [
+        _read_exchange(n, step, request_by_key, hidden) for n, step in enumerate(steps, start=1)
+    ]
+
+
+def _read_exchange(
+    n: int, step: Step, request_by_key: Mapping[str, str], secrets: Sequence[str]
+) -> Exchange:
+    missing, parts = "", []
+    if step.kind == MODEL:
+        asked = read_prompt(step.request, request_by_key.get)
+        missing = _missing(asked)
+        parts = [*_asked_parts(asked), *_reply_parts(step)]
+    elif step.kind == INPUTS:
+        parts = [
+            Part(label="kept", text=json.dumps(_load(step.output), indent=1, ensure_ascii=False))
+        ]
+    elif step.kind != EMBEDDING:
+        parts = [*_call_parts(step), *_gave_parts(step)]
+    clean = tuple(
+        Part(
+            label=part.label,
+            text=redact(part.text, secrets=secrets),
+            is_said_before=part.is_said_before,
+        )
+        for part in parts
+        if part.text
+    )
+    title = redact(describe_step(step), secrets=secrets)
+    return Exchange(n=n, step=step, title=title, parts=clean, missing=missing)
+
+
+# -- a call of a model
+# --------------------------------------------------------------------------------------------------
+
+
+def _missing(asked: KeptPrompt | None) -> str:
+    if asked is None:
+        return "its prompt was not stored: the step was made by an earlier version of this program"
+    if asked.n_missing:
+        return f"the first {asked.n_missing} messages of its prompt are no longer stored"
+    return ""
+
+
+def _asked_parts(asked: KeptPrompt | None) -> list[Part]:
+    if asked is None:
+        return []
+    parts = [
+        Part(
+            label=message.speaker.value,
+            text=_message_text(message),
+            is_said_before=n < asked.n_same,
+        )
+        for n, message in enumerate(asked.messages)
+    ]
+    if asked.tools:
+        parts.append(
+            Part(label="tools", text=", ".join(asked.tools), is_said_before=asked.n_same > 0)
+        )
+    return parts
+
+
+def _message_text(message: Message) -> str:
+    calls = [write_call(call.name, call.arguments) for call in message.tool_calls]
+    return "\n".join(filter(None, [message.text, *calls]))
+
+
+def _reply_parts(step: Step) -> list[Part]:
+    reply = _load(step.output)
+    if not isinstance(reply, dict):
+        return []
+    calls = [ToolCall(**call) for call in reply.get("tool_calls", ())]
+    said = [
+        Part(label="reply", text=str(reply.get("text", ""))),
+        Part(label="refusal", text=str(reply.get("refusal", ""))),
+        Part(
+            label="calls", text="\n".join(write_call(call.name, call.arguments) for call in calls)
+        ),
+    ]
+    if reply.get("finish_reason") == "length":
+        said.append(Part(label="cut", text="the reply was cut off at its maximum length"))
+    return said
+
+
+# -- a call of a tool, a question, an approval
+# --------------------------------------------------------------------------------------------------
+
+
+def _call_parts(step: Step) -> list[Part]:
+    request = _load(step.request)
+    if not isinstance(request, dict) or "tool" not in request:
+        return []
+    if step.kind == inbox.QUESTION:
+        return [Part(label="question", text=inbox.describe(step))]
+    arguments = json.dumps(request.get("arguments", {}), indent=1, ensure_ascii=False)
+    return [Part(label="arguments", text=arguments)]
+
+
+_SAID_BY = {
+    inbox.QUESTION: ("answer", "not answered"),
+    inbox.APPROVAL: ("approved", "rejected"),
+    inbox.CHANGED: ("approved", "rejected"),
+}
+
+
+def _gave_parts(step: Step) -> list[Part]:
+    given = _load(step.output)
+    if not isinstance(given, dict) or "passage" not in given:
+        return []
+    good, bad = _SAID_BY.get(step.kind, ("gave", "failed"))
+    return [
+        Part(
+            label=bad if given.get("is_error") else good, text=str(given["passage"].get("text", ""))
+        )
+    ]
+
+
+# -- one line
+# --------------------------------------------------------------------------------------------------
+
+
+def describe_step(step: Step) -> str:
+    """Return the step in a few words: `model gpt-x`, `tool read_file(path="a.md") → 3.1 kB`."""
+    match step.kind:
+        case "model" | "embedding":
+            return f"{step.kind} {one_line(step.model)}".rstrip()
+        case "inputs":
+            return "its inputs" if step.key.endswith("inputs") else "a note"
+        case "question":
+            return f"question: {_answered(step)}"
+        case "approval":
+            return f"approval of {describe_call(step.request)}: {_answered(step)}"
+        case "changed":
+            return f"{one_line(inbox.describe(step))}: {_answered(step)}"
+    return f"tool {describe_call(step.request)}{_gave(step)}"
+
+
+def describe_call(request: str) -> str:
+    """Return a tool call as one bounded line; `?` when it was not stored."""
+    fields = _load(request)
+    if not isinstance(fields, dict) or "tool" not in fields:
+        return "?"
+    return write_call(str(fields["tool"]), fields.get("arguments", {}), is_short=True)
+
+
+def write_call(name: str, arguments: Mapping[str, Any] | str, *, is_short: bool = False) -> str:
+    """Return `name(path="a.md", n=3)`; arguments that are not a JSON object are shown unchanged."""
+    given = _load(arguments) if isinstance(arguments, str) else arguments
+    if not isinstance(given, Mapping):
+        return f"{one_line(name)}({one_line(str(arguments))})"
+    values = [json.dumps(value, ensure_ascii=False) for value in given.values()]
+    if is_short:
+        values = [shorten(value, MAX_ARGUMENT_CHARS) for value in values]
+    said = ", ".join(f"{key}={value}" for key, value in zip(given, values, strict=True))
+    call = f"{one_line(name)}({said})"
+    return shorten(one_line(call), MAX_CALL_CHARS) if is_short else call
+
+
+def first_line(text: str, *, max_chars: int = 200) -> str:
+    """Return the first line that is not empty, without its Markdown marks; and the next line if the
+    first one only announces it."""
+    lines = (one_line(line).lstrip("#>*- ").strip() for line in text.splitlines())
+    said = list(islice(filter(None, lines), 2))
+    n = 2 if said and said[0].endswith(":") else 1
+    return shorten(" ".join(said[:n]), max_chars)
+
+
+def said_in(step: Step) -> str:
+    """Return the output of a tool or the answer of a person; "" when there is no outcome yet."""
+    parts = _gave_parts(step)
+    return parts[0].text if parts else ""
+
+
+def _answered(step: Step) -> str:
+    if step.state is not StepState.DONE:
+        return "not answered yet"
+    return _gave_parts(step)[0].label if _gave_parts(step) else "done"
+
+
+def _gave(step: Step) -> str:
+    parts = _gave_parts(step)
+    if not parts:
+        return "" if step.state is StepState.DONE else f" ({step.state.value})"
+    (part,) = parts
+    if part.label == "failed":
+        return f" failed: {first_line(part.text, max_chars=100)}"
+    return f" → {_size(part.text)}"
+
+
+def _size(text: str) -> str:
+    n_bytes = len(text.encode("utf-8", "replace"))
+    return (
+        f"{n_bytes} {'byte' if n_bytes == 1 else 'bytes'}"
+        if n_bytes < 1000
+        else f"{n_bytes / 1000:.1f} kB"
+    )
+
+
+def _load(text: str | None) -> Any:
+    """Return the value of JSON text, None when it is not valid."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

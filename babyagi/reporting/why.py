@@ -1,0 +1,519 @@
+"""Why a task does not run, or why an objective makes no progress, and what would change that.
+
+`Facts` are the state of the task store at one instant. All conclusions are pure functions in this
+module, so every screen shows the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from babyagi import inbox
+from babyagi.reporting.next_command import Need, next_command
+from babyagi.tasks import (
+    Objective,
+    ObjectiveStatus,
+    Reservation,
+    Step,
+    StopReason,
+    Task,
+    TaskStatus,
+    Worker,
+    is_reached,
+)
+from babyagi.taskstore.lifecycle import SETTLED, may_start
+from babyagi.taskstore.limits import refuse_reservation
+from babyagi.taskstore.port import Standing, TaskStore
+from babyagi.text import one_line, shorten
+
+MAX_NAMED = 5  # tasks or workers named in one line
+MAX_SAID_CHARS = 300
+_FAR = timedelta(days=365 * 100)  # a delay that ends only with an answer
+_DUTY_WORDS = {
+    "plan": "new tasks are being planned",
+    "order": "the list is being ordered",
+    "check": "the objective is being checked",
+    "report": "the report is being written",
+}
+_LEAST_CALL = Reservation(calls=1, tokens=1, cost_usd=0.000001)
+
+
+class Why(StrEnum):
+    """Why a task does not run, or an objective makes no progress. A closed list."""
+
+    RUNNING = "running"
+    LOST = "lost"  # its worker is gone; another one takes it over
+    PLANNING = "planning"  # its result is recorded, and its planning is under way or owed
+    DONE = "done"
+    CANCELLED = "cancelled"
+    DEAD = "dead"  # it failed too often, or what it lacked never came
+    AFTER = "after"  # other tasks come first
+    LACK = "lack"  # other tasks bring what it lacked
+    ANSWER = "answer"  # a person was asked
+    DECISION = "decision"  # a person must approve a call, or say whether one was made
+    QUESTIONS = "questions"  # it would ask, but enough questions are open
+    ENDPOINT = "endpoint"  # the model does not answer
+    LIMIT = "limit"
+    STALLED = "stalled"  # the last tasks brought nothing new
+    CHECKING = "checking"  # a check of whether the objective is met
+    PAUSED = "paused"
+    ENDED = "ended"
+    REPORT = "report"  # the objective has ended, and its report is not written yet
+    NO_WORKER = "no_worker"
+    BLOCKED = "blocked"  # each worker lacks something
+    DELAYED = "delayed"  # until a certain time, after a failure or a release
+    NEXT = "next"  # it is the next to be claimed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """An answer to "why?".
+
+    Attributes:
+        word: replaces the status in a list.
+        says: the answer in one line.
+        change: what would change it; "" if nothing must be done.
+    """
+
+    why: Why
+    word: str
+    says: str
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """The state of an objective: its standing, the registered workers, and the steps that wait for
+    a person."""
+
+    standing: Standing
+    workers: Sequence[Worker] = ()
+    asked: Sequence[Step] = ()
+
+    @property
+    def objective(self) -> Objective:
+        return self.standing.objective
+
+    @property
+    def here(self) -> str:
+        return f"--objective {self.objective.id}"
+
+
+async def find_facts(store: TaskStore, objective_id: int) -> Facts:
+    """Return the facts of an objective. Raises `NotFoundError`."""
+    return Facts(
+        standing=await store.standing(objective_id),
+        workers=await store.workers(),
+        asked=await store.inbox(objective_id),
+    )
+
+
+async def explain_tasks(store: TaskStore, facts: Facts, tasks: Sequence[Task]) -> list[Reason]:
+    """Return the answers for some tasks of the objective, in order."""
+    after = {
+        task_id for task in tasks if task.status is TaskStatus.QUEUED for task_id in task.after
+    }
+    found = await store.statuses(facts.objective.id, task_ids=sorted(after)) if after else {}
+    return [explain_task(task, facts, status_by_id=found) for task in tasks]
+
+
+# -- a task
+# --------------------------------------------------------------------------------------------------
+
+
+def explain_task(
+    task: Task, facts: Facts, *, status_by_id: Mapping[int, TaskStatus], place: int = 0
+) -> Reason:
+    """Return why the task does not run, or that it does.
+
+    Args:
+        status_by_id: of the tasks that it depends on.
+        place: its place among the claimable tasks; 0 when unknown.
+    """
+    match task.status:
+        case TaskStatus.QUEUED:
+            return _explain_queued(task, facts, status_by_id, place)
+        case TaskStatus.RUNNING:
+            return _explain_running(task, facts)
+        case TaskStatus.RECORDED:
+            says = "its result is recorded; the next tasks are being planned"
+            return Reason(why=Why.PLANNING, word="recorded", says=says)
+        case TaskStatus.WAITING:
+            return _explain_waiting(task, facts)
+        case TaskStatus.DEAD:
+            return _explain_dead(task, facts)
+        case TaskStatus.CANCELLED:
+            change = f'babyagi tasks add {facts.here} "…" adds it again'
+            return Reason(
+                why=Why.CANCELLED, word="cancelled", says="it was cancelled", change=change
+            )
+        case TaskStatus.DONE:
+            finished = (
+                f"; it finished{_at(task.finished_at)}" if task.finished_at is not None else ""
+            )
+            says = f"it is done{finished}"
+            return Reason(why=Why.DONE, word="done", says=says, change="")
+
+
+def _explain_running(task: Task, facts: Facts) -> Reason:
+    holders = [worker.name for worker in _living(facts) if task.id in _held(worker, facts)]
+    if holders:
+        says = f"it is running: worker {one_line(holders[0])} claimed it{_at(task.started_at)}"
+        return Reason(why=Why.RUNNING, word="running", says=says)
+    return Reason(
+        why=Why.LOST,
+        word="worker lost",
+        says=f"it was claimed{_at(task.started_at)}, and its worker is gone",
+        change=_wait_or_start("another worker takes it over when the lease ends", facts),
+    )
+
+
+def _explain_waiting(task: Task, facts: Facts) -> Reason:
+    step = next((step for step in facts.asked if step.owner == f"task:{task.id}"), None)
+    if step is None or step.kind == inbox.QUESTION:
+        number = step.id if step is not None else "N"
+        asked = f": {_short(inbox.describe(step))}" if step is not None else ""
+        return Reason(
+            why=Why.ANSWER,
+            word="waits for your answer",
+            says=f"it waits for your answer{asked}",
+            change=f'babyagi answer {number} "…"  (babyagi inbox shows the question)',
+        )
+    return Reason(
+        why=Why.DECISION,
+        word="needs a decision",
+        says=f"it needs a decision: {_short(inbox.describe(step))}",
+        change=f"babyagi inbox {step.id} shows the call and what you can answer",
+    )
+
+
+def _explain_dead(task: Task, facts: Facts) -> Reason:
+    why = task.error or (task.lack.what if task.lack is not None else "")
+    how = (
+        f"it failed {task.failures} {'time' if task.failures == 1 else 'times'} and is dead"
+        if task.failures
+        else "it was given up"
+    )
+    says = f"{how}: {_short(why)}" if why else how
+    return Reason(
+        why=Why.DEAD, word="dead", says=says, change=f"babyagi retry {task.id} {facts.here}"
+    )
+
+
+def _explain_queued(
+    task: Task, facts: Facts, status_by_id: Mapping[int, TaskStatus], place: int
+) -> Reason:
+    if facts.objective.status is not ObjectiveStatus.ACTIVE:
+        return _explain_stopped(facts)
+    first = [id_ for id_ in task.after if status_by_id.get(id_, TaskStatus.DONE) not in SETTLED]
+    if first:
+        return _explain_after(task, first, facts)
+    if task.not_before is not None and task.not_before - facts.standing.at > _FAR:
+        return Reason(
+            why=Why.QUESTIONS,
+            word="waits to ask you",
+            says="it has a question for you, and enough questions are open already",
+            change="answer one of them: babyagi inbox",
+        )
+    kept = _find_kept(facts, is_begun=task.started_at is not None)
+    if kept is not None:
+        return kept
+    if task.not_before is not None and task.not_before > facts.standing.at:
+        return _explain_delayed(task)
+    return _explain_next(facts, place)
+
+
+def _explain_after(task: Task, first: Sequence[int], facts: Facts) -> Reason:
+    named = _name_tasks(first)
+    change = f"babyagi why {first[0]} {facts.here} says why that task is not done"
+    if task.lack is None:
+        return Reason(
+            why=Why.AFTER,
+            word=f"after {_numbers(first)}",
+            says=f"it waits for {named}",
+            change=change,
+        )
+    return Reason(
+        why=Why.LACK,
+        word=f"lacks {_numbers(first)}",
+        says=f"it waits for {named}, which should bring what it lacked: {_short(task.lack.what)}",
+        change=change,
+    )
+
+
+def _explain_delayed(task: Task) -> Reason:
+    moment = f"{task.not_before.astimezone():%H:%M:%S}" if task.not_before is not None else ""
+    failed = f"try {task.try_no - 1} failed: {_short(task.error)}; " if task.error else ""
+    says = f"{failed}it is tried again" if failed else "it starts"
+    says = f"{says} at {moment} at the earliest"
+    return Reason(
+        why=Why.DELAYED,
+        word=f"not before {moment}",
+        says=says,
+        change="nothing to do but wait",
+    )
+
+
+def _explain_next(facts: Facts, place: int) -> Reason:
+    n_running = facts.standing.counts.get(TaskStatus.RUNNING, 0)
+    busy = f"{n_running or 'no'} {'tasks are' if n_running > 1 else 'task is'} running"
+    if place > 1:
+        says = f"it is number {place} among the claimable tasks; {busy}"
+    else:
+        says = f"it is the next to start; {busy}" if place else f"it could start; {busy}"
+    change = (
+        "a slot must become free: --concurrency and further workers add slots; babyagi "
+        f"tasks move … {facts.here} puts it first"
+    )
+    return Reason(why=Why.NEXT, word="queued", says=says, change=change)
+
+
+# -- an objective
+# --------------------------------------------------------------------------------------------------
+
+
+def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
+    """Return why the objective makes no progress, or what is being done.
+
+    Args:
+        running: its running tasks.
+    """
+    if facts.objective.status is not ObjectiveStatus.ACTIVE:
+        return _explain_stopped(facts, who="it")
+    counts = facts.standing.counts
+    kept = _find_kept(facts, is_begun=False)
+    if kept is not None and kept.why in (Why.NO_WORKER, Why.BLOCKED, Why.ENDPOINT):
+        return kept
+    if running:
+        says = f"it is working on {_name_tasks([task.id for task in running])}"
+        return Reason(why=Why.RUNNING, word="running", says=says)
+    duties = [duty for worker in _living(facts) for duty in _duties(worker, facts)]
+    if duties:
+        says = _DUTY_WORDS.get(duties[0], f"the {duties[0]} is being made")
+        return Reason(
+            why=Why.CHECKING if duties[0] == "check" else Why.PLANNING, word=duties[0], says=says
+        )
+    if counts.get(TaskStatus.RECORDED):
+        n = counts[TaskStatus.RECORDED]
+        results = "1 result is" if n == 1 else f"{n} results are"
+        says = f"{results} recorded; the next tasks are being planned"
+        return Reason(why=Why.PLANNING, word="planning", says=says)
+    if kept is not None:
+        return kept
+    if counts.get(TaskStatus.WAITING) and not counts.get(TaskStatus.QUEUED):
+        return _explain_asked(facts)
+    n_queued = counts.get(TaskStatus.QUEUED, 0)
+    says = (
+        f"{n_queued} {'task is' if n_queued == 1 else 'tasks are'} queued, but none is running"
+        if n_queued
+        else "all tasks are done; the objective is checked next"
+    )
+    change = f"babyagi why TASK {facts.here} says why one does not run" if n_queued else ""
+    return Reason(
+        why=Why.NEXT if n_queued else Why.CHECKING, word="active", says=says, change=change
+    )
+
+
+def _explain_asked(facts: Facts) -> Reason:
+    n = facts.standing.counts[TaskStatus.WAITING]
+    wait = "1 task waits" if n == 1 else f"{n} tasks wait"
+    says = f"{wait} for your answer, and nothing else can run"
+    return Reason(why=Why.ANSWER, word="waits for your answer", says=says, change="babyagi inbox")
+
+
+def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
+    """Return why an objective that is paused or has ended makes no progress."""
+    objective, here = facts.objective, facts.here
+    if objective.stop_reason is None:
+        says = f"{who} is paused"
+        return Reason(why=Why.PAUSED, word="paused", says=says, change=f"babyagi resume {here}")
+    has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
+    found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
+    reason = objective.stop_reason
+    detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
+    is_limit = reason.value.startswith("limit:")
+    is_owed = found.need is Need.REPORT
+    why = Why.REPORT if is_owed else Why.LIMIT if is_limit else Why.ENDED
+    return Reason(
+        why=why,
+        word=reason.value if is_limit else "objective ended",
+        says=f"{who} has ended ({reason.value}): {reason.words}{detail}",
+        change=_say_next(found.need, f"{found.command} {found.value}".strip(), found.resume)
+        or _say_further(objective),
+    )
+
+
+def _say_next(need: Need, command: str, resume: str) -> str:
+    match need:
+        case Need.NOTHING:
+            return ""
+        case Need.RESUME:
+            return resume
+        case Need.REPORT:
+            return f"{resume}  (its report is still to be written)"
+    return f"{command}, then {resume}"
+
+
+def _say_further(objective: Objective) -> str:
+    """Return what would make an objective active again after its report was written."""
+    if objective.stop_reason is StopReason.CANCELLED:
+        return f'babyagi tasks add --objective {objective.id} "…" makes it active again'
+    return f'babyagi run --continue {objective.id} "…" asks a further question'
+
+
+def find_hold(facts: Facts) -> Why:
+    """Return why a claimable task does not run, in an active objective; `NEXT` if nothing prevents
+    it."""
+    kept = _find_kept(facts, is_begun=False)
+    return Why.NEXT if kept is None else kept.why
+
+
+def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
+    """Return why no claimable task of an active objective runs; None if nothing prevents it."""
+    return (
+        _find_limit(facts, is_begun=is_begun)
+        or _find_workers(facts)
+        or _find_outage(facts)
+        or _find_stall(facts)
+    )
+
+
+def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
+    objective, limits = facts.objective, facts.objective.spec.limits
+    if is_reached(limits.max_time_s, objective.active_s):
+        name = "time"
+    elif is_reached(limits.max_tasks, facts.standing.n_begun) and not is_begun:
+        name = "tasks"
+    else:
+        name = objective.overspent or (
+            refuse_reservation(limits, objective.usage, Reservation(), _LEAST_CALL, owner="task:0")
+            or ""
+        )
+    if not name:
+        return None
+    says = f"the limit of {name} is reached"
+    if objective.overspent:
+        says = (
+            f"the limit of {name} cannot be guaranteed any more: an answer cost more than was "
+            "reserved"
+        )
+    option = "--max-tasks" if name == "tasks" else f"--max-{name}"
+    change = f"babyagi extend {facts.here} {option} …"
+    return Reason(why=Why.LIMIT, word=f"limit of {name}", says=says, change=change)
+
+
+def _find_stall(facts: Facts) -> Reason | None:
+    standing = facts.standing
+    if facts.objective.is_claimed_met:
+        says = (
+            "an agent has said that the objective is met; that is checked before another task "
+            "starts"
+        )
+        return Reason(why=Why.CHECKING, word="being checked", says=says)
+    if may_start(
+        n_tasks_without_progress=standing.n_tasks_without_progress,
+        n_tries_without_answer=standing.n_tries_without_answer,
+    ):
+        return None
+    return Reason(
+        why=Why.STALLED,
+        word="stalled",
+        says="the last tasks made no progress, so no further task starts",
+        change=f'babyagi tasks add {facts.here} "…", or babyagi extend {facts.here} --max-tasks …',
+    )
+
+
+def _find_workers(facts: Facts) -> Reason | None:
+    living = _living(facts)
+    if not living:
+        change = f"babyagi resume {facts.here}, or babyagi worker"
+        says = "no worker is running on the objective"
+        return Reason(why=Why.NO_WORKER, word="no worker", says=says, change=change)
+    blocked = [
+        f"{one_line(worker.name)}: {_short(joined.blocked_reason)}"
+        for worker in living
+        for joined in worker.joined
+        if joined.objective_id == facts.objective.id and joined.blocked_reason
+    ]
+    if len(blocked) < len(living):
+        return None
+    return Reason(
+        why=Why.BLOCKED,
+        word="workers blocked",
+        says=f"every worker is blocked; {'; '.join(blocked[:MAX_NAMED])}",
+        change="babyagi doctor shows what is missing; start a worker that has it",
+    )
+
+
+def _find_outage(facts: Facts) -> Reason | None:
+    outage = facts.standing.outage
+    if outage is None:
+        return None
+    until = outage.at + timedelta(seconds=float(outage.data.get("retry_in_s", 0)))
+    reason = _short(str(outage.data.get("reason", "the model does not answer")))
+    is_due = until <= facts.standing.at
+    tried = "it is being tried again" if is_due else f"next try at {until.astimezone():%H:%M:%S}"
+    return Reason(
+        why=Why.ENDPOINT,
+        word="endpoint down",
+        says=f"the endpoint of the model is down: {reason}; {tried}",
+        change="it is retried until it answers; babyagi doctor checks it now",
+    )
+
+
+# -- words
+# --------------------------------------------------------------------------------------------------
+
+
+def _living(facts: Facts) -> list[Worker]:
+    """Return the workers with a live lease that joined the objective, including blocked ones."""
+    return [
+        worker
+        for worker in facts.workers
+        if worker.lease_left_s >= 0
+        and any(joined.objective_id == facts.objective.id for joined in worker.joined)
+    ]
+
+
+def _held(worker: Worker, facts: Facts) -> list[int]:
+    return [
+        task_id
+        for joined in worker.joined
+        if joined.objective_id == facts.objective.id
+        for task_id in joined.task_ids
+    ]
+
+
+def _duties(worker: Worker, facts: Facts) -> list[str]:
+    return [
+        duty.value
+        for joined in worker.joined
+        if joined.objective_id == facts.objective.id
+        for duty in joined.duties
+        if duty.value != "index"
+    ]
+
+
+def _wait_or_start(text: str, facts: Facts) -> str:
+    return text if _living(facts) else f"babyagi resume {facts.here}, or babyagi worker"
+
+
+def _name_tasks(ids: Sequence[int]) -> str:
+    return f"task {ids[0]}" if len(ids) == 1 else f"tasks {_numbers(ids, last=' and ')}"
+
+
+def _numbers(ids: Sequence[int], *, last: str = ", ") -> str:
+    if len(ids) > MAX_NAMED:
+        return f"{', '.join(map(str, ids[:MAX_NAMED]))} and {len(ids) - MAX_NAMED} more"
+    return last.join(filter(None, [", ".join(map(str, ids[:-1])), str(ids[-1])]))
+
+
+def _at(moment: datetime | None) -> str:
+    return f" at {moment.astimezone():%H:%M:%S}" if moment is not None else ""
+
+
+def _short(text: str) -> str:
+    return shorten(one_line(text), MAX_SAID_CHARS)

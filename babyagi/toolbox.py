@@ -1,0 +1,362 @@
+"""Which tools and agents an objective gets here, and how they are opened."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from babyagi.backends import utc_now
+from babyagi.errors import SettingsError, ToolError
+from babyagi.files.folder import Folder
+from babyagi.files.home import PAGES, SCRATCH, remembered_folder
+from babyagi.llm.port import ChatModel
+from babyagi.loop import Enrich
+from babyagi.net.door import Door
+from babyagi.react.outputs import OutputType
+from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
+from babyagi.retrieval.pages import Pages
+from babyagi.retrieval.rank import BM25, CrossEncoder
+from babyagi.schedules import schedule_uid
+from babyagi.settings.fields import Settings
+from babyagi.settings.load import variables_here
+from babyagi.tasks import Objective, ToolGrant
+from babyagi.tools.base import Tool
+from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
+from babyagi.tools.declare import load_tools
+from babyagi.tools.issues import GITHUB_URL, GitHub
+from babyagi.tools.mcp import Connection, load_servers, open_servers
+from babyagi.tools.pipelines import (
+    DEEPSET_KEY,
+    DEEPSET_URL,
+    RemotePipeline,
+    deepset_pipeline,
+    haystack_pipeline,
+)
+from babyagi.tools.recall import RECALL
+
+if TYPE_CHECKING:
+    from babyagi.components.description import AgentDescription, Granted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What a program passes in that no setting can express: functions as tools, models by name, the
+    type of the report, and a hook for each result. `connections` lead to MCP servers; `agent`
+    carries tasks out. The tools of both are in `tools`. `faults` says which tools are missing, and
+    why. `granted` are the names of the tools that objectives get; None for all."""
+
+    tools: tuple[Tool, ...] = ()
+    connections: tuple[Connection, ...] = ()
+    faults: tuple[str, ...] = ()
+    agent: AgentDescription | None = None
+    model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
+    output: OutputType | None = None
+    enrich: Enrich | None = None
+    granted: frozenset[str] | None = None
+
+
+NOTHING_GIVEN = Given()
+
+
+class Toolbox:
+    """The tools that these settings and a program offer.
+
+    `tell` tells a person which agent is not used.
+    """
+
+    def __init__(self, settings: Settings, given: Given, *, tell: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._given = given
+        self._tell = tell
+
+    def grants(self) -> tuple[ToolGrant, ...]:
+        """Return what a new objective may use here. Raises `SettingsError` when a named tool is
+        missing."""
+        settings = self._settings
+        shipped = grant_tools(
+            has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
+        )
+        if self._given.faults:
+            raise SettingsError(
+                "some of the named tools are missing",
+                why="; ".join(self._given.faults),
+                fix="babyagi mcp list shows which servers answer",
+                guide="tools",
+            )
+        grants = (*shipped, *map(grant_given, self._given.tools))
+        taken = Counter([*TOOL_NAMES, *(tool.name for tool in self._given.tools)])
+        if twice := [name for name, n in taken.items() if n > 1]:
+            raise SettingsError(
+                f"two tools have the name {twice[0]}", fix="rename one of them", guide="tools"
+            )
+        granted = self._given.granted
+        if granted is None:
+            return grants
+        names = {grant.name for grant in grants}
+        if unknown := granted - names:
+            raise SettingsError(
+                f"this server does not offer the tool {', '.join(sorted(unknown))}",
+                why=f"it offers: {', '.join(sorted(names)) or 'none'}",
+                fix="start it with --tools or --files, such as babyagi serve --tools web",
+                guide="serve",
+            )
+        return tuple(grant for grant in grants if grant.name in granted)
+
+    def require(self, objective: Objective) -> None:
+        """Raises SettingsError when this process lacks a tool of the objective, or the agent that
+        carries its tasks out."""
+        self.find_agent(objective)
+        self.open(objective)
+
+    def open(self, objective: Objective) -> tuple[Tool, ...]:
+        """Return the tools of the objective. A worker that lacks one must not work on it."""
+        granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
+        granted.discard(RECALL)  # the loop has it
+        folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
+        home, uid = self._settings.home, objective.uid
+        context = open_tool_context(self._settings, folder, pages=home / PAGES / uid)
+        tools = open_tools(granted, replace(context, scratch=home / SCRATCH / uid))
+        missing = sorted(granted - {tool.name for tool in tools})
+        if missing:
+            raise SettingsError(
+                (
+                    f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
+                    "worker does not have it"
+                ),
+                fix="babyagi tools shows those that are here; babyagi run --new starts it afresh",
+                guide="machines",
+            )
+        functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
+        return (*tools, *(self._find_given(grant, objective) for grant in functions))
+
+    def find_agent(self, objective: Objective) -> AgentDescription | None:
+        """Return the agent of a file that carries the objective's tasks out; None if it has
+        none."""
+        agent, name = self._given.agent, objective.spec.agent
+        if not name:
+            if agent is not None:
+                self._tell(
+                    f"objective {objective.id} was started without an agent of a file; "
+                    f"{agent.name} is not used for it"
+                )
+            return None
+        if agent is None or agent.name != name:
+            raise SettingsError(
+                f"the tasks of objective {objective.id} are carried out by the agent {name}, "
+                "and this worker does not have it",
+                why=f"it has the agent {agent.name}"
+                if agent
+                else "it is described in a file that was named where the objective began",
+                fix=f"give it again: --agent FILE#{name}",
+                guide="tools",
+            )
+        return agent
+
+    def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
+        """Return the function or the server's tool with which the objective was started."""
+        tool = self._find_of_server(grant) or next(
+            (one for one in self._given.tools if one.name == grant.name), None
+        )
+        if tool is None:
+            raise SettingsError(
+                f"objective {objective.id} needs the tool {grant.name}, and this worker does "
+                "not have it",
+                why="; ".join(self._given.faults)
+                or "it came from the program, file or server that the objective began with",
+                fix="give it again: --mcp FILE, --tools-from WHERE, --agent FILE, or "
+                f"babyagi.run(…, tools=[{grant.name}])",
+                guide="tools",
+            )
+        mine = grant_given(tool)
+        if (mine.effect, mine.parameters) != (grant.effect, grant.parameters):
+            what = "effect" if mine.parameters == grant.parameters else "parameters"
+            raise SettingsError(
+                f"the tool {grant.name} has other {what} than when objective {objective.id} was "
+                "started",
+                why="what a tool takes and does is frozen with its objective",
+                fix="give it as it was, or start anew: --new, or babyagi.run(…, new=True)",
+                guide="tools",
+            )
+        return replace(tool, description=grant.description)
+
+    def _find_of_server(self, grant: ToolGrant) -> Tool | None:
+        """Return the server's tool as it was granted; before each call the server is asked whether
+        it has changed."""
+        for connection in self._given.connections:
+            if grant.name.startswith(f"{connection.server.name}__"):
+                return connection.open_granted(grant)
+        return None
+
+    def _open_folder(self, objective: Objective) -> Folder:
+        home, uid, given = self._settings.home, objective.uid, self._settings.files
+        known = remembered_folder(home, uid) or remembered_folder(home, schedule_uid(uid))
+        # a folder within the one that this worker hands out was chosen for this objective
+        is_within = given and known and known.is_relative_to(given.resolve())
+        folder = known if is_within else given or known
+        if folder is None or not folder.is_dir():
+            raise SettingsError(
+                f"objective {objective.id} needs a folder to read, and there is none here",
+                why=f"{folder} is no folder"
+                if folder
+                else "it was started with --files, in another home",
+                fix="give it again: --files FOLDER",
+                guide="objectives",
+            )
+        return Folder(folder)
+
+
+def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
+    """Return what tools need here; fetched pages are cached in the folder `pages`."""
+    door = Door(allow=settings.web_allow, proxies=settings.proxies)
+    return ToolContext(
+        offload=asyncio.to_thread,
+        folder=folder,
+        searcher=open_searcher(settings),
+        pages=Pages(door, clock=utc_now, folder=pages, offload=asyncio.to_thread),
+        pipeline=open_pipeline(settings),
+        github=GitHub(
+            url=settings.github_url or GITHUB_URL,
+            key=settings.github_token.reveal(),
+            repository=settings.github_repository,
+        ),
+        proxies=settings.proxies,
+        ranker=CrossEncoder(settings.ranker) if settings.ranker else BM25,
+    )
+
+
+def open_pipeline(settings: Settings) -> RemotePipeline | None:
+    """Return the remote pipeline that the settings name, if any.
+
+    Raises:
+        SettingsError: its key is missing, or its address is not https.
+    """
+    if not settings.pipeline:
+        return None
+    if "://" in settings.pipeline:
+        return haystack_pipeline(settings.pipeline)
+    key = settings.deepset_cloud_api_key.reveal()
+    if not key:
+        raise SettingsError(
+            "a pipeline on deepset Cloud needs its key", fix=f"set {DEEPSET_KEY}", guide="tools"
+        )
+    workspace, _, name = settings.pipeline.partition("/")
+    return deepset_pipeline(
+        workspace, name, key=key, base_url=settings.deepset_cloud_url or DEEPSET_URL
+    )
+
+
+def open_searcher(settings: Settings) -> Searcher:
+    """Return the web search that the settings name.
+
+    Raises:
+        SettingsError: the key or the address of the engine is missing.
+    """
+    key_by_name = {
+        "serper": settings.serper_api_key.reveal(),
+        "brave": settings.brave_api_key.reveal(),
+        "tavily": settings.tavily_api_key.reveal(),
+        "serpapi": settings.serpapi_api_key.reveal(),
+        "searchapi": settings.searchapi_api_key.reveal(),
+    }
+    name = settings.search_engine
+    if name == "auto":
+        with_key = [one for one, key in key_by_name.items() if key]
+        name = (with_key + (["searxng"] if settings.searxng_url else []) + ["keyless"])[0]
+    if name in key_by_name and not key_by_name[name]:
+        variable = ENGINES[name].key_variable
+        raise SettingsError(
+            f"the search {name} needs its key", fix=f"set {variable}", guide="tools"
+        )
+    if name == "searxng" and not (settings.search_url or settings.searxng_url):
+        raise SettingsError("the search searxng needs its address", fix="set SEARXNG_URL")
+    names = KEYLESS if name == "keyless" else (name,)
+    address = settings.search_url or (settings.searxng_url if name == "searxng" else "")
+    engines = [
+        Answering(
+            engine=ENGINES[one],
+            base_url=address or ENGINES[one].base_url,
+            key=key_by_name.get(one, ""),
+        )
+        for one in names
+    ]
+    return Searcher(engines, monotonic=time.monotonic, proxies=settings.proxies)
+
+
+@asynccontextmanager
+async def with_named_tools(settings: Settings, given: Given) -> AsyncIterator[Given]:
+    """Return what the program passed in, with the tools of the functions and the servers that the
+    settings name."""
+    agent = load_agent(settings.agent, settings) if settings.agent else None
+    own = [*(agent.tools if agent else ()), *_load_own_tools(settings)]
+    async with open_servers(load_servers(settings.mcp) if settings.mcp else []) as connections:
+        listed = await asyncio.gather(*(list_tools(one) for one in connections))
+        tools = [*given.tools, *own, *(tool for found, _ in listed for tool in found)]
+        faults = [fault for _, fault in listed if fault]
+        yield replace(
+            given,
+            tools=tuple(tools),
+            connections=tuple(connections),
+            faults=tuple(faults),
+            agent=agent,
+        )
+
+
+def _load_own_tools(settings: Settings) -> list[Tool]:
+    """Load what `tools_from` names: functions, or an agent of a file."""
+    where = settings.tools_from
+    if where.partition("#")[0].endswith((".yaml", ".yml")):
+        from babyagi.components.description import build_described_agent_tool
+
+        return [build_described_agent_tool(load_agent(where, settings))]
+    return load_tools(where, cwd=Path.cwd()) if where else []
+
+
+def load_agent(reference: str, settings: Settings) -> AgentDescription:
+    """Return the agent named by `FILE` or `FILE#NAME`. Its model is that of the settings, whatever
+    the file says.
+
+    Raises:
+        SettingsError: as `load_description`.
+    """
+    from babyagi.components.description import load_description
+
+    file, _, name = reference.partition("#")
+    return load_description(Path(file), name, granted=grant_to_files(settings), has_model=True)
+
+
+def grant_to_files(settings: Settings) -> Granted:
+    """Return what files of agents may use: the keys of their components, each from its own setting,
+    and the hosts that the person named."""
+    from babyagi.components.description import Granted
+    from babyagi.components.kinds import KEY_VARIABLES
+
+    return Granted(
+        keys={variable: getattr(settings, variable.lower()).reveal() for variable in KEY_VARIABLES},
+        variables=variables_here(),
+        hosts=settings.agent_hosts,
+    )
+
+
+async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
+    """Return the tools of a server, or why they are missing."""
+    try:
+        return await connection.list_tools(), ""
+    except ToolError as error:
+        return [], error.what
+
+
+def grant_given(tool: Tool) -> ToolGrant:
+    """Return what is frozen with an objective about a tool that a program passes in."""
+    return ToolGrant(
+        name=tool.name,
+        effect=tool.effect,
+        description=tool.description,
+        parameters=json.loads(json.dumps(dict(tool.parameters))),
+    )

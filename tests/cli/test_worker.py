@@ -1,0 +1,190 @@
+import json
+
+import pytest
+
+from babyagi.app import open_app
+from babyagi.cli.root import run_guarded
+from babyagi.cli.run import Wanted
+from babyagi.cli.worker import say_beginning, show_lines
+from babyagi.errors import NotFoundError
+from babyagi.settings.load import load_settings
+from babyagi.tasks import StopReason
+from babyagi.taskstore.sqlite import MemoryTaskStore
+from tests.cli import homes, samples
+from tests.taskstore.contract import Clock
+
+
+@pytest.fixture
+def home(home, monkeypatch):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    return home
+
+
+@pytest.fixture
+async def board():
+    """An ended and two unfinished objectives, of which the last has another instance name."""
+    store = MemoryTaskStore(Clock())
+    for number, (text, name) in enumerate([("tea", "me"), ("tea", "me"), ("salt", "you")], start=1):
+        spec = samples.spec(text, instance_name=name)
+        await store.create_objective(spec, uid=f"u{number}", always_new=True)
+    await homes.enter(store, 1)
+    await homes.end(store, 1)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Wanted(selector="1"), 1),
+        (Wanted(selector="4"), None),
+        (Wanted(selector="latest"), 3),
+        (Wanted(selector="me"), 2),
+        (Wanted(selector="nobody"), None),
+        (Wanted(text="tea", instance_name="me"), 2),
+        (Wanted(text="salt", instance_name="me"), None),
+        (Wanted(instance_name="you"), 3),
+    ],
+    ids=str,
+)
+async def test_a_joiner_finds_the_newest_unfinished_objective_that_it_means(board, wanted, found):
+    objective = await wanted.find(board)
+
+    assert (objective.id if objective is not None else None) == found
+
+
+async def test_of_ended_ones_a_name_means_the_newest_and_latest_means_none(board):
+    for objective_id in (2, 3):
+        await homes.enter(board, objective_id)
+        await homes.end(board, objective_id, StopReason.FINISHED)
+
+    found = await Wanted(selector="me").find(board)
+    assert found is not None and found.id == 2
+    assert await Wanted(selector="latest").find(board) is None
+
+
+def test_submitting_puts_an_objective_on_the_board_and_asks_no_model(home, capsys):
+    assert run_guarded(["submit", "Learn", "about", "tea", "--max-tasks", "7"]) == 0
+    assert "babyagi watch --objective 1" in capsys.readouterr().out
+
+    assert run_guarded(["submit", "Learn about tea", "--max-tasks", "7", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) | {"uid": ""} == {
+        "v": 1,
+        "objective_id": 1,
+        "uid": "",
+        "is_new": False,
+        "status": "active",
+    }
+    assert run_guarded(["status", "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["usage"]["calls"], status["limits"]["max_tasks"], status["n_workers"]) == (
+        0,
+        7,
+        0,
+    )
+
+
+def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys):
+    homes.fill_home("Learn", reason=StopReason.LIMIT_TASKS)
+
+    assert run_guarded(["worker", "--objective", "1"]) == 3
+    assert "has ended already" in capsys.readouterr().err
+
+
+def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
+    assert run_guarded(["run", "--objective", "1"]) == 2
+    assert "babyagi run --join --objective 1" in capsys.readouterr().err
+
+
+def test_a_store_without_workers_is_reported_in_words_and_in_json(home, capsys):
+    assert run_guarded(["workers"]) == 0
+    assert "No worker is running" in capsys.readouterr().out
+    assert run_guarded(["workers", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_there_is_nothing_to_migrate_in_a_file(home, capsys):
+    assert run_guarded(["migrate"]) == 2
+    assert "nothing to migrate" in capsys.readouterr().err
+
+
+def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monkeypatch, capsys):
+    monkeypatch.setenv("BABYAGI_TASK_STORE", "postgresql://me:word@127.0.0.1:9/tasks")
+
+    assert run_guarded(["workers"]) == 7
+
+    assert "more:    babyagi guide store" in capsys.readouterr().err
+
+
+def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
+    assert run_guarded(["worker", "--objective", "1", "--help"]) == 0
+    monkeypatch.setenv("COOPERATIVE_MODE", "d")
+    assert run_guarded(["workers"]) == 2
+    assert "BABYAGI_TASK_STORE=postgresql://" in capsys.readouterr().err
+
+
+async def test_two_workers_of_one_machine_have_different_names_also_in_different_homes(
+    tmp_path,
+):
+    def settings(name):
+        environ = {
+            "BABYAGI_HOME": str(tmp_path / name),
+            "BABYAGI_TASK_STORE": f"sqlite://{tmp_path}/shared.db",
+            "BABYAGI_WORKER_NAME": "me",
+            "LLM_MODEL": "rehearsal",
+            "BABYAGI_RESULT_STORE": "builtin",
+        }
+        return load_settings(flags={}, environ=environ, cwd=tmp_path).settings
+
+    async with open_app(settings("one")) as first:
+        await first.store.register_worker(first._identity, lease_s=30)
+        async with open_app(settings("two")) as second:
+            assert (first.name, second.name) == ("me", "me-2")
+
+
+async def test_a_worker_says_who_it_is_and_what_it_takes_up(home):
+    said: list[str] = []
+    settings = homes.settings()
+    async with open_app(settings) as app:
+        await say_beginning(app, said.append)
+        await app.store.create_objective(samples.spec("Learn about tea"), uid="u1")
+        await say_beginning(app, said.append)
+
+    assert said[1].startswith("  Nothing to do yet")
+    assert said[3:] == ["  objective 1: Learn about tea", "    1 queued; cost so far $0.0000"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_the_work_of_a_worker_is_printed_in_lines_and_logged(as_json, capsys, caplog):
+    caplog.set_level("INFO", logger="babyagi")
+    store = MemoryTaskStore(Clock())
+    objective, _ = await store.create_objective(samples.spec(), uid="u1")
+    await homes.enter(store, objective.id)
+    said: list[str] = []
+
+    async def work():
+        await homes.finish_a_task(store, objective.id)
+        return await store.objective(objective.id)
+
+    await show_lines(store, objective.id, work(), say=said.append, as_json=as_json)
+
+    out, err = capsys.readouterr()
+    lines = [line for line in (out + err).splitlines() if "task" in line]
+    if as_json:
+        assert "task.done" in [json.loads(line)["kind"] for line in lines]
+    else:
+        assert all(line.startswith("objective 1: ") for line in lines)
+        assert any("task 1 done" in line for line in lines)
+    assert said == ["objective 1: joined", "objective 1: left, it is active"]
+    assert "task.done" in [record.__dict__.get("event") for record in caplog.records]
+
+
+async def test_what_ends_the_work_on_one_objective_is_raised_as_it_is():
+    store = MemoryTaskStore(Clock())
+    objective, _ = await store.create_objective(samples.spec(), uid="u1")
+
+    async def work():
+        await store.delete_objective(objective.id)
+        return await store.objective(objective.id)
+
+    with pytest.raises(NotFoundError):
+        await show_lines(store, objective.id, work(), say=lambda _: None, as_json=False)
