@@ -1,7 +1,8 @@
 """The rules of the task list as pure functions: which states follow which, when an objective ends,
 what a person may change, and how a step changes.
 
-Nothing here reads a clock or keeps state. Times are whole microseconds where a name says so.
+Nothing here reads a clock or keeps state. Times are in whole microseconds where a name ends in
+`_us`.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ from babyagi.text import one_line
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_TASKS_WITHOUT_PROGRESS = 5  # tasks in a row without progress, before no other task is started
-# tries in a row without an answer and without a new task for what they lacked, before no other task
-# is started
+# tries in a row that gave neither an answer nor a new task, before no other task is started
 MAX_TRIES_WITHOUT_ANSWER = 20
 MAX_LACKS = 3  # tries of a task that lacked something, before it is given up
 # of an objective: a person cannot see more at a glance, and each question is paid for
@@ -55,10 +55,10 @@ MAX_OPEN_QUESTIONS = 5
 MAX_REPEATS = 4  # of one name, without a newer result that bears on it
 MAX_REPEATS_IN_ALL = 12
 MAX_IDLE_CHECKS = 3  # in a row, without a new answer in between
-# workers in a row that were lost with a task before any of them recorded a step of it; then it is
-# given up
+# a task is given up after so many workers in a row were lost while they held it, and none of them
+# recorded a step of it
 MAX_LOST = 10
-SUSPECT_FROM = 4  # from so many such workers in a row on, the task may be what kills them
+SUSPECT_FROM = 4  # from this number of lost workers on, the task may be what kills them
 MAX_LOST_PAUSE_S = 60.0
 MAX_STUCK_CHECKS = 10  # in a row, without a check that found fewer missing parts
 
@@ -80,13 +80,13 @@ REOPENED_BY_EXTENDING = (
     StopReason.FAILED,
 )
 FOR_GOOD = StopReason.CANCELLED  # the reason of an end that cannot be re-opened
-# The default first task, and that of earlier versions in its place.
+# The default first task of this version, and the one that earlier versions had instead.
 EARLIER_DEFAULTS = {"Find out as much as can be found out now": "Develop a task list"}
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
-    """Return the text without what UTF-8 cannot hold (lone surrogates) and what PostgreSQL refuses
-    (NUL), cut to `max_chars`."""
+    """Replace what stores refuse in a text (lone surrogates, which UTF-8 cannot encode, and NUL,
+    which PostgreSQL rejects), cut the text to `max_chars`, and return it."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
 
 
@@ -96,25 +96,28 @@ def storable_line(text: str, *, max_chars: int | None = None) -> str:
 
 
 def identity_key(spec: ObjectiveSpec) -> str:
-    """Return the key that two starts of the same objective share."""
+    """Return a hash of the objective's text, first task and instance name, by which a later start
+    finds the same objective again."""
     identity = json.dumps([spec.text, spec.initial_task, spec.instance_name])
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
 def earlier_identity_key(spec: ObjectiveSpec) -> str:
-    """Return the key that the same start had before the default first task was changed; with
-    another first task, the same key as now."""
+    """Return the `identity_key` that this spec had before the default first task was changed. For a
+    spec with its own first task, that is the present key."""
     initial_task = EARLIER_DEFAULTS.get(spec.initial_task, spec.initial_task)
     return identity_key(replace(spec, initial_task=initial_task))
 
 
 def first_task(spec: ObjectiveSpec) -> Proposal:
-    """Return an objective's first task; a person's words are not cut."""
+    """Return the objective's first task as a proposal. The name is not cut to a maximum length,
+    because a person wrote it."""
     return Proposal(name=storable_line(spec.initial_task))
 
 
 def further_question(text: str) -> str:
-    """Return a further question as an objective keeps it: one line, and not cut.
+    """Return a person's further question as the objective stores it: on one line, not cut to a
+    maximum length.
 
     Raises:
         SettingsError: the question is empty.
@@ -134,14 +137,15 @@ def further_question(text: str) -> str:
 
 
 def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dict[int, int]:
-    """Give the ranks that the wanted queued tasks hold to the same tasks in the wanted order.
+    """Put queued tasks in a new order by exchanging their ranks among them.
 
     Args:
-        current: `(id, rank)` of queued tasks.
+        current: `(id, rank)` of each queued task.
+        wanted: ids in the new order. Unknown and repeated ids are ignored.
 
     Returns:
-        The new rank by id. Unknown and repeated ids are ignored; a task that is not wanted keeps
-        its rank.
+        The new rank of each task in `wanted`, by id. The ranks are those that these same tasks hold
+        now; all other tasks keep theirs.
     """
     rank_by_id = dict(current)
     named = [task_id for task_id in dict.fromkeys(wanted) if task_id in rank_by_id]
@@ -149,8 +153,13 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
 
 
 def duty_owner(duty: Duty, row: Row) -> str:
-    """Return the owner of a duty's steps. Each order, planning, check and report has a new owner,
-    so that no old step is replayed in it."""
+    """Return the name under which this run of the duty journals its steps, such as `plan:2`. Each
+    new order, planning, check and report has a new owner, so that it does not replay the steps of
+    an earlier run.
+
+    Args:
+        row: the objective's row, with the numbers of its current order, planning, check and report.
+    """
     match duty:
         case Duty.ORDER:
             return f"order:{row['order_revision']}"
@@ -165,11 +174,12 @@ def duty_owner(duty: Duty, row: Row) -> str:
 
 
 DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
-"""What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
+"""The duties that a worker's dispatcher claims, in this order. `INDEX` has a loop of its own."""
 
 
 def first_duty(claimable: Claimable, deferral: Deferral) -> Duty | None:
-    """Return the first duty that is due and not deferred, None when there is none."""
+    """Return the first duty that is due and that `deferral` does not postpone; None when there is
+    none."""
     return next(
         (duty for duty in claimable.duties if not _is_put_off(duty, claimable, deferral)), None
     )
@@ -192,8 +202,8 @@ def _is_put_off(duty: Duty, claimable: Claimable, deferral: Deferral) -> bool:
 
 
 def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
-    """Return the active time up to now. The time since a worker was last seen counts for at most
-    one lease, whatever the clock did."""
+    """Return the active time up to now, in microseconds. The time since a worker was last seen
+    counts for one lease at most, so that a clock that jumps cannot add more."""
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
@@ -208,7 +218,9 @@ def storable_blocked_reason(text: str) -> str:
 def count_tasks_without_progress(
     n_tasks_without_progress: int, *, n_added: int, is_repeat: bool
 ) -> int:
-    """Return how many tasks in a row brought no progress, after the planning from one more."""
+    """Return the new number of tasks in a row without progress, after planning from one more task.
+    Only a task whose result repeats an earlier one and that led to no new task counts; any other
+    sets the number to 0."""
     return n_tasks_without_progress + 1 if is_repeat and not n_added else 0
 
 
@@ -218,24 +230,26 @@ def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
 
 
 def pause_after_loss(n_lost: int) -> float:
-    """Return the seconds before a task can be claimed again, after `n_lost` workers in a row were
-    lost with it: 0 after the first."""
+    """Return for how many seconds a task cannot be claimed after `n_lost` workers in a row were
+    lost while they held it: 0 after the first loss, then doubling up to `MAX_LOST_PAUSE_S`."""
     return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
 
 
 def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool:
-    """Return whether a delay still lasts. A delay that would have begun in the future comes from a
-    clock that has jumped back since, and does not count."""
+    """Return whether a delay of `delay_us` that ends at `not_before_us` still lasts. A delay whose
+    beginning lies in the future comes from a clock that has since jumped back, and is ignored."""
     return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
 def status_when_freed(
     status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
 ) -> TaskStatus:
-    """Return the status of a task that no worker holds any more: queued, or waiting while a person
-    must answer one of its steps, or cancelled when the objective's end cancelled all queued tasks.
+    """Return the status that a task gets when its worker gives it up: queued; waiting, while a
+    person must answer one of its steps; or cancelled, when the objective ended with a reason that
+    cancels all queued tasks. A status such as done stays.
 
-    A task with an open question does not become dead, because its call may have been made.
+    A task that is asking a person does not become dead, because the call in question may have been
+    made.
     """
     if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
         status is TaskStatus.DEAD and is_asking
@@ -248,13 +262,16 @@ def status_when_freed(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The counts from which `conclude` decides.
+    """The state of an objective in numbers, from which `conclude` decides whether it ends.
 
     Attributes:
+        n_held: tasks that a worker holds.
+        n_recorded: tasks that wait for planning.
         n_unblocked: queued tasks that wait for no other task, delayed or not.
-        n_resumable: those of them that were begun before.
-        n_begun: all tasks that were ever begun.
-        n_tasks_without_progress: tasks in a row that brought nothing new.
+        n_resumable: those of `n_unblocked` that were claimed before; known only at the limit of
+            tasks.
+        n_begun: all tasks that were claimed at least once.
+        n_tasks_without_progress: tasks in a row whose results brought nothing new.
         n_tries_without_answer: tries in a row that gave no answer.
     """
 
@@ -286,12 +303,14 @@ class Snapshot:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is under way, nothing is owed, and no task will ever become claimable."""
+        """Whether no task is held, recorded, claimable or waiting, so that nothing can happen by
+        itself."""
         return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
 
 
 def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> bool:
-    """Return whether another task may be started: the objective is not stalled."""
+    """Return whether another task may be started. False means that the objective is stalled: too
+    many tasks without progress, or too many tries without an answer, in a row."""
     return (
         n_tasks_without_progress < MAX_TASKS_WITHOUT_PROGRESS
         and n_tries_without_answer < MAX_TRIES_WITHOUT_ANSWER
@@ -299,16 +318,16 @@ def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> 
 
 
 def needs_check(snapshot: Snapshot) -> bool:
-    """Return whether a model must check if the objective is met: an agent claims it, or nothing is
-    left to do and something was answered."""
+    """Return whether a model must now check whether the objective is met: because an agent claims
+    that it is, or because nothing is left to do and at least one task was answered."""
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
         return False
     return snapshot.is_claimed_met or (snapshot.is_empty and snapshot.n_done > 0)
 
 
 def conclude(snapshot: Snapshot) -> StopReason | None:
-    """Return why an active objective ends, None while it goes on. An empty list alone does not end
-    it: a check decides first."""
+    """Return why an active objective ends now, None while it goes on. An empty task list alone does
+    not end it, because a check must first decide whether it is met."""
     if snapshot.n_held:
         return None
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
@@ -323,11 +342,12 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
 
 
 def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = ()) -> str:
-    """Return what a person must know beyond the reason that `conclude` gave, '' when there is
-    nothing to add.
+    """Return a sentence for a person that adds detail to the stop reason from `conclude`; '' when
+    there is nothing to add.
 
     Args:
-        errors: of the tasks that were given up; the most frequent one is named.
+        errors: the errors of the tasks that were given up. The sentence names the most frequent
+            one.
     """
     if reason is StopReason.FAILED:
         why = f": {Counter(errors).most_common(1)[0][0]}" if errors else ""
@@ -343,9 +363,8 @@ def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = (
             "no new task"
         )
     return (
-        f"the last {snapshot.n_tasks_without_progress} tasks brought no new task, and "
-        "results that nearly "
-        "equal earlier ones"
+        f"the last {snapshot.n_tasks_without_progress} tasks brought no new task, and their "
+        "results nearly equal earlier ones"
     )
 
 
@@ -357,11 +376,12 @@ def after_check(
     n_answers: int,
     is_round: bool,
 ) -> Checks:
-    """Return the state of the checks after one more that found something missing.
+    """Return the new state of the checks after a check that found something missing.
 
     Args:
-        n_answers: how many answers there are now.
-        is_round: the list was empty, so the check counts as unsuccessful if nothing came of it.
+        n_answers: how many answers the objective has now.
+        is_round: whether the task list was empty. Only such a check counts as unsuccessful when
+            there is no new answer (`n_idle`), or no fewer missing parts than before (`n_stuck`).
     """
     n_missing = max(1, len(missing))
     is_better = not checks.least_missing or n_missing < checks.least_missing
@@ -377,13 +397,13 @@ def after_check(
 
 
 def is_in_vain(checks: Checks) -> bool:
-    """Return whether asking for what is missing has brought nothing often enough to end the
-    objective."""
+    """Return whether the objective should end because repeatedly adding tasks for its missing parts
+    has brought nothing."""
     return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
 
 
 def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
-    """Raises `SettingsError` while a living worker holds something of the objective."""
+    """Raise `SettingsError` while a living worker holds a task or duty of the objective."""
     if is_held:
         raise SettingsError(
             f"a worker is at work on objective {objective_id}",
@@ -398,12 +418,12 @@ def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveS
 
 
 # --------------------------------------------------------------------------------------------------
-# What a person may change in a list that others work on, as pure functions.
+# What a person may change in a task list while workers work on it, as pure functions.
 # --------------------------------------------------------------------------------------------------
 
 
 def require_changeable(task: Task) -> None:
-    """Raises `SettingsError` unless the task is open and no worker holds it."""
+    """Raise `SettingsError` unless the task is queued or waiting."""
     if task.status in CANCELLABLE:
         return
     is_dead = task.status is TaskStatus.DEAD
@@ -428,8 +448,8 @@ def require_dead(task: Task) -> None:
 
 
 def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
-    """Raises `ObjectiveStoppedError` when the objective was cancelled. One that has not ended
-    passes."""
+    """Raise `ObjectiveStoppedError` if the objective was cancelled. An objective that has not ended
+    (`reason` is None), or has ended in another way, passes."""
     if reason is FOR_GOOD:
         raise ObjectiveStoppedError(
             f"objective {objective_id} has ended for good: {reason.value}",
@@ -440,7 +460,12 @@ def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
 
 
 def replacement(task: Task, name: str) -> Proposal:
-    """Return a person's words as the name of a replaced task; they are not cut."""
+    """Return the proposal for a task that replaces `task` and comes after the same tasks. The name
+    is not cut to a maximum length, because a person wrote it.
+
+    Raises:
+        SettingsError: the name is empty.
+    """
     line = storable_line(name)
     if not line:
         raise SettingsError(
@@ -452,8 +477,8 @@ def replacement(task: Task, name: str) -> Proposal:
 
 
 def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list[int]:
-    """Return the ids in their new order: the moved ones, in their order, at an end or before the id
-    `to`.
+    """Return the ids in their new order, with the ids `moved` put together, in their given order,
+    at one end of the list or before the id `to`.
 
     Raises:
         SettingsError: `to` is not in the list.
@@ -481,9 +506,9 @@ def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list
 # How the data types of the task store are made and changed, as pure functions.
 # --------------------------------------------------------------------------------------------------
 
-INPUTS = "inputs"  # a step that keeps what a try was given or chose; no call
-ONCE = "once"  # a step that is a tool call which must not be repeated
-CHANGED = "changed"  # a step that asks about a tool that differs from what was granted
+INPUTS = "inputs"  # kind of a step that is no call, but stores what a try was given or chose
+ONCE = "once"  # kind of a step that is a tool call which must not be repeated
+CHANGED = "changed"  # kind of a step that asks about a tool that differs from what was granted
 
 
 def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
@@ -500,8 +525,9 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a step that is not stored yet, with these further fields. The kind of a step that is
-    recorded without an intention is unknown."""
+    """Return a step that is not stored yet, in the state INTENDED, with `fields` as its further
+    fields. `kind` is "" when the caller does not give one, for an outcome that is recorded without
+    an intention."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
@@ -514,16 +540,16 @@ def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
 
 
 def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
-    """Return a step that a person may have to read. The same request has the same hash in every
-    try."""
+    """Return a new step whose request is stored in full, because a person may have to read it.
+    Equal requests have equal hashes, in whichever try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
     return new_step(fence, key=key, at=at, kind=kind, request_hash=request_hash, request=request)
 
 
 def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
-    """Return the spec after a person's decision about a tool that has changed: the new form is
-    granted, or it is refused. A step of any other kind changes nothing."""
+    """Return the spec after a person decided about a changed tool: its new form is granted, or
+    recorded as refused. If the step did not ask about a changed tool, return the spec unchanged."""
     if step.kind != CHANGED:
         return spec
     asked = json.loads(step.request)
@@ -538,7 +564,7 @@ def decide_change(spec: ObjectiveSpec, step: Step) -> ObjectiveSpec:
 
 
 def is_open(step: Step) -> bool:
-    """Return whether the step waits for a person."""
+    """Return whether the step waits for a person to answer or to decide."""
     return step.state in (StepState.ASKED, StepState.UNKNOWN)
 
 
@@ -555,7 +581,8 @@ def parked_data(step: Step) -> dict[str, Any]:
 
 
 def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
-    """Return the step with its outcome. The first outcome stays."""
+    """Return the step with its outcome, in the state DONE. A step that is done already keeps its
+    first outcome."""
     if step.state is StepState.DONE:
         return step
     return replace(
@@ -569,8 +596,9 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
 
 
 def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
-    """Return the step after its claim ended with the call in flight, and what that costs: all that
-    was reserved, until the answer arrives."""
+    """Return the step after its claim ended while its call was in flight, and the usage to charge
+    for that call: all that was reserved for it. If the answer arrives later, `end_call` corrects
+    the charge."""
     charge = charge_of(step.reservation)
     unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
     return replace(
@@ -579,8 +607,8 @@ def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
 
 
 def reserved_for(step: Step, *, claim_no: int) -> Reservation:
-    """Return what was reserved for the step's call of this claim, even if it has been charged
-    since."""
+    """Return what was reserved for the call that claim `claim_no` made of this step, even if the
+    reservation was meanwhile counted as usage."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     if charged.calls or step.claim_no != claim_no:
         return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
@@ -588,9 +616,13 @@ def reserved_for(step: Step, *, claim_no: int) -> Reservation:
 
 
 def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple[Step, bool, Usage]:
-    """Return the step with the usage of this claim's call and without its reservation, whether the
-    call of another claim still holds one, and the usage still to be counted. That is negative when
-    more was charged already."""
+    """Settle the call that claim `claim_no` made of this step.
+
+    Returns:
+        The step with the call's usage and without its reservation; whether a call of another claim
+        still holds a reservation; and the usage still to be counted, which is negative when more
+        was charged already.
+    """
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     counted = countable_usage(usage) - charged
     holds = is_held and step.claim_no == claim_no
@@ -604,25 +636,26 @@ def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Return whether this claim has recorded the step before: its commit seemed to fail, so it is
-    sent again. The money was spent once."""
+    """Return whether this same claim has recorded the step before. The caller then sends the
+    outcome again because its commit seemed to fail, and the usage must not be counted twice."""
     return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
 
 
 def is_forgettable(step: Step, *, claim_no: int) -> bool:
-    """Return whether a step whose call gave no outcome can be deleted: it has no answer, and no
-    call of another claim that may still give one."""
+    """Return whether the step can be deleted after its call gave no outcome: the step is not done,
+    and no call of another claim can still bring an answer to it."""
     return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
 
 
 def failed(task: Task, *, error: str) -> Task:
-    """Return the task after a failed try. The steps of the next try are journaled anew."""
+    """Return the task after a failed try. `try_no` rises, so that the next try does not replay the
+    journaled steps of this one."""
     error = storable(error, max_chars=MAX_DETAIL_CHARS)
     return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
 
 
 def claimed(task: Task, *, at: datetime) -> Task:
-    """Return the task after a worker has claimed it."""
+    """Return the task as it is after a worker has claimed it."""
     return replace(
         task,
         status=TaskStatus.RUNNING,
@@ -633,16 +666,16 @@ def claimed(task: Task, *, at: datetime) -> Task:
 
 
 def lacked(task: Task, *, lack: Lack) -> Task:
-    """Return the task after a try that lacked something."""
+    """Return the task after a try that could not answer it because information was lacking."""
     lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))
     return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
 
 
 def step_data(step: Step, usage: Usage, *, model: str = "") -> dict[str, Any]:
-    """Return the data of an event about a step, with the usage that this event counts.
+    """Return the data of an event about a step, with the usage that the event reports.
 
     Args:
-        model: the model that was used; "": the step's.
+        model: the model that was called; "" takes `step.model`.
     """
     return {
         "owner": step.owner,
@@ -657,7 +690,8 @@ def step_data(step: Step, usage: Usage, *, model: str = "") -> dict[str, Any]:
 
 
 def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, dict[str, Any]]:
-    """Return the event and its data for a worker that joins an objective, blocked or not."""
+    """Return the kind and the data of the event for a worker that joins an objective. A worker with
+    a `blocked_reason` gets an event of another kind."""
     data = {"worker_id": worker_id, "name": name}
     return (
         (events.WORKER_BLOCKED, {**data, "hindrance": blocked_reason})
@@ -667,12 +701,12 @@ def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, d
 
 
 def task_of(owner: str) -> int | None:
-    """Return the id of the task that owns the steps, None when a duty owns them."""
+    """Return the task id in an owner such as `task:7`; None when the owner is a duty."""
     return int(owner[5:]) if owner.startswith("task:") else None
 
 
 def duty_of(owner: str) -> str:
-    """Return the name of the duty that owns the steps."""
+    """Return the name of the duty in an owner such as `plan:2`."""
     return owner.partition(":")[0]
 
 

@@ -1,7 +1,7 @@
-"""Limits as pure functions: what a call reserves, what is kept back for the check and the report,
-and when a call is refused.
+"""Limits as pure functions: what a call reserves, how much of each limit is kept back for the check
+and the report, and when a call is refused.
 
-Money is in whole micro-dollars where a name says so.
+Money is in whole micro-dollars where a name contains `microusd`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import replace
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Usage, is_reached
 
-# calls or tokens of one step; a larger number is an endpoint's mistake, and must not overflow a sum
+# maximum of calls or tokens in one step; a larger number is an endpoint's mistake, and must not
+# overflow a sum
 MAX_COUNT = 10**12
 MAX_COST_MICROUSD = 10**12
-MAX_SLICE_TOKENS = 16_000  # kept back for a check, and again for the report
-MIN_CALLS_FOR_CHECK = 20  # the least limit of calls of which some are kept back for a check
+MAX_SLICE_TOKENS = 16_000  # maximum kept back for a check, and again for the report
+MIN_CALLS_FOR_CHECK = 20  # with a smaller limit of calls, none are kept back for a check
 
 
 # -- usage and limits
@@ -28,9 +29,7 @@ def to_us(seconds: float) -> int:
 
 
 def to_microusd(usd: float) -> int:
-    """Return whole micro-dollars, rounded up; 0 for what is not a price (negative, not a
-    number).
-    """
+    """Return the amount in whole micro-dollars, rounded up; 0 for a negative amount or NaN."""
     if not usd > 0:
         return 0
     return MAX_COST_MICROUSD if usd * 1e6 >= MAX_COST_MICROUSD else math.ceil(round(usd * 1e6, 3))
@@ -41,9 +40,8 @@ def _count(number: int) -> int:
 
 
 def countable_usage(usage: Usage) -> Usage:
-    """Return the usage so that it can be added up: no number is negative, and none overflows a
-    sum.
-    """
+    """Return the usage with negative numbers set to 0 and huge ones cut, so that sums of usages
+    cannot overflow."""
     return Usage(
         calls=_count(usage.calls),
         prompt_tokens=_count(usage.prompt_tokens),
@@ -63,7 +61,8 @@ def countable_reservation(reservation: Reservation) -> Reservation:
 
 
 def charge_of(reservation: Reservation) -> Usage:
-    """Return the usage to charge for a call whose outcome is unknown: all that it had reserved."""
+    """Return the usage to charge for a call whose outcome is unknown: all that was reserved for
+    it."""
     return unconfirmed(
         Usage(
             calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd
@@ -72,32 +71,33 @@ def charge_of(reservation: Reservation) -> Usage:
 
 
 def unconfirmed(usage: Usage) -> Usage:
-    """Return the usage marked as one that no answer has confirmed."""
+    """Return the usage with all its tokens and costs marked as unconfirmed: no answer of a model
+    has stated them."""
     return replace(usage, unconfirmed_tokens=usage.tokens, unconfirmed_cost_usd=usage.cost_usd)
 
 
 def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
-    """Return the limit (`cost`, `tokens`) that an answer has broken: it cost more than was reserved
-    for it, or does not say what it cost. '' when there is none."""
+    """Return the limit (`cost` or `tokens`) that can no longer be guaranteed, because an answer
+    used more than was reserved for its call or does not state its cost; '' when there is none."""
     if limits.max_cost_usd and costs_more(usage, reserved):
         return "cost"
     return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
 
 
 def costs_more(usage: Usage, reserved: Reservation) -> bool:
-    """Return whether an answer cost more money than was reserved for it, or does not say what it
-    cost."""
+    """Return whether an answer cost more money than was reserved for its call, or does not state
+    what it cost."""
     is_more = to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd)
     return is_more or usage.unconfirmed_cost_usd > 0
 
 
 def kept_back(limits: Limits, owner: str) -> Reservation:
-    """Return what the owner's calls must leave of each limit: all but the report leave a slice for
-    the report, and all but checks leave another one for a check.
+    """Return how much of each limit the owner's calls must leave unused. All owners but the report
+    leave a slice for the report; all but the report and checks leave another slice for a check.
 
-    The slice for the report is one call, a tenth of the tokens but at most 16,000, and a twentieth
-    of the money. The slice for a check is the same, but two calls when the limit is at least 20
-    calls.
+    The report's slice is one call, a tenth of the tokens but at most 16,000, and a twentieth of the
+    money. The check's slice has the same tokens and money, and two calls if the limit is at least
+    20 calls, else none.
     """
     if is_report_owner(owner):
         return Reservation()
@@ -112,8 +112,8 @@ def kept_back(limits: Limits, owner: str) -> Reservation:
 
 
 def raise_by_kept_back(limits: Limits) -> Limits:
-    """Return limits that equal the given ones after `kept_back`, for an objective that ends without
-    a check and a report."""
+    """Return limits of which tasks can use as much as `limits` says, although `kept_back` is
+    subtracted. For an objective that ends without a check and a report, and so needs no slices."""
     n_calls, microusd = (
         limits.max_calls + min(limits.max_calls, 1),
         to_microusd(limits.max_cost_usd),
@@ -130,8 +130,12 @@ def raise_by_kept_back(limits: Limits) -> Limits:
 def refuse_reservation(
     limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str
 ) -> str | None:
-    """Return the first limit that the owner's reservation exceeds (`calls`, `tokens`, `cost`), None
-    when it fits."""
+    """Return the first limit (`calls`, `tokens` or `cost`) that this reservation would exceed, None
+    when it fits. What `kept_back` keeps from the owner counts as used.
+
+    Args:
+        held: what calls in flight have reserved already.
+    """
     kept = kept_back(limits, owner)
     sums = (
         ("calls", limits.max_calls, kept.calls, usage.calls + held.calls, reservation.calls),
@@ -160,11 +164,11 @@ FIELD_BY_NAME = {
 
 
 def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
-    """Return the limit that lets no further task of the objective begin (`tasks`, `calls`,
-    `tokens`, `cost`, `time`), '' when there is none.
+    """Return the limit that prevents any further task of the objective from starting (`tasks`,
+    `calls`, `tokens`, `cost` or `time`); '' when there is none.
 
     Args:
-        limits: the limits to compare with; the objective's own when None.
+        limits: the limits to compare with; None takes the objective's own.
     """
     limits = limits or objective.spec.limits
     held = (objective.stop_reason or "").partition("limit:")[2] or objective.overspent
@@ -182,10 +186,12 @@ def _is_raised(limit: float, before: Limits, name: str) -> bool:
 
 
 def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:
-    """Check that the owner may make a call that costs this much, now.
+    """Check that the owner may now make a call that costs at most `reservation`.
 
     Raises:
-        ObjectiveStoppedError, LimitReachedError.
+        ObjectiveStoppedError: the objective is paused or has ended.
+        LimitReachedError: the call exceeds a limit. With `is_final`, it would exceed the limit even
+            if no other call were in flight.
     """
     is_report = is_report_owner(owner)
     if objective.status is ObjectiveStatus.PAUSED:
@@ -198,15 +204,15 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     if objective.overspent:
         raise LimitReachedError(
             (
-                "an answer cost more than was reserved for it, or did not say what it cost: "
-                f"the limit of {objective.overspent} cannot be guaranteed"
+                "a model's answer cost more than was reserved for it, or did not say what it "
+                f"cost: the limit of {objective.overspent} cannot be guaranteed any more"
             ),
             limit=objective.overspent,
             is_final=True,
         )
     if not is_report and is_reached(limits.max_time_s, objective.active_s):
         raise LimitReachedError(
-            f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True
+            f"the time limit of {limits.max_time_s:g} s is used up", limit="time", is_final=True
         )
     final = refuse_reservation(limits, objective.usage, Reservation(), reservation, owner=owner)
     name = final or refuse_reservation(

@@ -1,5 +1,5 @@
-"""The port of the task store: its methods, each of them one transaction, and the data types that
-only they use."""
+"""The port of the task store: the methods that each database implements, each of them one
+transaction, and the data types that only these methods use."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Claimable:
     """What a worker could claim in an objective, read at one instant.
 
     Attributes:
-        has_task: whether a task can be claimed.
-        n_startable: tasks that can be started, delayed or not.
-        n_unordered: tasks that were added since the last order.
-        n_recorded: tasks that wait for planning.
+        has_task: whether a task can be claimed now.
+        n_startable: number of queued tasks that wait neither for another task nor for a person's
+            answer, delayed or not; 0 while no task can be claimed.
+        n_unordered: number of tasks added since the list was last put in order.
+        n_recorded: number of tasks with a recorded outcome from which nothing has been planned yet.
         duties: the duties to be done, except `INDEX`, in the order in which a worker claims them.
-        conclusion: why the objective would end; None while there is a task or a duty, or while it
-            goes on.
+        conclusion: the reason for which the objective should end now; None while it should go on.
     """
 
     objective: Objective
@@ -61,10 +61,12 @@ class Claimable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
-    """Which duties a worker puts off.
+    """The minimum counts below which a worker postpones a duty.
 
-    An order is put off while few tasks can be started, or few were added since the last order. A
-    planning is put off while there are tasks to start, so that one call covers more results.
+    The duty to order the list is postponed while fewer than `min_startable` tasks can be started,
+    or fewer than `min_unordered` were added since the last order. Planning is postponed while a
+    task can be claimed and fewer than `min_recorded` tasks wait for planning, so that one model
+    call plans from several results.
     """
 
     min_startable: int
@@ -76,8 +78,9 @@ class Deferral:
 class Lease:
     """A worker's lease of `length_s` seconds, as the store holds it.
 
-    That it has run out by the store's clock does not prove that the worker is dead: the clock may
-    have jumped, or the store may not have been writable for a while.
+    `has_run_out` says that `until` has passed by the store's clock, or lies further ahead than any
+    lease can end. It does not prove that the worker is dead: the clock may have jumped, or the
+    store may have refused writes for a while.
     """
 
     worker_id: str
@@ -89,58 +92,61 @@ class Lease:
 
 
 class WorkerStore(Protocol):
-    """Workers, their leases, the objectives that they serve, and the work that there is."""
+    """The methods for workers: their leases, the objectives that they serve, and what they can
+    claim."""
 
     async def open_objectives(self) -> list[int]:
-        """Return the ids of the objectives that have work: active, or ended without a report;
-        oldest first. One read."""
+        """Return the ids of the objectives that have work for workers: those that are active, and
+        those that have ended but have no report yet. Oldest first. One read."""
         ...
 
     async def claimable(self, objective_id: int) -> Claimable:
-        """Return what a claim would find. One read; raises `NotFoundError`."""
+        """Return what a worker could claim in the objective now. One read; raises
+        `NotFoundError`."""
         ...
 
     async def claim_next(
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        """Look as `claimable` does, and claim what comes first: the first duty that is not put off,
-        as `claim_duty` does, else a task, as `claim_task` does.
+        """Read what `claimable` returns, and claim the first thing in it: the first duty that
+        `deferral` does not postpone, as `claim_duty` does, else a task, as `claim_task` does.
 
         Returns:
-            What was seen before the claim, and the claim. The claim is None when there is nothing
-            to claim, or the worker may not claim here.
+            What was read before the claim, and the claim. The claim is None when there is nothing
+            to claim, or this worker may not claim in the objective.
         """
         ...
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
-        """Register the worker with a lease that ends in `lease_s` seconds. It serves no objective
-        yet.
+        """Register the worker with a lease that ends in `lease_s` seconds. The worker serves no
+        objective yet.
 
-        The fields of `Worker` that the store fills in are ignored.
+        Those fields of `worker` that the store itself determines are ignored.
         """
         ...
 
     async def join_objective(
         self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
-        """Let the worker serve the objective from now on. With a blocked_reason it joins, but
-        cannot claim. A second call replaces the blocked_reason.
+        """Let the worker serve the objective from now on. With a `blocked_reason` the worker joins,
+        but cannot claim anything there. A second call replaces the `blocked_reason`.
 
-        The objective's active time is counted while a worker that is not blocked serves it.
+        An objective's active time runs while at least one worker that is not blocked serves it.
 
         Raises:
-            NotFoundError: no such objective. LeaseLostError: no such worker.
+            NotFoundError: no such objective.
+            LeaseLostError: no such worker.
         """
         ...
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
-        """Stop serving the objective, and release what the worker holds of it, as `remove_worker`
-        does. Do nothing when the worker does not serve it."""
+        """Let the worker no longer serve the objective, and release its claims there without
+        counting a failure. Do nothing when the worker does not serve the objective."""
         ...
 
     async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
-        """Renew the lease (heartbeat): it ends in `lease_s` seconds. The active time of every
-        objective that the worker serves is brought up to date.
+        """Renew the worker's lease, so that it ends in `lease_s` seconds, and bring the active time
+        of every objective that the worker serves up to date.
 
         Raises:
             LeaseLostError: the worker was declared dead; all its claims are gone.
@@ -148,8 +154,8 @@ class WorkerStore(Protocol):
         ...
 
     async def remove_worker(self, worker_id: str) -> None:
-        """Remove the worker, and release all that it holds without counting a failure. Unknown ids
-        are ignored."""
+        """Remove the worker and release all its claims, without counting a failure. An unknown id
+        is ignored."""
         ...
 
     async def leases(self) -> list[Lease]:
@@ -157,45 +163,47 @@ class WorkerStore(Protocol):
         ...
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
-        """Release what dead workers hold, and return how many tasks that freed. One read when no
-        worker is dead.
+        """Remove dead workers, release their claims, and return how many tasks that freed. One read
+        when no worker is dead.
 
-        A worker is dead when its lease has ended, or ends later than a lease can end (the clock
-        jumped back). `silent` maps worker ids to the end of their lease: with it, only those
-        workers are dead whose lease still ends then, because others have renewed theirs.
+        Without `silent`, a worker is dead when its lease has ended, or ends later than any lease
+        can end (the clock jumped back). With `silent`, a map from worker ids to the lease expiry
+        that the caller last saw, only the named workers can be dead, and only those whose lease
+        still has that expiry: a later one means that the worker has renewed it.
 
         A running task is queued again at its old rank with the same `try_no`, and its `n_lost`
-        rises by 1. It waits longer after each loss, and is dead at `lifecycle.MAX_LOST`. No failure
-        is counted. Each step of the task that is recorded sets `n_lost` to 0, because a task that
-        gets further each time is not what kills the workers. A recorded task stays recorded and
-        becomes claimable; so does a duty.
+        rises by 1. After each loss the task is delayed longer; at `lifecycle.MAX_LOST` losses it
+        becomes dead. No failure is counted. Recording a step of the task sets `n_lost` back to 0,
+        because a task that progresses is not what kills the workers. A recorded task stays
+        recorded, and planning from it can be claimed again, like every other duty that a dead
+        worker held.
         """
         ...
 
     async def reap_gone(self, worker_ids: Collection[str]) -> int:
-        """Do the same as `reap_workers` for workers whose processes are known to have ended,
-        whatever their leases say. Unknown ids are ignored."""
+        """Do as `reap_workers` does, for workers whose processes are known to have ended, whatever
+        their leases say. Unknown ids are ignored."""
         ...
 
     async def workers(self) -> list[Worker]:
-        """Return all registered workers by id, also dead ones that were not reaped yet."""
+        """Return all registered workers by id, including dead ones that `reap_workers` has not
+        removed yet."""
         ...
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store's port: where objectives, tasks, results, steps and events live, and the truth
-# about all of them.
+# The task store's port: the store holds all objectives, tasks, results, steps and events.
 #
 # Promises, for every implementation (`tests/taskstore/contract.py` holds them to it):
 #
-# * Each method is one transaction. It commits whole or not at all, and when it returns it is
-# durable.
+# * Each method is one transaction. It commits whole or not at all, and its changes are durable when
+# it returns.
 # * Lock, fence, count: a method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the
-# claim is still the holder's, and raises `LeaseLostError` with nothing changed when it is not. The
-# one exception is `record_step`.
-# * What a method is given as `first` is recorded in its transaction, before what the method does,
-# as `record_step` (an `Outcome`) or `put_step` (a `Kept`) would under the same fence. Where the
-# method raises, it is not recorded either.
+# worker still holds the claim, and raises `LeaseLostError` with nothing changed when it does not.
+# The exceptions are `record_step` and `abandon_step`.
+# * The argument `first` is recorded in the method's transaction, before the method's own change, as
+# `record_step` (an `Outcome`) or `put_step` (a `Kept`) would under the same fence. When the method
+# raises, `first` is not recorded either.
 # * The clock is the store's. Callers hand in durations, never instants.
 # * Every change of state appends its events in the same transaction.
 # * `StoreUnavailableError` means: nothing changed, try again later. `StoreUnusableError` means: a
@@ -205,8 +213,8 @@ class WorkerStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The outcome of the proposals in `record_plan`: the added tasks, and the names dropped as
-    duplicates."""
+    """What became of the proposals that `record_plan` was given: the tasks that were added, and the
+    names of the proposals that were dropped as duplicates."""
 
     added: tuple[Task, ...]
     duplicates: tuple[str, ...]
@@ -214,16 +222,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """What planning from recorded tasks gave.
+    """The outcome of one planning: what the planner decided about the recorded tasks and proposed
+    to do next.
 
     Attributes:
         proposals: new tasks.
-        unanswered: those of the recorded tasks that are not answered; tasks that recorded a lack
-            always belong to them.
-        repeats: tasks whose result only repeats earlier results.
+        unanswered: those recorded tasks whose question is not answered, always including the tasks
+            that recorded a lack (information they were missing).
+        repeats: ids of the tasks whose result only repeats earlier results.
         is_met: whether the planner says that the objective is met.
-        dropped: names of proposals beyond the bound.
-        failure: why nothing could be planned, empty when planning succeeded.
+        dropped: names of the proposals that were dropped because there were too many.
+        failure: why nothing could be planned; empty when planning succeeded.
     """
 
     proposals: tuple[Proposal, ...] = ()
@@ -248,13 +257,13 @@ NOTHING_CHECKED = Checked()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A bounded part of the list, read at one instant.
+    """A bounded part of the task list, read at one instant.
 
     Attributes:
-        revision: of the list's order.
+        revision: number of the list's order; it rises with each new order.
         tasks: queued tasks, in the list's order.
         at_work: tasks that are running or recorded.
-        finished: the tasks that were finished last, the latest first.
+        finished: the tasks that were finished most recently, the latest first.
     """
 
     revision: int
@@ -265,7 +274,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskNames:
-    """The names of tasks, oldest first, as they were after the event `event_id`."""
+    """The names of tasks, oldest task first, as they were right after the event `event_id`."""
 
     names: tuple[TaskName, ...]
     event_id: int
@@ -276,9 +285,10 @@ class Plannable:
     """What a plan is made from, read at one instant.
 
     Attributes:
-        recorded: every recorded task, in the list's order.
-        results: those of the first recorded tasks.
-        finished: the done and dead tasks that were finished last, the latest first.
+        recorded: every task that waits for planning, in the list's order.
+        results: the results of the first of these tasks, as many as the caller asked for.
+        finished: the done and dead tasks that were finished most recently, the latest first.
+        listed: names of tasks of the objective.
     """
 
     recorded: tuple[Task, ...]
@@ -290,7 +300,7 @@ class Plannable:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
     """A call that is about to be made, as `intend_step` takes it. `request` is the prompt or the
-    tool call, stored for a person who looks at the step later."""
+    tool call, stored for a person who later looks at the step."""
 
     key: str
     kind: str
@@ -313,7 +323,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that cost nothing, as `put_step` takes it."""
+    """A step that is recorded without a preceding intention because it cost nothing, as `put_step`
+    takes it."""
 
     key: str
     kind: str
@@ -325,9 +336,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What reading every row found: how many rows there are, and a description of each damaged
-    one.
-    """
+    """What reading every row of the store found: the numbers of rows, steps and results, and a
+    description of each damaged row."""
 
     n_rows: int
     n_steps: int
@@ -337,13 +347,13 @@ class Verification:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The facts that tell why an objective goes on or does not, read at one instant.
+    """The facts that tell whether and why an objective goes on, read at one instant.
 
     Attributes:
-        n_begun: tasks that were ever begun.
+        n_begun: number of tasks that a worker has claimed at least once.
         n_tasks_without_progress, n_tries_without_answer: as in `lifecycle.Snapshot`.
-        outage: the event that says that the model does not answer; None when it answers, or was not
-            asked yet.
+        outage: the event that says that the model does not answer; None when the model answers, or
+            was not asked yet.
         at: the instant of the read, by the store's clock.
     """
 
@@ -357,13 +367,13 @@ class Standing:
 
 
 class ScheduleStore(Protocol):
-    """Schedules, and the outcome of each of their ticks."""
+    """The methods for schedules and for their ticks, the instants at which a schedule is due."""
 
     async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
-        """Add the schedule; its first tick is the next one that is due.
+        """Add the schedule. Its first tick is the next instant that its rule names.
 
         Raises:
-            SettingsError: no tick is ever due.
+            SettingsError: the rule never names an instant.
         """
         ...
 
@@ -376,34 +386,34 @@ class ScheduleStore(Protocol):
         ...
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
-        """Return the newest ticks that were decided, newest first. Raises `NotFoundError`."""
+        """Return the newest decided ticks of the schedule, newest first. Raises `NotFoundError`."""
         ...
 
     async def pause_schedule(self, schedule_id: int) -> Schedule:
-        """active → paused. Ticks that are due during the pause are skipped, with one row each.
-        Nothing changes when it is not active. Raises `NotFoundError`."""
+        """active → paused. Each tick that falls into the pause is recorded as skipped. Nothing
+        changes when the schedule is not active. Raises `NotFoundError`."""
         ...
 
     async def resume_schedule(self, schedule_id: int) -> Schedule:
-        """paused → active. Ticks that are due by now and were not decided are skipped as paused.
-        Nothing changes when it is not paused. Raises `NotFoundError`."""
+        """paused → active. Undecided ticks that are due by now are recorded as skipped because of
+        the pause. Nothing changes when the schedule is not paused. Raises `NotFoundError`."""
         ...
 
     async def remove_schedule(self, schedule_id: int) -> Schedule:
-        """Remove the schedule: none of its ticks fires any more, not even one that waits. The
-        objectives that it began go on. Raises `NotFoundError`."""
+        """Remove the schedule: none of its ticks fires any more, not even a waiting one. The
+        objectives that it started go on. Raises `NotFoundError`."""
         ...
 
     async def fire_schedules(self, worker_id: str) -> Fired:
-        """Decide the ticks that are due by now, and begin the objectives of those that fire. Each
-        tick is decided once, whichever worker asks.
+        """Decide what becomes of each tick that is due by now, and create the objectives of the
+        ticks that fire. Each tick is decided once, whichever worker asks.
 
         One call decides a bounded number of ticks, and returns `wait_s` 0 when more are due. One
         read when none is due.
 
-        A tick's row, its objective and the time of the next tick are one transaction, and the pair
-        of schedule and instant is unique. So a kill leaves a tick either undecided or decided
-        whole.
+        A tick's row, its objective and the time of the next tick are written in one transaction,
+        and no two rows have the same schedule and instant. So a killed process leaves a tick either
+        undecided or fully decided.
 
         Raises:
             LeaseLostError: the worker was declared dead; nothing is changed.
@@ -413,9 +423,10 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The queued tasks of an objective, counted by what they wait for: other tasks, what they
-    lacked, open questions, a delay, or nothing of their own (`n_free`). `free_s` is how long the
-    oldest of the `n_free` tasks has been queued."""
+    """The queued tasks of an objective, counted by what each one waits for: other tasks
+    (`n_after`), information that an earlier try lacked (`n_lack`), a person's answer (`n_asking`),
+    a delay (`n_delayed`), or only for a worker (`n_free`). `free_s` is how many seconds the oldest
+    of the `n_free` tasks has been queued."""
 
     n_after: int = 0
     n_lack: int = 0
@@ -431,14 +442,16 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vitals:
-    """The measurements of the whole store, at one instant.
+    """Measurements of the whole store, read at one instant.
 
     Attributes:
-        standings: of each active objective, with its queue and without its counts.
-        n_queued_paused, n_queued_ended: queued tasks of paused and of ended objectives.
-        totals: numbers by a name and two more words; the query `totals` lists the names.
-        n_by_event: how often each counted event has happened.
-        next_tick_s: seconds until the next tick, None when there is none.
+        standings: the standing of each active objective with its queue; `Standing.counts` is empty
+            here.
+        n_queued_paused, n_queued_ended: numbers of queued tasks of paused and of ended objectives.
+        totals: counts by three words, a measurement's name and two labels; the SQL query `totals`
+            lists them.
+        n_by_event: how often each counted kind of event has happened.
+        next_tick_s: seconds until the next tick of a schedule; None when no tick is to come.
     """
 
     at: datetime
@@ -460,8 +473,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def create_objective(
         self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
     ) -> tuple[Objective, bool]:
-        """Create the objective with its first task queued. Unless `always_new`, return the newest
-        objective with the same text, first task and instance name instead, whatever its status.
+        """Create an objective with its first task queued. If an objective with the same text, first
+        task and instance name exists, whatever its status, return the newest such objective
+        instead, unless `always_new`.
 
         Returns:
             The objective, and True when this call created it.
@@ -473,30 +487,31 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]:
-        """Return all objectives, or the `limit` newest; oldest first."""
+        """Return the objectives, oldest first: all of them, or only the `limit` newest."""
         ...
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
-        """active → paused; no call can be intended from now on. Nothing changes when it is not
-        active.
+        """active → paused; from now on no further call of a model or tool is allowed. Nothing
+        changes when the objective is not active.
 
         Args:
-            detail: why no worker could work on it; empty when a person asked for the pause.
+            detail: why no worker could work on the objective; empty when a person asked for the
+                pause.
         """
         ...
 
     async def resume_objective(self, objective_id: int) -> Objective:
-        """paused → active. Nothing changes when it is not paused."""
+        """paused → active. Nothing changes when the objective is not paused."""
         ...
 
     async def end_objective(
         self, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        """active | paused → ended; a report is due from now on. The first reason stays; a second
-        call changes nothing.
+        """active | paused → ended; a report is due from now on. A second call changes nothing, so
+        the first reason stays.
 
-        With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; otherwise
-        they stay as they are.
+        With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; with any
+        other reason they keep their status.
         """
         ...
 
@@ -506,9 +521,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        """Set new limits, and count tasks without progress from 0. An objective that ended by a
-        limit, or as `waiting`, `stalled`, `unmet` or `failed`, becomes active again and needs a new
-        report."""
+        """Set new limits, and count tasks without progress from 0 again. An objective becomes
+        active again and needs a new report if it ended at a limit, or as `waiting`, `stalled`,
+        `unmet` or `failed`."""
         ...
 
     async def ask_further(
@@ -519,40 +534,43 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         after: Sequence[int] = (),
         limits: Limits | None = None,
     ) -> Objective:
-        """Add a person's further question to what the objective asks (`ObjectiveSpec.further`), and
-        queue a task of that name before all others, to come after the tasks `after`.
+        """Add a further question from a person to the objective's spec (`ObjectiveSpec.further`),
+        and queue a task with the question as its name, ranked before all others. That task waits
+        until the tasks `after` are finished.
 
-        An objective that has ended becomes active again and needs a new report. A check that is
-        under way loses its claim, because it did not know the question.
+        An objective that has ended becomes active again and needs a new report. A worker that is
+        checking whether the objective is met loses its claim, because that check does not know the
+        question.
 
         Args:
             limits: new limits; None keeps the present ones.
 
         Raises:
-            ObjectiveStoppedError: it was cancelled. SettingsError: the question is empty.
+            ObjectiveStoppedError: the objective was cancelled.
+            SettingsError: the question is empty.
         """
         ...
 
     async def delete_objective(self, objective_id: int) -> None:
-        """Remove the objective and everything that belongs to it. Raises `SettingsError` while a
-        living worker holds one of its tasks or duties."""
+        """Delete the objective with all its tasks, results, steps and events. Raises
+        `SettingsError` while a living worker holds one of its tasks or duties."""
         ...
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        """Return how many tasks have each status; every status is a key."""
+        """Return how many tasks of the objective have each status; every status is a key."""
         ...
 
     # -- claims
     # ----------------------------------------------------------------------------------------------
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
-        """Lease the best claimable task: the queued one with the least `(rank, id)` whose `after`
+        """Claim the best claimable task: the queued task with the lowest `(rank, id)` whose `after`
         tasks are all done, dead or cancelled and whose `not_before` has passed.
 
         Returns None when there is no such task; when the worker has no living lease, does not serve
-        the objective or is blocked there; and when the objective is not active, is claimed to be
-        met, is stalled (`lifecycle.may_start`), or has reached its limit of time. At the limit of
-        tasks only tasks that were begun before can be claimed.
+        the objective or is blocked there; and when the objective is not active, waits for the check
+        of an agent's claim that it is met, is stalled (`lifecycle.may_start`), or has reached its
+        time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
         """
         ...
 
@@ -566,15 +584,15 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Result:
-        """running → recorded, with its one result, which others can see from now on. The task is
-        not held any more. Allowed on a paused or ended objective.
+        """running → recorded: store the task's one result, which others can see from now on, and
+        release the task. Allowed on a paused or ended objective too.
 
-        A queued task that lacked something that this result names becomes claimable again.
+        Queued tasks whose missing information is named in this result become claimable again.
 
         Args:
-            lack: the part of its task that the result does not answer.
-            plan: what the execution agent itself planned; the task is then done, as by
-                `record_plan`.
+            lack: the part of the task that the result does not answer.
+            plan: what the execution agent itself planned. With a plan, the task becomes done at
+                once, as by `record_plan`.
         """
         ...
 
@@ -586,12 +604,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Task:
-        """running → recorded, without a result; or dead when this was the last of
-        `lifecycle.MAX_LACKS` tries. The task is not held any more.
+        """running → recorded without a result, because the try lacked information; or dead when
+        this was the last of `lifecycle.MAX_LACKS` such tries. The task is released.
 
         Args:
-            plan: tasks that the execution agent itself proposed for what is lacking; the task is
-                queued after them, as by `record_plan`.
+            plan: tasks that the execution agent itself proposed to find the lacking information.
+                With a plan, the task is at once queued again after those tasks, as by
+                `record_plan`.
         """
         ...
 
@@ -603,35 +622,38 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
-        """recorded → done, and the proposals are added at the end of the list, in their order.
+        """recorded → done for the tasks `task_ids`, and add the plan's proposals at the end of the
+        list, in their order.
 
-        A task that is unanswered or recorded a lack is queued again as a new try. It comes after
-        the proposals made for it (or the tasks that they repeat) and after the tasks in
-        `Unanswered.after`; after its last try it is dead. A result that is no answer is withdrawn.
+        A task that is unanswered or recorded a lack does not become done: it is queued again as a
+        new try, or dead after its last try. It then comes after the proposals made for it (or the
+        existing tasks that these repeat) and after the tasks in `Unanswered.after`. A result that
+        does not answer its task is withdrawn.
 
         A proposal is dropped as a duplicate when a task of the same name (`names.name_key`,
-        `names.name_sense`) is open, was cancelled, or was answered. It is kept when the task that
-        it is proposed for still lacks it, although that answer stood in its prompt. A task that was
-        given up can be proposed again only if a newer result bears on it. Nothing is added to an
-        ended objective. `is_met` notes the claim that the objective is met: no new claims until
-        `finish_check`.
+        `names.name_sense`) is open, was cancelled, or was answered. It is not dropped when the task
+        that it was made for still lacks the information although that answer was in its prompt. A
+        task that was given up can be proposed again only if a newer result bears on it. Nothing is
+        added to an ended objective. `plan.is_met` notes the claim that the objective is met, and no
+        task can be claimed until `finish_check`.
         """
         ...
 
     async def fail_task(
         self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
     ) -> Task:
-        """Count a failed try: `failures` and `try_no` rise. running → queued after `delay_s`, or
-        dead at `max_failures`."""
+        """Count a failed try: `failures` and `try_no` rise by 1. running → queued, claimable after
+        `delay_s` seconds, or dead when `failures` reaches `max_failures`."""
         ...
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        """Give the task back unchanged, claimable after `delay_s`. No failure is counted (outage,
-        pause, drain, limit)."""
+        """running → queued, otherwise unchanged: give up the claim (in an outage, a pause, a drain,
+        or at a limit). The task can be claimed again after `delay_s` seconds. No failure is
+        counted."""
         ...
 
-    # -- steering: what a person changes while workers run; it holds from the next claim and the
-    # next call on
+    # -- steering: changes by a person while workers run; they take effect with the next claim and
+    # the next call
 
     async def add_tasks(
         self,
@@ -641,44 +663,50 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         allow_duplicates: bool = True,
         to: Place = Place.LAST,
     ) -> Plan:
-        """Add a person's tasks at one end of the list. An objective that has ended becomes active
-        again and needs a new report. Raises `ObjectiveStoppedError` when it was cancelled."""
+        """Add a person's tasks as the first or last of the list. An objective that has ended
+        becomes active again and needs a new report. Raises `ObjectiveStoppedError` when the
+        objective was cancelled."""
         ...
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
-        """Move a queued or waiting task to one end of the open tasks, or before the task with the
-        id `to`. The order's revision rises, so an order that was begun before is stale.
+        """Move a queued or waiting task before or behind all other open tasks, or before the task
+        whose id is `to`. The revision of the order rises, so a worker that is ordering the list
+        meanwhile gets a `StaleOrderError`.
 
         Raises:
-            NotFoundError. SettingsError: one of the two is neither queued nor waiting.
+            NotFoundError: no such task.
+            SettingsError: one of the two tasks is neither queued nor waiting.
         """
         ...
 
     async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
-        """Cancel a queued or waiting task, queue a new one in its place, and return the new one. It
-        takes over the rank, the tasks that it comes after, and the tasks that come after it.
+        """Cancel a queued or waiting task, queue a new task called `name` in its place, and return
+        the new task. The new task has the same rank, and the same tasks before and after it.
 
         Raises:
-            NotFoundError. SettingsError: it is neither queued nor waiting, or the name is blank.
+            NotFoundError: no such task.
+            SettingsError: the task is neither queued nor waiting, or the name is blank.
         """
         ...
 
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        """queued | waiting → cancelled; tasks that come `after` it no longer wait for it.
+        """queued | waiting → cancelled. Tasks that come `after` this task no longer wait for it.
 
         Raises:
-            NotFoundError. SettingsError: it is neither queued nor waiting.
+            NotFoundError: no such task.
+            SettingsError: the task is neither queued nor waiting.
         """
         ...
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        """dead → queued at its rank, as a new try with no failures and no lacks. Tasks that come
-        after it wait for it again. An objective that has ended becomes active again and needs a new
-        report.
+        """dead → queued at its old rank, as a new try with `failures` and `n_lacks` back at 0.
+        Tasks that come after this task wait for it again. An objective that has ended becomes
+        active again and needs a new report.
 
         Raises:
-            NotFoundError. SettingsError: it is not dead. ObjectiveStoppedError: the objective was
-                cancelled.
+            NotFoundError: no such task.
+            SettingsError: the task is not dead.
+            ObjectiveStoppedError: the objective was cancelled.
         """
         ...
 
@@ -686,23 +714,25 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     # ----------------------------------------------------------------------------------------------
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
-        """Lease the duty if it is due and no worker holds it, for a worker that serves the
-        objective and is not blocked there.
+        """Claim a duty (work for the whole objective) if it is due and no worker holds it. The
+        worker must serve the objective and not be blocked there. Otherwise return None.
 
-        ORDER is due when the objective is active, at least two tasks can be started, and a task was
-        added since the last order. PLAN: active, and a task is recorded. CHECK: active, and claimed
-        to be met, or nothing is left to do and something was answered (`lifecycle.needs_check`).
-        REPORT: ended, no report yet, and no task held. INDEX: some result is not indexed yet; also
-        when the objective has its report already.
+        * ORDER is due when the objective is active and not claimed to be met, at least two tasks
+          can be started, and a task was added since the last order.
+        * PLAN is due when the objective is active and a task is recorded.
+        * CHECK is due when the objective is active and either an agent claims that it is met, or
+          nothing is left to do and something was answered (`lifecycle.needs_check`).
+        * REPORT is due when the objective has ended, has no report yet, and no task is held.
+        * INDEX is due when some result is not indexed yet, and always after the report.
         """
         ...
 
     async def window(
         self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0
     ) -> Window:
-        """Return the first `n_head` queued tasks and the newest `n_new` of those added since the
-        last order, each once; the tasks at work; and the `n_finished` done and dead tasks that were
-        finished last."""
+        """Return a `Window` with the first `n_head` queued tasks and, of the tasks added since the
+        last order, the newest `n_new`; with the tasks at work; and with the `n_finished` most
+        recently finished (done or dead) tasks. No task is in it twice."""
         ...
 
     async def plannable(
@@ -714,9 +744,10 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         n_names: int,
         names_after: int = 0,
     ) -> Plannable:
-        """Return what a plan is made from, with the results of the first `n_results` recorded
-        tasks, and the names that `task_names` returns for `limit=n_names, after_id=names_after`.
-        One read; raises `NotFoundError`."""
+        """Return what a plan is made from: all tasks that wait for planning, the results of the
+        first `n_results` of them, the `n_finished` most recently finished tasks, and what
+        `task_names` returns for `limit=n_names, after_id=names_after`. One read; raises
+        `NotFoundError`."""
         ...
 
     async def reorder(
@@ -727,7 +758,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
     ) -> None:
-        """Give the ranks that the named queued tasks hold to the same tasks in the given order
+        """Put the queued tasks `task_ids` in this order, by exchanging their ranks among them
         (`lifecycle.deal_ranks`), and finish the duty.
 
         Raises:
@@ -745,19 +776,20 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         proposals: Sequence[Proposal] = (),
         fallback: Sequence[Proposal] = (),
     ) -> Objective:
-        """Finish the check.
+        """Record the outcome of a check whether the objective is met.
 
-        Met: the objective ends with `OBJECTIVE_MET` if that was claimed, else with `FINISHED` if
-        nothing was added meanwhile. Not met: the proposals for what is missing are added, or the
-        fallback when all of them are in the list already. It ends with `UNMET` when the list is
-        empty and asking has brought nothing often enough (`lifecycle.is_in_vain`).
+        If `is_met`, the objective ends: with `OBJECTIVE_MET` if an agent had claimed that it is
+        met, else with `FINISHED` unless a task was added meanwhile. If not, `proposals` (tasks for
+        what is missing) are added, or `fallback` when all the proposals are in the list already.
+        When the list stays empty and such tasks have brought nothing often enough
+        (`lifecycle.is_in_vain`), the objective ends with `UNMET`.
         """
         ...
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None: ...
 
     async def report(self, objective_id: int) -> str | None:
-        """Return the report as Markdown, None before it is written."""
+        """Return the objective's report as Markdown; None before it is written."""
         ...
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None: ...
@@ -768,17 +800,19 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def intend_step(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
-        """Record that a call is about to be made, hold its reservation against every limit, and
+        """Record that a call is about to be made, reserve its maximum cost against every limit, and
         keep its request. `first` is recorded in the same transaction.
 
-        A step that is done is returned unchanged, as is one that is intended under this same claim.
-        A step that an earlier claim left open may have been paid for: when that claim ended, its
-        reservation became usage (`STEP_UNCONFIRMED`), and the call is now intended again. Other
-        owners cannot use what is kept back for a check and for the report (`limits.kept_back`).
+        A step that is done, or is intended under this same claim, is returned unchanged. An
+        intended step of an earlier claim may have been paid for: when that claim ended, its
+        reservation was counted as usage (`STEP_UNCONFIRMED`). Such a step is intended again. What
+        `limits.kept_back` keeps for a check and for the report is refused to all other owners.
 
         Raises:
-            LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
-                has ended and the owner is neither `report` nor `index`.
+            LeaseLostError: the claim is no longer held.
+            LimitReachedError: the reservation exceeds a limit.
+            ObjectiveStoppedError: the objective is paused, or has ended and the owner is neither
+                `report` nor `index`.
         """
         ...
 
@@ -793,67 +827,71 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         origins: Sequence[str] = (),
     ) -> Step:
         """Record the outcome of an intended step, replace its reservation by the usage, and return
-        the step. The first outcome stays.
+        the step. If an outcome is recorded already, that first one stays.
 
-        The usage of a call of another claim is still counted, because that money is spent; a
-        repetition under the same claim changes nothing. If the claim ended with the call in flight,
-        what was charged then is replaced by the usage. The claim is not checked.
+        The usage is counted even if another claim's call gave the outcome, because the money is
+        spent; a repetition under the same claim changes nothing. If this claim ended while the call
+        was in flight, the usage replaces what was charged at that time. The call succeeds even if
+        the claim is no longer held.
         """
         ...
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
         """Drop the intention of a call that gave no outcome, give back its reservation (or what was
-        charged when the claim ended), and count `usage`, which may be billed. The claim is not
-        checked."""
+        charged when its claim ended), and count `usage`, which the provider may bill. The call
+        succeeds even if the claim is no longer held."""
         ...
 
     async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
-        """Record a step that cost nothing and can be repeated at no cost, in one write. The first
-        recorded outcome stays, and is returned."""
+        """Record a step that cost nothing and can be repeated at no cost, in one write. If an
+        outcome is recorded under this key already, that first one stays and is returned."""
         ...
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
-        """Record that a tool call is about to be made that must not be repeated. If the claim ends
-        before `record_step`, it is unknown whether the call was made: the step is then unknown, and
-        the task waits.
+        """Record that a tool call which must not be repeated is about to be made. If the claim ends
+        before `record_step`, it is unknown whether the call was made: the state of the step becomes
+        UNKNOWN, and the task waits for a person.
 
-        A step that exists already is returned unchanged; an intended one is returned as unknown.
-        Raises as `intend_step`.
+        A step that exists already is returned unchanged, but an intended step is returned as
+        UNKNOWN. Raises as `intend_step` does.
         """
         ...
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        """running → waiting: a person is asked `request`. The step becomes asked, or unknown if it
-        was intended. The lease and the slot are free, and no failure is counted. A step that is
-        done is returned, and the task stays held.
+        """running → waiting: ask a person `request`. The step becomes ASKED, or UNKNOWN if it was
+        intended. The task no longer counts against the worker's slots, and no failure is counted.
+        If the step is done already, return it, and the task stays held.
 
-        When five steps of the objective wait for a person already, the task is queued again until
-        one of them is answered, and the step is not kept.
+        When five steps of the objective wait for a person already, the question is not stored, and
+        the task is queued again until one of the five is answered.
         """
         ...
 
     async def inbox(self, objective_id: int | None = None) -> list[Step]:
-        """Return the open steps of waiting tasks, of one objective or of all, oldest first."""
+        """Return the steps that wait for a person's answer, of one objective or of all, oldest
+        first."""
         ...
 
     async def open_step(self, step_id: int) -> Step:
-        """Return the step that waits for a person under this number.
+        """Return the step with this id, which must be waiting for a person.
 
         Raises:
-            NotFoundError: no step of this number waits (any more).
+            NotFoundError: there is no such step, or it no longer waits.
         """
         ...
 
     async def answer_step(
         self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
     ) -> Step:
-        """Complete an open step and queue its task at its rank. An objective that ended as waiting
-        becomes active again and needs a new report. A decision about a tool that has changed goes
-        into the objective's grants. Raises as `open_step`."""
+        """Record a person's answer as the outcome of a waiting step, and queue its task again at
+        its old rank. An objective that ended as `waiting` becomes active again and needs a new
+        report. If the step asked about a changed tool, the objective's granted tools are changed as
+        decided. Raises as `open_step` does."""
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        """Return the steps in the order in which they were created."""
+        """Return the owner's steps in the order in which they were created. The owner is a task or
+        one run of a duty, such as `task:7` or `plan:2`."""
         ...
 
     async def steps_of(
@@ -868,16 +906,17 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return how many steps each owner has, for all owners of a duty, oldest first. Each run of
-        a duty has its own owner."""
+        """Return, for all runs of a duty, how many steps each one has, oldest first. The keys are
+        the owners of the steps; each run of a duty has its own owner, such as `plan:2`."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
         """Read every row of every table, of one objective or of all, compare it with its checksum
-        where it has one and with the other rows, and name each damaged row.
+        (if it has one) and with the other rows, and describe each damaged row.
 
         Raises:
-            NotFoundError. StoreUnusableError: the damage is such that the rows cannot even be read.
+            NotFoundError: no such objective.
+            StoreUnusableError: the store is so damaged that its rows cannot even be read.
         """
         ...
 
@@ -895,41 +934,41 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         statuses: Sequence[TaskStatus] | None = None,
         limit: int | None = None,
     ) -> list[Task]:
-        """Return the tasks in the list's order: `(rank, id)`."""
+        """Return the tasks in the list's order, by `(rank, id)`: all, or only those with one of the
+        `statuses`, and at most `limit`."""
         ...
 
     async def tasks_page(
         self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
     ) -> list[Task]:
-        """Return the tasks of one status in the list's order that come after a given task of that
-        status. The cost of a page does not grow with the list."""
+        """Return the next `limit` tasks of one status in the list's order: those that follow the
+        task `after`, which must have had this status, or the first ones. The cost of a page does
+        not grow with the list."""
         ...
 
     async def statuses(
         self, objective_id: int, *, task_ids: Sequence[int]
     ) -> Mapping[int, TaskStatus]:
-        """Return the statuses of those tasks that exist, by id."""
+        """Return the status of each of these tasks by id; ids without a task are left out."""
         ...
 
     async def standing(self, objective_id: int) -> Standing:
-        """Return the facts that tell why the objective goes on or does not. Raises
-        `NotFoundError`.
-        """
+        """Return the facts that tell whether and why the objective goes on. Raises `NotFoundError`."""
         ...
 
     async def vitals(self) -> Vitals:
-        """Return the measurements of all objectives. One read, with a number of queries that does
-        not grow with the store."""
+        """Return measurements of the whole store. One read, with a number of queries that does not
+        grow with the store."""
         ...
 
     async def place(self, task: Task) -> int:
-        """Return the place of a queued task among those that could be claimed now, from 1. At most
-        1,000 tasks before it are counted."""
+        """Return the position of a queued task among those that could be claimed now, from 1. At
+        most 1,000 tasks before it are counted."""
         ...
 
     async def task_names(self, objective_id: int, *, limit: int, after_id: int = 0) -> TaskNames:
-        """Return the names of the newest tasks. With `after_id`, the id of an event, only of those
-        that were added or have changed since: each change is told by an event of its task."""
+        """Return the names of the `limit` newest tasks. With `after_id`, the id of an event, return
+        only the names of tasks that were added or have changed since that event."""
         ...
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
@@ -937,7 +976,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
-        """Return the done and dead tasks that were finished last, the latest first."""
+        """Return the `limit` most recently finished (done or dead) tasks, the latest first."""
         ...
 
     async def results(
@@ -951,8 +990,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
-        """Return the ids of the tasks that have a result, without reading a text: all, only indexed
-        ones, or only those that are not indexed."""
+        """Return the ids of the tasks that have a result: all, only those whose result is in the
+        index (True), or only those whose result is not (False). The texts are not read."""
         ...
 
     async def events(
@@ -960,13 +999,15 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> list[Event]: ...
 
     async def events_of_all(self, *, after_id: int, limit: int) -> list[Event]:
-        """Return the events of all objectives after an id, by id. Events of one objective are
-        committed in the order of their ids; events of different objectives need not be."""
+        """Return the events of all objectives whose id is greater than `after_id`, by id. Events of
+        one objective are committed in the order of their ids; events of different objectives need
+        not be."""
         ...
 
     async def settled_event_id(self) -> int:
-        """Return the id of the newest event of all objectives, once no event with a lower id can be
-        committed any more. Waits until no process writes."""
+        """Return the id of the newest event of all objectives, at a moment when no event with a
+        lower id can still be committed. To reach such a moment, wait until no process is writing.
+        """
         ...
 
     async def events_of(
@@ -978,18 +1019,20 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def history(
         self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
     ) -> list[Event]:
-        """Return the events after an id, of one task or of all, oldest first."""
+        """Return the first `limit` events after the event `after_id`, of one task or of the whole
+        objective, oldest first."""
         ...
 
     async def history_before(
         self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
     ) -> list[Event]:
-        """Return the last `limit` events before an id, oldest first."""
+        """Return the last `limit` events before the event `before_id`, of one task or of the whole
+        objective, oldest first."""
         ...
 
     async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
-        """Return the id of the last event that is older than `since_s` seconds, 0 when there is
-        none."""
+        """Return the id of the objective's newest event that is older than `since_s` seconds; 0
+        when there is none."""
         ...
 
     async def last_event_id(self, objective_id: int) -> int:
@@ -1001,26 +1044,26 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> None: ...
 
     async def secret(self, candidate: str) -> str:
-        """Return the secret from which the marks of prompts are made. The first candidate that a
-        worker proposes becomes the secret of all workers.
+        """Return the store's secret, from which the random-looking marks around prompt passages are
+        derived. The first `candidate` that any worker passes becomes the secret for all workers.
 
-        It stands in no row that is shown, exported or sent anywhere.
+        The secret is never shown, exported or sent anywhere.
         """
         ...
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
-        """Wait until an event later than `after_id` exists, whichever process wrote it, or until
-        `timeout_s` has passed."""
+        """Wait until the objective has an event with an id above `after_id`, whichever process
+        wrote it, or until `timeout_s` seconds have passed."""
         ...
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
         """Wait until another process, or another store object on the same tables, has committed
-        something since the last call returned, or until `timeout_s` has passed. One waiter per
-        store object.
+        something since the last call returned, or until `timeout_s` seconds have passed. Only one
+        caller at a time may wait on a store object.
 
         Commits of this store object do not count, because a worker that looks for work would wake
-        itself by looking. It may return early, for a change that does not concern the caller. It
-        returns at most every 50 ms, and does not raise while the store is unavailable.
+        itself by looking. The wait may end early, for a change that does not concern the caller. It
+        ends at most once every 50 ms, and does not raise while the store is unavailable.
         """
         ...
 
@@ -1028,7 +1071,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     # ---------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
-        """Return the oldest results that the index does not have yet."""
+        """Return the oldest results that are not in the index yet."""
         ...
 
     async def pending_results(
@@ -1041,40 +1084,41 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         marks: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending:
-        """Return, in one read, `unindexed_results` with their vectors of the embedding space, the
-        number of all results, and by full text the tasks whose results contain at least one of the
-        words, the best match first; the same for the marks.
+        """Return, in one read: what `unindexed_results` returns, with the vectors of these results
+        in the embedding space; the number of all results; the tasks whose results contain at least
+        one of the `words`, found by full text, the best match first; and likewise for the `marks`.
 
-        Words are letters and digits only. Words that very many results contain are ignored
+        Words consist of letters and digits only. Words that very many results contain are ignored
         (`choose_words` in `sql/store.py`).
 
         Args:
-            limit: how many results.
-            n_found: how many tasks, for the words and for the marks each.
+            limit: maximum number of results.
+            n_found: maximum number of tasks found by words, and again by marks.
         """
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
 
     async def owe_index(self, objective_id: int) -> None:
-        """Mark every result to be indexed again (the index was lost, or its embedding space
-        changed)."""
+        """Mark every result as not indexed, because the index was lost or its embedding space has
+        changed."""
         ...
 
     async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
-        """Embed the objective's results with another model from now on, and mark all of them to be
-        indexed again. Vectors of the old space are kept.
+        """Embed the objective's results with another model from now on, and mark all of them as not
+        indexed. Vectors of the old space are kept.
 
         Raises:
-            NotFoundError. SettingsError: a living worker holds something of the objective.
+            NotFoundError: no such objective.
+            SettingsError: a living worker holds a task or duty of the objective.
         """
         ...
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
     ) -> None:
-        """Store unit vectors (little-endian float32) by task id, so that a rebuilt index needs no
-        new embeddings."""
+        """Store unit vectors (little-endian float32) by task id, so that rebuilding the index needs
+        no new embeddings."""
         ...
 
     async def vectors(

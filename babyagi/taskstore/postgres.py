@@ -1,6 +1,5 @@
-"""PostgreSQL as a driver of the SQL store: connections, errors, schema, and the wake-up by
-LISTEN.
-"""
+"""PostgreSQL as a driver of the SQL store: connections, errors, schema, and LISTEN, by which the
+server tells of commits."""
 
 from __future__ import annotations
 
@@ -22,13 +21,13 @@ from babyagi.redaction import redact, redact_url
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import LinedUp, Row, Transaction, from_time
 
-# time mends these; 25: a standby server, until it is promoted
+# Classes of SQLSTATE. These errors pass with time; 25: a standby server, until it is promoted
 PASSING = frozenset("08 25 40 53 55 57 58 72".split())
-LASTING = frozenset("28 3D 3F F0 XX".split())  # a person mends these
-OURS = frozenset(  # a wrong statement, which a programmer mends
+LASTING = frozenset("28 3D 3F F0 XX".split())  # a person must mend the cause
+OURS = frozenset(  # a wrong SQL statement, a programmer's mistake
     "02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 26 27 2B 2D 2F 34 38 39 3B 42 44 54 HV P0".split()
 )
-# missing rights; or the tables or the database are gone
+# errors that a person must mend: rights are missing, or the tables or the database are gone
 LASTING_CODES = frozenset(("42501", "42P01", "3F000", "57P04"))
 ROLLED_BACK = "40"
 LASTING_WORDS = re.compile(
@@ -40,26 +39,28 @@ LASTING_WORDS = re.compile(
     r"currently accepting connections"
 )
 WHY_CHARS = 300
-# a short text could be a part of the password
+# texts that psycopg's message quotes from the URL; even a short one could be part of the password
 _QUOTED = re.compile(r'"(?!(?:port|host|user|dbname|sslmode|connect_timeout|=)")[^"]*"')
 
 
 @contextmanager
 def translating_errors(shown: str) -> Iterator[None]:
-    """Translate the driver's errors into ours; `shown` is the URL, masked."""
+    """Translate psycopg's errors into the errors of `babyagi.errors`. `shown` is the URL without
+    its password."""
     try:
         yield
     except psycopg.Error as error:
         ours = translate(error, shown)
         if ours is None:
             raise
-        raise ours from None  # the driver's traceback may show the URL
+        raise ours from None  # psycopg's traceback may show the URL with the password
 
 
 def translate(
     error: psycopg.Error, shown: str
 ) -> StoreUnavailableError | StoreUnusableError | SettingsError | None:
-    """Return the error as one of ours, None when it is a programmer's error."""
+    """Return the error that stands for psycopg's error in `babyagi.errors`; None when only a wrong
+    SQL statement can have caused it."""
     why = _words(error)
     if error.sqlstate is None:
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
@@ -68,7 +69,7 @@ def translate(
             )
         if isinstance(error, psycopg.ProgrammingError):
             return SettingsError(
-                f"the address of the task store cannot be read: {shown}",
+                f"the address of the task store is not a valid PostgreSQL URL: {shown}",
                 why=_QUOTED.sub('"***"', why),
                 fix="BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE",
                 guide="store",
@@ -84,7 +85,8 @@ def translate(
 
 
 def is_rolled_back(error: psycopg.Error) -> bool:
-    """Return whether the server asks to repeat the transaction (a deadlock, a conflict)."""
+    """Return whether the server has rolled the transaction back and asks to repeat it (a deadlock
+    or a conflict)."""
     return error.sqlstate is not None and error.sqlstate[:2] == ROLLED_BACK
 
 
@@ -101,8 +103,8 @@ def _unusable(shown: str, why: str) -> StoreUnusableError:
 
 
 def _words(error: psycopg.Error) -> str:
-    """Return the server's message on one line, without what looks like a key and without hints of
-    several lines."""
+    """Return the server's message on one line, cut to `WHY_CHARS` characters, without words that
+    look like keys."""
     return redact(" ".join(str(error).split()))[:WHY_CHARS]
 
 
@@ -129,15 +131,15 @@ SESSION = (
 )
 
 
-ANSWER_S = 65.0  # longer than the server may take for a statement
+ANSWER_S = 65.0  # longer than the server's own statement_timeout
 
 
 class Line(psycopg.Pipeline):
-    """A pipeline of a connection: statements are sent without waiting for each answer."""
+    """A connection's pipeline: statements are sent without waiting for the answer to each one."""
 
     def wait_for_answers(self) -> None:
-        """Wait for all answers. Raises the first error; what was sent after the failing statement
-        was not run."""
+        """Wait for the answers to all statements sent so far. Raise the first error; the statements
+        that were sent after the failing one did not run."""
         try:
             self.sync()
         except psycopg.Error:
@@ -146,25 +148,26 @@ class Line(psycopg.Pipeline):
             raise
 
     def end(self) -> None:
-        """Tell the server that the pipeline ends here. An error is raised by the next statement
-        that is sent."""
+        """Tell the server that this series of statements is complete, without waiting. If one
+        fails, the next statement that is sent raises the error."""
         self._enqueue_sync()
         self._conn.wait(self._communicate_gen())
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that is closed when a statement has no answer after `ANSWER_S`."""
+    """A connection that closes itself when a statement gets no answer within `ANSWER_S` seconds."""
 
     def line(self) -> Line:
-        """Enter the pipeline: statements do not wait for answers until `leave_line`."""
+        """Return the connection's pipeline, entering it if needed. From then on statements do not
+        wait for answers, until `leave_line`."""
         if not isinstance(self._pipeline, Line):
             self._pipeline = Line(self)
             self._pipeline.__enter__()
         return self._pipeline
 
     def leave_line(self) -> None:
-        """Wait for all answers, and leave the pipeline: each statement then waits for its own
-        answer."""
+        """Wait for all answers, and leave the pipeline. From then on each statement waits for its
+        own answer."""
         if self._pipeline is not None:
             self._pipeline.__exit__(None, None, None)
             self._pipeline = None
@@ -176,16 +179,17 @@ class BoundedConnection(psycopg.Connection[Any]):
         except psycopg.Error as error:
             if timeout is None and error.sqlstate is None and time.monotonic() - began_s >= bound_s:
                 self.pgconn.finish()
-                raise psycopg.OperationalError(f"no answer for {bound_s:g} s") from None
+                why = f"the server did not answer for {bound_s:g} s"
+                raise psycopg.OperationalError(why) from None
             raise
 
 
 class Connections:
-    """The connections of a store, one per thread. A connection is made when a thread first needs
+    """The connections of a store, one per thread. A connection is opened when a thread first needs
     it, and again after it was lost."""
 
     def __init__(self, url: str) -> None:
-        """Raises `SettingsError` when the URL cannot be read."""
+        """Raise `SettingsError` when the URL cannot be parsed."""
         self.shown = redact_url(url)
         with translating_errors(self.shown):
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
@@ -199,13 +203,13 @@ class Connections:
         self._is_closed = False
 
     def mine(self) -> BoundedConnection:
-        """Return this thread's connection, outside of the pipeline."""
-        connection = self.mine_in_line()
+        """Return this thread's connection, after leaving the pipeline."""
+        connection = self.mine_as_it_is()
         connection.leave_line()
         return connection
 
-    def mine_in_line(self) -> BoundedConnection:
-        """Return this thread's connection, in the pipeline or not."""
+    def mine_as_it_is(self) -> BoundedConnection:
+        """Return this thread's connection, without entering or leaving the pipeline."""
         connection: BoundedConnection | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
             return connection
@@ -214,12 +218,12 @@ class Connections:
             self._all = {known for known in self._all if not known.closed} | {fresh}
             if not self._is_closed:
                 return fresh
-        self.close()  # this thread is late: the store was closed meanwhile
+        self.close()  # the store was closed while this thread connected
         raise StoreUnavailableError(f"the task store {self.shown} is closed")
 
     def connect(self) -> BoundedConnection:
-        """Return a new connection. It sends every integer as eight bytes, so that each statement is
-        prepared only once."""
+        """Return a new connection. It sends every integer as eight bytes, because a statement would
+        otherwise be prepared once for each size of integer."""
         from psycopg.rows import dict_row
         from psycopg.types.numeric import Int8Dumper
 
@@ -231,7 +235,7 @@ class Connections:
         return connection
 
     def has_pid(self, pid: int) -> bool:
-        """Return whether the server's process with this number serves one of these connections."""
+        """Return whether one of these connections is served by the server process with this pid."""
         return any(
             not connection.closed and connection.info.backend_pid == pid
             for connection in tuple(self._all)
@@ -246,7 +250,7 @@ class Connections:
 
 @contextmanager
 def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Roll the transaction back when an exception is raised."""
+    """Roll the transaction back when the context raises."""
     try:
         yield
     except BaseException:
@@ -257,7 +261,8 @@ def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @contextmanager
 def in_line(connection: BoundedConnection) -> Iterator[Line]:
-    """Do the same as `rolled_back_on_error` in the connection's pipeline."""
+    """Enter the connection's pipeline. When the context raises, leave the pipeline and roll the
+    transaction back."""
     line = connection.line()
     try:
         yield line
@@ -271,21 +276,22 @@ def in_line(connection: BoundedConnection) -> Iterator[Line]:
 
 
 # --------------------------------------------------------------------------------------------------
-# Hear of commits by others: one connection and one thread per store, which reconnect by themselves.
+# Being told of commits by other processes: one connection and one thread per store, which reconnect
+# by themselves.
 # --------------------------------------------------------------------------------------------------
 
-# after so much silence the connection is asked whether it is alive
+# after so many seconds of silence a query tests whether the connection is alive
 PING_S = 15.0
 RECONNECT_PAUSE_S = 1.0
 
 
 class Listener:
-    """Counts the commits of others. Its thread starts with the first question.
+    """Counts the commits of other processes, in a thread that starts with the first question.
 
     Args:
         connect: returns a new connection.
-        queries: the named SQL.
-        is_own: returns whether the server's process with this number is one of ours.
+        queries: the named SQL queries.
+        is_own: returns whether the server process with this pid serves a connection of this store.
     """
 
     def __init__(
@@ -305,8 +311,9 @@ class Listener:
         self._closed_fd, self._close_fd = os.pipe()
 
     def n_heard(self) -> int:
-        """A number that changes when another process has committed, and when listening begins,
-        because earlier commits may have been missed; -1 before."""
+        """Return a number that rises with each commit of another process. It also rises whenever
+        listening begins, because commits before that may have been missed; it is -1 before the
+        first time."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -316,7 +323,7 @@ class Listener:
         return self._n_heard
 
     def watch(self, on_heard: Callable[[], None]) -> None:
-        """Begin to listen. `on_sign` is called in the thread whenever the number changes."""
+        """Begin to listen, and call `on_heard` in the listening thread whenever the number rises."""
         self._on_heard = on_heard
         self.n_heard()
 
@@ -341,7 +348,7 @@ class Listener:
                 return
 
     def _hear(self, connection: psycopg.Connection[Any]) -> None:
-        """Listen until the store is closed. Raises when the connection is lost."""
+        """Listen until the store is closed. Raise psycopg's error when the connection is lost."""
         while True:
             readable, _, _ = select.select([connection.fileno(), self._closed_fd], [], [], PING_S)
             if self._closed_fd in readable:
@@ -362,12 +369,12 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """The schema that a connection sees.
+    """The task store's schema in the database of this connection.
 
     Args:
-        queries: the named SQL.
+        queries: the named SQL queries.
         scripts: the scripts that make the schema, one per version.
-        where: the URL, masked.
+        where: the URL without its password.
     """
 
     connection: psycopg.Connection[Any]
@@ -376,8 +383,8 @@ class Schema:
     where: str
 
     def require_current(self) -> None:
-        """Make the schema in an empty database. Raises `StoreUnusableError` when the schema has
-        another version, or is not ours."""
+        """Make the schema if the database is empty. Raise `StoreUnusableError` when the schema has
+        another version than this program needs, or the tables are not those of a task store."""
         self._require_utf8()
         version = self.version()
         if version == 0:
@@ -395,8 +402,8 @@ class Schema:
             )
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the schema to this program's version, each version in one transaction. Refuses
-        while workers live.
+        """Bring the schema to this program's version, each version in one transaction. Raise
+        `StoreUnusableError` while workers hold leases.
 
         Returns:
             The version before and after.
@@ -408,7 +415,7 @@ class Schema:
         return before, after
 
     def version(self) -> int:
-        """0 when there is none."""
+        """Return the version of the schema; 0 when the database is empty."""
         names = [row["name"] for row in self.connection.execute(self.queries["tables"])]
         row = self._row("schema_version") if "meta" in names else None
         return database.parse_version(
@@ -416,8 +423,8 @@ class Schema:
         )
 
     def _step_up(self) -> int:
-        """Raise the schema by one version, or in an empty database to the last one, unless another
-        process was faster. Return the version then."""
+        """Raise the schema by one version, or in an empty database to the newest one, unless
+        another process has just done so. Return the version after that."""
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")
@@ -458,11 +465,12 @@ class Schema:
 
 
 # --------------------------------------------------------------------------------------------------
-# The PostgreSQL driver: locks, transactions and commits. It knows no verb and no rule.
+# The PostgreSQL driver: locks, transactions and commits. It knows no method of the task store and
+# no rule of the task list.
 #
 # One connection per thread; a process needs two to four, however many tasks it works on. All tables
 # are in the schema `babyagi` of the database that the URL names. A write first locks its
-# objective's row (or, for a verb over several objectives, excludes all writers), then reads the
+# objective's row (or, if it concerns several objectives, excludes all writers), then reads the
 # server's clock, and then does its work, at READ COMMITTED. Reads are REPEATABLE READ.
 #
 # Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a
@@ -472,16 +480,18 @@ class Schema:
 
 T = TypeVar("T")
 
-# tries of a transaction that the server rolled back, or whose connection was lost before its commit
+# how often a transaction is tried that the server rolled back, or whose connection was lost before
+# its commit
 TRIES = 5
-COMMIT_DOUBT_S = 60.0  # how long to ask about the outcome of a commit whose answer was lost
+COMMIT_DOUBT_S = 60.0  # how long to ask whether a commit happened whose answer was lost
 COMMIT_ASK_PAUSE_S = 0.2
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-PLANS_S = 5.0  # a plan that was made for a table of ten rows is bad for ten thousand
+PLANS_S = 5.0  # lifetime of plans: one made for a table of ten rows is bad for ten thousand
 
 
 class StreamedTransaction(Transaction):
-    """A transaction on PostgreSQL that reads more than fits in memory."""
+    """A transaction on PostgreSQL whose `each` streams its rows from the server, for results that
+    do not fit in memory."""
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         connection: Any = self._connection
@@ -489,11 +499,12 @@ class StreamedTransaction(Transaction):
 
 
 class LineTransaction(Transaction):
-    """A transaction on PostgreSQL in a pipeline: it waits for an answer only where one is needed,
-    and all that was sent before travels with that question.
+    """A transaction on PostgreSQL in a pipeline. It waits only where an answer is needed, and the
+    statements since the last wait are sent together.
 
     Args:
-        begun: the cursor of the first statement, whose answer is a row with `now_us`.
+        line: the pipeline of `connection`.
+        begun: the cursor of the transaction's first statement, which returns one row with `now_us`.
     """
 
     def __init__(
@@ -515,7 +526,7 @@ class LineTransaction(Transaction):
         return int(self.first()["now_us"])
 
     def first(self) -> Mapping[str, Any]:
-        """Return the answer to the first statement."""
+        """Return the row that the transaction's first statement returned."""
         if self._first is None:
             self._wait_for(self._begun)
             self._first = dict(self._begun.fetchall()[0])
@@ -554,8 +565,8 @@ class LineTransaction(Transaction):
 
 
 class PostgresDatabase:
-    """An open database. Every method except `data_version` blocks and must be called in one of the
-    store's threads."""
+    """A PostgreSQL database with the task store. Every method except `data_version` blocks and must
+    be called in one of the store's threads."""
 
     reads_at_once, is_told = False, True
 
@@ -566,8 +577,8 @@ class PostgresDatabase:
         clock: Callable[[], datetime] | None = None,
         scripts: Sequence[str] | None = None,
     ) -> None:
-        """Connect, and make the schema when there is none. An older schema is refused; `migrate`
-        upgrades it.
+        """Connect, and make the schema if the database is empty. Refuse an older schema, which only
+        `migrate` upgrades.
 
         Args:
             url: `postgresql://user:password@host:port/database`.
@@ -603,8 +614,8 @@ class PostgresDatabase:
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        """Do as `Database.write` says. Every write is durable here, because workers outlive a
-        server that loses power."""
+        """Do as `Database.write` says, but make every write durable, even if not `is_lasting`: the
+        workers on other machines go on when the server loses power."""
 
         def transact(connection: BoundedConnection) -> T:
             with in_line(connection) as line:
@@ -626,8 +637,8 @@ class PostgresDatabase:
         return LinedUp(work, objective_id=objective_id, is_lasting=is_lasting, run=self._run)
 
     def _run(self, write: LinedUp[Any]) -> None:
-        """Run this write alone; the server itself lets commits of several connections share one
-        sync of the disk."""
+        """Run this write in its own transaction. The server itself lets commits of several
+        connections share one sync of the disk."""
         write.done = self.write(
             write.work, objective_id=write.objective_id, is_lasting=write.is_lasting
         )
@@ -644,10 +655,11 @@ class PostgresDatabase:
         return self._persist(transact)
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        raise StoreUnavailableError(f"{self.where} is asked in a thread")
+        raise StoreUnavailableError(f"{self.where} can be read only in a thread")
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`: the server accepts only valid UTF-8."""
+        """Do the same as `read`, but stream large results. Invalid text cannot occur, because the
+        server accepts only valid UTF-8."""
 
         def transact(connection: BoundedConnection) -> T:
             connection.leave_line()
@@ -667,9 +679,8 @@ class PostgresDatabase:
         self._listener.watch(on_sign)
 
     def data_version(self) -> int:
-        """Return the number of commits by others that were heard. The first call starts to
-        listen.
-        """
+        """Return the listener's count of commits by other processes. The first call starts the
+        listener."""
         return self._listener.n_heard()
 
     def close(self) -> None:
@@ -686,26 +697,26 @@ class PostgresDatabase:
         return from_time(self._clock()) if self._clock else None
 
     def _ask(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
-        """Return the first row of a query that runs outside the store's transactions."""
+        """Return the first row of a query, outside the store's transactions."""
         return connection.execute(self._queries[query], values).fetchone()
 
     def _persist(self, transact: Callable[[BoundedConnection], T]) -> T:
-        """Run the transaction. Repeat it when it was rolled back or cut off before its commit,
-        because then nothing was changed."""
+        """Run a transaction, and repeat it when the server rolled it back or the connection was
+        lost before its commit, because then nothing was changed."""
         with translating_errors(self.where):
             for _ in range(TRIES - 1):
-                connection = self._connections.mine_in_line()
+                connection = self._connections.mine_as_it_is()
                 try:
                     self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
                     if not (is_rolled_back(error) or connection.closed):
                         raise
-            return transact(self._connections.mine_in_line())
+            return transact(self._connections.mine_as_it_is())
 
     def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Make the server plan its queries again from time to time. Plans are generic, because
-        planning takes longer than the queries."""
+        """Every `PLANS_S` seconds, make the server plan this connection's queries anew. Between
+        that it reuses generic plans, because planning takes longer than the queries."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
             line = connection.line()
@@ -714,8 +725,8 @@ class PostgresDatabase:
             self._thread.planned_at_s = now_s
 
     def _commit(self, connection: BoundedConnection, line: Line, transaction: str) -> None:
-        """Commit together with the last writes. When the connection is lost meanwhile, ask on
-        another one whether the commit happened."""
+        """Send COMMIT and wait for all answers. When the connection is lost meanwhile, ask on
+        another connection whether the commit happened."""
         try:
             connection.execute("COMMIT")
             line.wait_for_answers()
@@ -724,8 +735,8 @@ class PostgresDatabase:
                 raise
 
     def _was_committed(self, transaction: str) -> bool:
-        """Return whether the commit happened. Raises `StoreUnavailableError` when that cannot be
-        learned in time."""
+        """Return whether the transaction was committed. Raise `StoreUnavailableError` when the
+        server gives no answer to that within `COMMIT_DOUBT_S` seconds."""
         deadline = time.monotonic() + COMMIT_DOUBT_S
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
@@ -737,13 +748,14 @@ class PostgresDatabase:
             time.sleep(COMMIT_ASK_PAUSE_S)
         raise StoreUnavailableError(
             f"the task store {self.where} cannot answer now",
-            why="the connection was lost in a commit, and whether that was done is not known",
+            why="the connection was lost during a commit, and it is unknown whether the commit "
+            "happened",
         )
 
 
 def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int]:
-    """Bring the schema to this program's version, and return the version before and after. Raises
-    as `PostgresDatabase`."""
+    """Bring the schema of this database to this program's version, and return the version before
+    and after. Raise the errors of `PostgresDatabase`."""
     connections = Connections(url)
     scripts = database.load_scripts("postgres") if scripts is None else scripts
     with translating_errors(connections.shown), closing(connections):
@@ -759,8 +771,9 @@ NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"
 
 
 def load_queries() -> dict[str, str]:
-    """Return the named SQL in the driver's form, with `%(name)s` for `:name`. The time is a setting
-    of the transaction, so that no query waits until the client knows it."""
+    """Return the named SQL queries in psycopg's form, with `%(name)s` for `:name`. `:now_us`
+    becomes a setting of the transaction on the server, so that no query has to wait until the
+    client knows the time."""
     return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 

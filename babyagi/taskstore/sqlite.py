@@ -1,7 +1,8 @@
 """SQLite as a driver of the SQL store: a file that several processes share, or a database in
 memory.
 
-One lock for writing, WAL, and a thread that notices commits of other processes.
+Writers take turns by a lock on a file. The database is in WAL mode, and a thread notices the
+commits of other processes.
 """
 
 from __future__ import annotations
@@ -38,17 +39,19 @@ from babyagi.taskstore.sql.database import (
 from babyagi.taskstore.sql.store import SqlTaskStore
 
 LOCK_TIMEOUT_S = 10.0
-# Others hold the lock for a millisecond at most, and a sleep costs a third of a thread that waits.
-# Whoever does not get it so waits in the kernel's queue, which is fair.
+# Pauses between tries to take the lock. Other processes hold it for a millisecond at most, and a
+# sleep costs a third of what a waiting thread costs. After these tries a process waits in the
+# kernel's queue, which is fair.
 PAUSES_S = (0.0002, 0.0004, 0.0008, 0.0016)
 
 
 class FileLock:
-    """A lock on a file, held by one process at a time and used by one thread of it.
+    """A lock on a file, for several processes. Only one thread of a process may use it.
 
     Args:
-        open_file: opens the lock's file. Each wait opens it anew, because an flock belongs to an
-            open file description.
+        path: the file to lock.
+        open_file: opens the file and returns a descriptor. A process that has to wait opens the
+            file once more, because an flock belongs to an open file description.
     """
 
     def __init__(self, path: Path, *, open_file: Callable[[Path], int]) -> None:
@@ -58,8 +61,8 @@ class FileLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock. Raises `StoreUnavailableError` when another process does not release it in
-        time, so that a frozen writer does not block others for ever."""
+        """Hold the lock inside the context. Raise `StoreUnavailableError` when another process,
+        such as a frozen one, does not release it within `LOCK_TIMEOUT_S`."""
         if self._is_taken():
             try:
                 yield
@@ -73,7 +76,7 @@ class FileLock:
             os.close(fd)
 
     def _is_taken(self) -> bool:
-        """Take the lock if it is free, now or soon."""
+        """Try a few times to take the lock, without queueing for it. Return whether that succeeded."""
         for pause_s in PAUSES_S:
             with suppress(BlockingIOError):
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -85,7 +88,8 @@ class FileLock:
         os.close(self._fd)
 
     def _wait(self) -> int:
-        """Open the file once more, lock it, and return the new descriptor."""
+        """Open the file once more, queue for its lock, and return the new descriptor, which holds
+        the lock."""
         fd = self._open_file(self._path)
         if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
             raise StoreUnavailableError(
@@ -97,8 +101,8 @@ class FileLock:
 
 
 class _Wait:
-    """Waits for the lock in a thread. When the caller gives up, the thread stays until the lock is
-    free, and then closes the file."""
+    """A thread that waits for the lock. If the caller gives up first, the thread waits on until it
+    gets the lock, and then closes the file, which releases it."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -108,7 +112,8 @@ class _Wait:
         threading.Thread(target=self._run, name="taskstore-lock", daemon=True).start()
 
     def is_over(self, timeout_s: float) -> bool:
-        """Return True when the lock is held. After False the file belongs to the thread."""
+        """Wait until the thread has the lock, at most `timeout_s` seconds, and return whether it
+        has. After False, the descriptor belongs to the thread, which closes it."""
         self._got.wait(timeout_s)
         with self._mutex:
             self._is_left = not self._got.is_set()
@@ -130,15 +135,15 @@ class _Wait:
 # steps (the figures are in `docs/log.md`).
 # --------------------------------------------------------------------------------------------------
 
-LOOK_S = 0.012  # so that an idle worker claims within 20 ms of a commit
+LOOK_S = 0.012  # pause between polls, so that an idle worker claims within 20 ms of a commit
 
 
 class FileWatch:
-    """Polls a file, and calls `on_sign` at the first poll, when the file's time or size has
-    changed, and at the poll after that.
+    """A thread that polls a file and calls `on_sign` at the first poll, when the file's time or
+    size has changed, and once more at the poll after a change.
 
-    The call after a change is needed because two commits close together may leave the same time and
-    size, and the second one may come after the first call has read the store.
+    The second call is needed because two commits close together may leave the same time and size,
+    and the second commit may come after the first call has led to a look at the store.
     """
 
     def __init__(self, path: Path, *, on_sign: Callable[[], None]) -> None:
@@ -156,11 +161,11 @@ class FileWatch:
 
     @contextmanager
     def passing_over(self) -> Iterator[None]:
-        """Give no sign of what this process commits in the context, while no other process can
-        commit. What others committed before is not passed over.
+        """Do not report this process's own commit in the context. The caller must keep other
+        processes from committing meanwhile. Their earlier commits are still reported.
 
-        The file gets a time of its own, so that the next commit changes it, however soon that
-        comes: the kernel's times are milliseconds apart.
+        After the commit, the file's modification time is set to now, so that even an immediate next
+        commit changes it: the kernel's own file times are milliseconds apart.
         """
         is_known = self._glance() == self._seen
         yield
@@ -173,7 +178,7 @@ class FileWatch:
     def _run(self) -> None:
         looks_again = True
         while not self._is_closed:
-            time.sleep(LOOK_S)  # an event that is waited for costs half as much again
+            time.sleep(LOOK_S)  # waiting for a threading.Event would cost half as much again
             sign = self._glance()
             is_new = sign != self._seen
             if is_new or looks_again:
@@ -193,17 +198,17 @@ class FileWatch:
 # SQLite's connection, transactions, schema and errors, for a database in a file (`SqliteDatabase`)
 # or in memory (`MemoryDatabase`).
 #
-# One connection, used by one thread at a time. It knows no verb and no rule. Needs SQLite 3.35 or
-# later.
+# One connection, used by one thread at a time. This code knows no method of the task store and no
+# rule of the task list. Needs SQLite 3.35 or later.
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
-MAX_TOGETHER = 32  # pieces of work in one transaction, so that no other process waits long
+MAX_TOGETHER = 32  # queued writes in one transaction, so that no other process waits long
 VALUE = re.compile(r"(?<![:\w]):([a-z_]\w*)")  # the name of a value in a query
 MAX_REPEATED = 20  # rows in one statement; there is a statement for each number of them
-# BEGIN, COMMIT and the like, and those of `MAX_REPEATED`, which the statement cache holds as well
+# the statement cache also holds BEGIN, COMMIT and the like, and the repeated statements
 N_OWN_STATEMENTS = 20 + MAX_REPEATED
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
@@ -228,27 +233,29 @@ LASTING_CODES = (
 
 @cache
 def number_values(sql: str) -> tuple[str, tuple[str, ...]]:
-    """Return the query with numbers for the names of its values (`?1` for the first name), and the
-    names in the order of their numbers. Values by name cost four times as much as by number."""
+    """Return the query with numbers in the place of its values' names (`?1` for the first name),
+    and the names in the order of their numbers. SQLite binds values by number four times as fast as
+    by name."""
     names = tuple(dict.fromkeys(re.findall(VALUE, sql)))
     return re.sub(VALUE, lambda found: f"?{names.index(found[1]) + 1}", sql), names
 
 
 @cache
 def repeat_select(sql: str, n: int) -> tuple[str, tuple[str, ...]]:
-    """Return an `INSERT` with its `SELECT` repeated for n rows, which takes the values of all rows
-    one after another, and the names of those of a row."""
+    """Return an `INSERT … SELECT` whose `SELECT` is repeated for n rows, and the names of one row's
+    values in order. The statement takes the values of all rows one after another."""
     into, select, row = sql.rstrip(";").partition("SELECT")
     rows = " UNION ALL ".join([select + re.sub(VALUE, "?", row)] * n)
     return into + rows, tuple(re.findall(VALUE, sql))
 
 
 class SqliteTransaction(Transaction):
-    """A transaction on SQLite. Its rows are dictionaries: `sqlite3.Row` compares the names of all
-    columns each time that one is read.
+    """A transaction on SQLite. Its rows are dictionaries, because `sqlite3.Row` compares the names
+    of all columns each time a column is read.
 
     Args:
-        columns_by_query: the names of columns of the queries that have run before.
+        columns_by_query: a cache of the column names of queries, which this transaction fills
+            further.
     """
 
     def __init__(
@@ -270,8 +277,8 @@ class SqliteTransaction(Transaction):
         return (dict(zip(columns, values, strict=True)) for values in cursor)
 
     def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write deferred rows in a statement that repeats its `SELECT`, which costs less than half
-        as much as reading JSON."""
+        """Write the rows kept by `run_later` in a statement that repeats its `SELECT`. This costs
+        less than half as much as passing the rows as JSON."""
         for begin in range(0, len(rows), MAX_REPEATED):
             some = rows[begin : begin + MAX_REPEATED]
             sql, names = repeat_select(self._queries[query], len(some))
@@ -294,8 +301,8 @@ class SqliteTransaction(Transaction):
 
 
 class SqliteEngine:
-    """A SQLite database. A subclass opens the connection and brings the schema to this program's
-    version.
+    """A SQLite database, in a file or in memory. A subclass opens the connection and brings the
+    schema to this program's version.
 
     Args:
         where: the file, or another name of the database, to show to a person.
@@ -332,7 +339,7 @@ class SqliteEngine:
         return write
 
     def _run_lined_up(self, _: LinedUp[Any]) -> None:
-        """Run the queued writes in one transaction, with a savepoint for each."""
+        """Run up to `MAX_TOGETHER` queued writes in one transaction, with a savepoint for each."""
         writes = list(islice(self._waiting(), MAX_TOGETHER))
         is_lasting = any(write.is_lasting for write in writes)
 
@@ -355,14 +362,16 @@ class SqliteEngine:
                 write.is_over = True
 
     def _waiting(self) -> Iterator[LinedUp[Any]]:
-        """Take the queued writes out of the queue, except those whose callers have given up."""
+        """Yield the queued writes and remove them from the queue, leaving out those whose callers
+        have given up."""
         while self._lined_up:
             write = self._lined_up.popleft()
             if not write.is_over:
                 yield write
 
     def _run_in_savepoint(self, write: LinedUp[Any]) -> None:
-        """Raises the error of the work if SQLite has undone the whole transaction for it."""
+        """Run one queued write in a savepoint, and store its outcome or its error in it. Raise the
+        error only if SQLite has rolled back the whole transaction because of it."""
         connection = self._open()
         connection.execute("SAVEPOINT one")
         try:
@@ -398,7 +407,7 @@ class SqliteEngine:
         return [] if found == ["ok"] else found
 
     def data_version(self) -> int:
-        """Return a number that changes when another connection has committed."""
+        """Return a number that changes when another connection commits."""
         with self._errors():
             return int(self._open().execute("PRAGMA data_version").fetchone()[0])
 
@@ -414,7 +423,7 @@ class SqliteEngine:
         *,
         connection: sqlite3.Connection | None = None,
     ) -> T:
-        """Run a transaction on the connection that writes, unless another one is given."""
+        """Run a transaction on `connection`; None takes the connection for writing."""
         connection = self._open() if connection is None else connection
         connection.execute(begin)
         try:
@@ -453,7 +462,8 @@ class SqliteEngine:
         return connection
 
     def _run_scripts(self, version: int) -> None:
-        """Bring the schema from this version to the program's, each version in one transaction."""
+        """Bring the schema from this version to the program's version. Each step to the next
+        version is one transaction."""
         connection = self._open()
         for script in self._scripts[version:]:
             try:
@@ -464,11 +474,11 @@ class SqliteEngine:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Translate SQLite's errors into ours. A wrong statement is a programmer's error and is not
-        translated."""
+        """Translate SQLite's errors into the store's errors. Errors that only a wrong SQL statement
+        causes are a programmer's mistake and pass through unchanged."""
         try:
             yield
-        except UnicodeDecodeError as error:  # how SQLite's messages name a damaged schema
+        except UnicodeDecodeError as error:  # raised when SQLite's message quotes a damaged schema
             raise self._damaged(str(error)) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
@@ -480,7 +490,7 @@ class SqliteEngine:
                 error
             ):
                 raise self._damaged(str(error)) from error
-            # the text of the schema is in the file as well, and can be damaged
+            # SQLite stores the schema as text in the file, which can be damaged as well
             if str(error).startswith(("no such table", "no such column")):
                 raise self._damaged(str(error)) from error
             if code == sqlite3.SQLITE_CONSTRAINT_CHECK:
@@ -488,8 +498,8 @@ class SqliteEngine:
             raise
 
     def _contradictory(self, why: str) -> StoreUnusableError:
-        """Return the error for a count that would fall below zero, which shows that the stored rows
-        contradict each other."""
+        """Return the error for a failed CHECK constraint: a count would fall below zero, so the
+        stored rows contradict each other."""
         fix = (
             "babyagi journal verify names every damaged row; then restore a backup of the "
             "task store"
@@ -510,23 +520,23 @@ class SqliteEngine:
 # --------------------------------------------------------------------------------------------------
 # SQLite in a file: the file, its lock, its upgrades and its closing.
 #
-# Writers of all processes queue on an flock beside the file, because SQLite's own waiting is not
-# fair (of eight writers one starved for seconds). The lock is also held while the file is opened,
-# checkpointed and closed.
+# Writers of all processes queue for an flock on a second file, because SQLite's own waiting is not
+# fair (of eight writers one starved for seconds). The lock is also held while the database is
+# opened, checkpointed and closed.
 #
 # Needs a local disk: flock and WAL do not work over most network file systems.
 # --------------------------------------------------------------------------------------------------
 
 # a file of this size is checked in about 0.1 s; a larger one is checked row by row as it is read
 QUICK_CHECK_MAX_BYTES = 64_000_000
-# of a new file; one that exists keeps its own. A commit writes each page that it touches whole, for
-# some bytes of a row, so half the usual size writes 0.6 as much.
+# Page size of a new file; an existing file keeps its own. A commit that changes some bytes of a
+# page writes the whole page, so with half the usual size commits write 0.6 as much.
 PAGE_BYTES = 2048
 
 
 class SqliteDatabase(SqliteEngine):
-    """An open file. Every method except `read_at_once`, which has a connection of its own, blocks
-    and must be called in the store's thread."""
+    """A SQLite database in a file. Every method except `read_at_once`, which has a connection of
+    its own, blocks and must be called in the store's thread."""
 
     reads_at_once = True
 
@@ -549,14 +559,14 @@ class SqliteDatabase(SqliteEngine):
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._watch: FileWatch | None = None
         self._wal_fd = -1
-        self._is_synced = True  # whether all that was committed here is on the disk
+        self._is_synced = True  # whether all commits of this object are on the disk
         self._reader: sqlite3.Connection | None = None
-        self._reading = threading.Lock()  # the file is closed in another thread than it is read in
+        self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
             with self._errors(), self._lock.held():
-                # if this process has the file open already, closing this descriptor would release
-                # the locks of every connection to it (POSIX), and another process could remove its
-                # log
+                # Not when the file exists: if this process has it open already, closing this
+                # descriptor would release the locks of every connection to it (POSIX), and another
+                # process could remove its write-ahead log.
                 if not os.access(path, os.R_OK | os.W_OK):
                     os.close(self._open_private(path))
                 self._opened = _identity(self.where)
@@ -587,8 +597,8 @@ class SqliteDatabase(SqliteEngine):
         return done
 
     def _sync(self) -> None:
-        """Wait until the disk has the log, and with it all that was committed before. The lock is
-        free meanwhile, so that others commit, and several wait for the disk at the same time."""
+        """Wait until all that was committed before is on the disk. The lock is free meanwhile, so
+        other processes can commit, and several can wait for the disk at the same time."""
         try:
             os.fdatasync(self._wal_fd)
         except OSError as error:
@@ -612,7 +622,8 @@ class SqliteDatabase(SqliteEngine):
         self._watch = FileWatch(self._wal, on_sign=on_sign)
 
     def close(self) -> None:
-        """Write the log back into the file and close both. A second call does nothing."""
+        """Write the write-ahead log back into the database file, and close both. A second call does
+        nothing."""
         if self._watch is not None:
             self._watch.close()
         if self._connection is None:
@@ -645,7 +656,7 @@ class SqliteDatabase(SqliteEngine):
         if self.path.stat().st_size > QUICK_CHECK_MAX_BYTES:
             return
         connection = self._open()
-        # a reader names a damaged row; this check is only about pages
+        # only pages are checked here; damaged rows are found, and named, when they are read
         connection.execute("PRAGMA ignore_check_constraints = ON")
         found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
         connection.execute("PRAGMA ignore_check_constraints = OFF")
@@ -653,12 +664,14 @@ class SqliteDatabase(SqliteEngine):
             raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
-        """Bring the schema to this program's version, each version in one transaction. Refuses
-        while workers live, and first copies the file as it was."""
+        """Bring the schema to this program's version, each version in one transaction. Before that,
+        copy the file as it is to a backup. Raise `StoreUnusableError` while workers of the older
+        version hold leases."""
         version = self._schema_version()
         database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
-        # this is the first change, so the file must be ours
+        # this is the first change to the file, so it comes after the checks that the file is a
+        # task store
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if 0 < version < len(self._scripts):
             self._require_no_worker(version)
@@ -666,8 +679,8 @@ class SqliteDatabase(SqliteEngine):
         self._run_scripts(version)
 
     def _require_own_file(self) -> None:
-        """Raises `StoreUnusableError` when the path no longer leads to the open file: SQLite would
-        go on writing to a file that nobody can find."""
+        """Raise `StoreUnusableError` when the path leads to another file than the open one, or to
+        none. SQLite would otherwise go on writing to a file that has no name any more."""
         found = _identity(self.where)
         if found != self._opened:
             raise StoreUnusableError(
@@ -679,7 +692,7 @@ class SqliteDatabase(SqliteEngine):
                     "the file or its folder was removed, moved or replaced while this "
                     "process was at work; nothing more is written to it"
                 ),
-                fix="put back what was moved, or restore a backup, then: babyagi resume",
+                fix="put the file back, or restore a backup, then: babyagi resume",
                 guide="store",
             )
 
@@ -700,7 +713,8 @@ class SqliteDatabase(SqliteEngine):
             raise database.upgrade_blocked(version, self._scripts, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
-        """Copy the file, whole or not at all, to `<name>.version-<n>`."""
+        """Copy the database to `<name>.version-<n>`. The copy gets this name only when it is
+        complete."""
         path = self.path.with_name(f"{self.path.name}.version-{version}")
         unfinished = path.with_name(f"{path.name}.unfinished")
         unfinished.unlink(missing_ok=True)
@@ -716,7 +730,7 @@ class SqliteDatabase(SqliteEngine):
                 self._reader = None
 
     def _abandon(self) -> None:
-        """Close everything that a failed opening has opened."""
+        """Close everything that an unsuccessful `__init__` has opened."""
         self._close_reader()
         if self._connection is not None:
             self._connection.close()
@@ -738,8 +752,8 @@ class SqliteDatabase(SqliteEngine):
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return what distinguishes the file at the path from any file that replaces it, None when
-    there is none."""
+    """Return the device and inode of the file at this path, which differ for any file that replaces
+    it; None when there is no file."""
     try:
         found = os.stat(path)  # noqa: PTH116  (looked at in every transaction)
     except OSError:
@@ -749,20 +763,20 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 # --------------------------------------------------------------------------------------------------
 # The task store in memory: the SQL store on a SQLite database that ends with the process. For
-# rehearsals that nobody keeps, simulations, and an agent in a program.
+# rehearsals whose results are not kept, simulations, and an agent in a program.
 #
 # One connection, no file, no lock and no thread, so that simulated time can pass while it waits.
 # --------------------------------------------------------------------------------------------------
 
 
 class MemoryDatabase(SqliteEngine):
-    """An empty store in memory. No other connection can reach it."""
+    """A new, empty database in memory. No other connection can reach it."""
 
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
         super().__init__(":memory:", clock=clock)
         connection = self._connection = self._connect()
-        # a store that nobody closes must close its connection when it is collected: from Python
-        # 3.13 on an unclosed connection is a warning
+        # a store that was not closed must close its connection when it is garbage-collected: from
+        # Python 3.13 on an unclosed connection causes a warning
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
 
@@ -776,8 +790,8 @@ class MemoryDatabase(SqliteEngine):
 
 @cache
 def _blank_store() -> bytes:
-    """Return an empty store in SQLite's file format. Loading it takes a tenth of the time of
-    running the schema's statements."""
+    """Return an empty store as the bytes of a SQLite file. Loading these takes a tenth of the time
+    of running the schema's scripts."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for script in load_scripts("sqlite"):
             connection.executescript(script)
@@ -785,7 +799,7 @@ def _blank_store() -> bytes:
 
 
 class MemoryTaskStore(SqlTaskStore):
-    """The whole state of the program, for one process.
+    """The task store in memory, for one process. It ends with the process.
 
     Args:
         clock: returns now as an aware UTC datetime; not called before the first method.
@@ -795,7 +809,7 @@ class MemoryTaskStore(SqlTaskStore):
         super().__init__(MemoryDatabase(clock=clock), offload=run_inline, tell=lambda _: None)
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
-        await asyncio.sleep(timeout_s)  # nobody else can write here
+        await asyncio.sleep(timeout_s)  # no other process or store object can write here
 
     async def _next_commit(self, written: asyncio.Event, version: int) -> None:
         await written.wait()
@@ -808,16 +822,19 @@ async def open_sqlite(
     offload: Offload,
     tell: Callable[[str], None] = lambda _: None,
 ) -> SqlTaskStore:
-    """Open the task store in this file, creating it when there is none. Its folder must exist.
+    """Open the task store in this SQLite file, creating the file when there is none. Its folder
+    must exist.
 
     Args:
         clock: returns now as an aware UTC datetime.
         offload: runs blocking work, one call at a time; the caller closes it after the store.
-        tell: tells a person that the store cannot be written, once for each trouble.
+        tell: is called with a message for a person when the store cannot be written, once for each
+            outage.
 
     Raises:
-        StoreUnusableError: damaged, newer than this program, no task store, or not writable.
-        StoreUnavailableError: locked, disk full.
+        StoreUnusableError: the file is damaged, newer than this program, not a task store, or not
+            writable.
+        StoreUnavailableError: the file is locked, or the disk is full.
     """
     database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
     return SqlTaskStore(database, offload=offload, tell=tell)

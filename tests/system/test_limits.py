@@ -233,7 +233,7 @@ async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_c
     assert 2 + 5 <= status["tasks"]["done"] <= 2 + 5 + 2  # planned from together
     for said in (ended.said, report):
         assert (
-            "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+            "the last 5 tasks brought no new task, and their results nearly equal earlier ones"
             in said
         )
         assert "babyagi extend --objective 1 --max-tasks 50" in said

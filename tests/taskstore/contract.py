@@ -1614,7 +1614,7 @@ class TaskStoreContract(ScheduleContract):
             clock.tick(lifecycle.MAX_LOST_PAUSE_S)
         task = await self.lose_worker(store, clock, objective_id, "last")
         assert (task.status, task.n_lost, task.failures) == (TaskStatus.DEAD, 10, 0)
-        assert task.error == "10 workers in a row were lost while they worked on it"
+        assert task.error == "10 workers in a row were lost while they worked on this task"
         assert (await kinds_of(store, objective_id))[-2:] == [events.TASK_DEAD, events.WORKER_LOST]
         assert await store.workers() == []
         task = await store.retry_task(objective_id, 1)
@@ -3408,7 +3408,7 @@ class TaskStoreContract(ScheduleContract):
         assert (ended.stop_reason, ended.status) == (StopReason.STALLED, ObjectiveStatus.ENDED)
         assert (
             ended.stop_detail
-            == "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+            == "the last 5 tasks brought no new task, and their results nearly equal earlier ones"
         )
         assert (await store.counts(objective_id))[TaskStatus.QUEUED] == 5
         assert await store.claim_duty(objective_id, "w", Duty.REPORT) is not None

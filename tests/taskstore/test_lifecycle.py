@@ -209,7 +209,7 @@ def test_without_limits_no_number_and_no_time_ends_an_objective():
         ({"n_dead": 2}, "no task was answered, 2 were given up"),
         (
             {**READY, "n_tasks_without_progress": 5},
-            "the last 5 tasks brought no new task, and results that nearly equal earlier ones",
+            "the last 5 tasks brought no new task, and their results nearly equal earlier ones",
         ),
         (
             {**READY, "n_tasks_without_progress": 5, "n_tries_without_answer": 21},

@@ -203,7 +203,7 @@ def test_somebody_elses_tables_are_left_alone(empty_url, postgres_server):
     assert postgres_server.run("SELECT count(*) FROM public.task", database="empty") == [(0,)]
     postgres_server.run("DROP SCHEMA babyagi CASCADE", database="empty")
     postgres_server.run("CREATE SCHEMA babyagi CREATE TABLE songs (title TEXT)", database="empty")
-    with pytest.raises(StoreUnusableError, match="no task store"):
+    with pytest.raises(StoreUnusableError, match="not a task store"):
         PostgresDatabase(empty_url)
 
 

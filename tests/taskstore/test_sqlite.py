@@ -118,7 +118,7 @@ async def test_somebody_elses_database_is_unusable(tmp_path):
     with sqlite3.connect(tmp_path / "tasks.db") as connection:
         connection.execute("CREATE TABLE songs (title TEXT)")
     connection.close()
-    with pytest.raises(StoreUnusableError, match="no task store"):
+    with pytest.raises(StoreUnusableError, match="not a task store"):
         await open_inline(tmp_path / "tasks.db")
 
 
@@ -596,9 +596,9 @@ DAMAGES = {  # what is done to the file, and how the row is called
     "UPDATE task SET origins = '[\"persom\"]' WHERE id = 2": "task 2 of objective 1",
     "UPDATE task SET after_ids = '[2' WHERE id = 3": "task 3 of objective 1",
     "UPDATE task SET after_ids = '[\"2\"]' WHERE id = 3": "task 3 of objective 1",
-    "UPDATE task SET after_ids = '[1]' WHERE id = 3": "what task 3 of objective 1 comes after",
-    "UPDATE task SET blockers = 0 WHERE id = 3": "what task 3 of objective 1 comes after",
-    "UPDATE task_after SET after_id = 1": "what task 3 of objective 1 comes after",
+    "UPDATE task SET after_ids = '[1]' WHERE id = 3": "the tasks that task 3 of objective 1 comes after",
+    "UPDATE task SET blockers = 0 WHERE id = 3": "the tasks that task 3 of objective 1 comes after",
+    "UPDATE task_after SET after_id = 1": "the tasks that task 3 of objective 1 comes after",
     "UPDATE task SET name = 'Task tvo' WHERE id = 2": "task 2 of objective 1",
     "UPDATE task SET name = CAST('Task two' AS BLOB) WHERE id = 2": "task 2 of objective 1",
     "UPDATE task SET name = CAST(X'54FF' AS TEXT) WHERE id = 2": "task 2 of objective 1",
@@ -626,8 +626,8 @@ DAMAGES = {  # what is done to the file, and how the row is called
     "UPDATE result SET task_id = 2": "the result of task 2 of objective 1 (row 1)",
     "UPDATE vector SET vector = X'00000040'": "the vector of task 1 of objective 1 in s",
     "UPDATE worker SET lease_until_us = 'x'": "worker w",
-    "UPDATE worker_objective SET worker_id = 'nobody'": "what worker nobody serves",
-    "UPDATE worker_objective SET since_us = 'x'": "what worker w serves",
+    "UPDATE worker_objective SET worker_id = 'nobody'": "an objective that worker nobody serves",
+    "UPDATE worker_objective SET since_us = 'x'": "an objective that worker w serves",
     "UPDATE duty SET duty = 'rest' WHERE duty = 'index'": "the duty to rest of objective 1",
     "UPDATE duty SET worker_id = 'nobody'": "the duty to index of objective 1",
 }

@@ -217,6 +217,6 @@ def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_ot
         (name, lifecycle.MAX_LOST) for name in poisons
     ]
     assert {task.error for task in dead} == {
-        "10 workers in a row were lost while they worked on it"
+        "10 workers in a row were lost while they worked on this task"
     }
     assert {task.status for task in tasks if task not in dead} == {TaskStatus.DONE}

@@ -1,5 +1,6 @@
-"""How the SQL store reads and writes: what it needs of a driver, transactions of named queries from
-the `.sql` files beside this module, waiting for commits, and rows as data types.
+"""How the SQL store reads and writes: the methods that it needs of a database driver, transactions
+of named queries from the `.sql` files beside this module, waiting for commits, and the conversion
+of rows to data types.
 
 Only this module knows how a data type is stored in a table. A value that cannot be read is damage:
 reading the row raises `StoreUnusableError`, which names the row.
@@ -68,11 +69,11 @@ from babyagi.taskstore.port import Lease
 T = TypeVar("T")
 
 Row = Mapping[str, Any]  # by the names of its columns
-Question = tuple[str, Set[tuple[str, Any]]]  # the name of a query, and its values
+Question = tuple[str, Set[tuple[str, Any]]]  # a query's name and its values, a key of the cache
 
 
 class Cursor(Protocol):
-    """The methods that the cursors of both drivers share."""
+    """The cursor methods that both sqlite3 and psycopg have."""
 
     @property
     def rowcount(self) -> int: ...
@@ -87,7 +88,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """The methods that the connections of both drivers share."""
+    """The connection methods that both sqlite3 and psycopg have."""
 
     def execute(self, sql: Any, values: Any, /) -> Cursor: ...
 
@@ -95,11 +96,10 @@ class Connection(Protocol):
 
 
 class Transaction:
-    """A transaction in progress: it runs named queries of SQL, all at one instant (`:now_us` in
-    every query).
+    """A transaction in progress. It runs named queries, all with the same time as `:now_us`.
 
-    It caches what it has read until it writes to one of the tables that the query reads, so the
-    same query is sent once.
+    It caches the rows of a query until it writes to one of the tables that the query reads, so a
+    repeated query is not sent again.
     """
 
     def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
@@ -114,21 +114,21 @@ class Transaction:
         return self._now_us
 
     def ask(self, query: str, **values: Any) -> None:
-        """Announce a query that will be read. On a remote server, all queries announced before the
-        next answer is needed travel together."""
+        """Announce a query whose rows will be needed. On a remote server, all announced queries are
+        sent together when an answer is first needed. Here, on a local connection, do nothing."""
 
     def know(self, query: str, row: Row | None, **values: Any) -> None:
-        """Put the answer of a query into the cache, when another query has given it."""
+        """Store `row` (None: no row) in the cache as the answer to this query. For callers that
+        learned it from another query."""
         self._known[(query, frozenset(values.items()))] = () if row is None else (row,)
 
     def run(self, query: str, **values: Any) -> None:
-        """Write. The statement has run when the next answer is read, or when the transaction
-        ends.
-        """
+        """Run a statement that writes. It may be sent later, but at the latest before the next
+        answer is read or the transaction ends."""
         self._execute(query, values)
 
     def count_changed(self, query: str, **values: Any) -> int:
-        """Write, and return how many rows were changed."""
+        """Run a statement that writes, and return how many rows it changed."""
         return self._execute(query, values).rowcount
 
     def run_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -137,19 +137,20 @@ class Transaction:
         self._send_many(sql, rows)
 
     def run_later(self, query: str, row: Mapping[str, Any]) -> None:
-        """Defer a row, to write all rows of this query together. They are written before the
-        transaction ends, or before a query reads what they change."""
+        """Keep a row to be written by `query`, together with the other rows kept for the same
+        query. They are written before the transaction ends, or before a query reads a table that
+        they change."""
         self._later.setdefault(query, []).append(row)
         self._forget(find_tables(self._queries[query]).written)
 
     def finish(self) -> None:
-        """Write what was deferred; the driver calls it before it commits."""
+        """Write the rows that `run_later` keeps. The driver calls this before it commits."""
         later, self._later = self._later, {}
         for query, rows in later.items():
             self._run_together(query, rows)
 
     def one(self, query: str, **values: Any) -> Row | None:
-        """Return the first row, None when there is none; for a query that gives at most one."""
+        """Return the first row, None when there is none. For queries that return at most one row."""
         rows = self.all(query, **values)
         return rows[0] if rows else None
 
@@ -163,7 +164,7 @@ class Transaction:
         return rows
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
-        """Return the rows one by one, for more than fits in memory."""
+        """Yield the rows one by one, for results that do not fit in memory."""
         yield from self._rows(query, self._execute(query, values))
 
     def has(self, query: str, **values: Any) -> bool:
@@ -173,7 +174,6 @@ class Transaction:
         return list(self._rows(query, self._execute(query, values)))
 
     def _rows(self, query: str, cursor: Cursor) -> Iterable[Row]:
-        """Return the rows of a cursor."""
         return cursor.fetchall()
 
     def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
@@ -184,7 +184,8 @@ class Transaction:
         return self._send(sql, values)
 
     def _run_together(self, query: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write deferred rows in one statement, which gets them as JSON in `:rows`."""
+        """Write the rows kept by `run_later` in one statement, which receives them as JSON in
+        `:rows`."""
         self._execute(query, {"rows": json.dumps(rows)})
 
     def _send(self, sql: str, values: Mapping[str, Any]) -> Cursor:
@@ -194,7 +195,7 @@ class Transaction:
         self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
 
     def _is_awaited(self, sql: str) -> bool:
-        """Return whether the query reads what is deferred."""
+        """Return whether the query reads a table to which kept rows are still to be written."""
         read = find_tables(sql).read
         return any(
             not read.isdisjoint(find_tables(self._queries[query]).written) for query in self._later
@@ -204,12 +205,12 @@ class Transaction:
         return {**values, "now_us": self.now_us} if ":now_us" in sql else values
 
     def _forget(self, tables: Set[str]) -> None:
-        """Drop from the cache what was read of these tables."""
+        """Drop the cached answers of all queries that read these tables."""
         if tables and self._known:
             self._known = self._unchanged(self._known, tables)
 
     def _unchanged(self, answers: dict[Question, T], tables: Set[str]) -> dict[Question, T]:
-        """Return those answers that do not depend on these tables."""
+        """Return the answers of those queries that read none of these tables."""
         return {
             question: answer
             for question, answer in answers.items()
@@ -218,11 +219,13 @@ class Transaction:
 
 
 class LinedUp(Generic[T]):
-    """A queued write, and its outcome. It is called in a thread of the store's offload.
+    """A write in a queue, and later its outcome. Calling it in a thread of the store's offload
+    carries it out and returns what the work returned.
 
     Args:
-        objective_id, is_lasting: as of `Database.write`.
-        run: carries this write out, perhaps together with others, unless it is over; raises the
+        work: the write, as for `Database.write`.
+        objective_id, is_lasting: as for `Database.write`.
+        run: carries this write out, perhaps together with others in the queue. It raises the
             write's error, or stores it in this object.
     """
 
@@ -250,77 +253,80 @@ class LinedUp(Generic[T]):
         return cast(T, self.done)
 
     def give_up(self) -> None:
-        """Drop the work if it has not begun; its caller no longer waits."""
+        """Drop the work if it has not begun, because its caller was cancelled."""
         self.is_over = True
 
 
 class Database(Protocol):
-    """An open database. Every method blocks and must be called in a thread of the store's offload.
+    """The methods of a database driver. All of them block, so call them in a thread of the store's
+    offload.
 
     All but `close` raise `StoreUnavailableError` (nothing changed, try again later) and
     `StoreUnusableError` (a person must act).
     """
 
     where: str
-    """The file or the URL, as it may be shown."""
+    """The file or the URL, without the password, for messages."""
 
     known_version: int
-    """The version of the schema that this program is made for."""
+    """The newest version of the schema that this program can use."""
 
     reads_at_once: bool
     """Whether `read_at_once` may be used."""
 
     is_told: bool
-    """Whether `data_version` answers at once, because a thread hears of commits. Otherwise it must
-    look for them."""
+    """Whether `data_version` returns at once, because a thread is told of commits. If False,
+    `data_version` queries the database and so may block."""
 
     def write(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> T:
-        """Run the work in one transaction; when it raises, nothing is changed. It may be run again
-        when the database asks for it.
+        """Run the work in one transaction. When the work raises, nothing is changed. If the
+        database asks to repeat the transaction, the work is run again.
 
         Args:
-            objective_id: no other process writes to this objective until the work is done; None: no
-                other process writes at all.
-            is_lasting: False: it need not be on the disk before the next lasting write is. No kill
-                can undo it; a power cut may, together with all that was written after it. A driver
-                may make it durable all the same.
+            objective_id: the objective to lock: no other process writes to it until the work is
+                done. None locks out all other writers.
+            is_lasting: False allows the driver to leave the commit off the disk until the next
+                lasting write. Killing the process then loses nothing; a power cut may lose this
+                commit and all that followed it.
         """
         ...
 
     def line_up(
         self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
     ) -> LinedUp[T]:
-        """Return a function that does the same as `write` when it is called. A driver may run
-        several queued writes in one transaction, each of them whole or not at all."""
+        """Queue a write, and return an object that does the same as `write` when it is called. A
+        driver may run several queued writes in one transaction, where each of them succeeds or
+        fails as a whole."""
         ...
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run the work on one consistent state."""
+        """Run the work on one consistent state of the database."""
         ...
 
     def read_at_once(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read` for work of microseconds, in the thread of the event loop. It never
-        waits, and raises `StoreUnavailableError` when it would have to."""
+        """Do the same as `read`, but in the thread of the event loop, for work of microseconds.
+        Never wait: raise `StoreUnavailableError` instead."""
         ...
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """Do the same as `read`, but also return text that is not valid any more, so that one
+        """Do the same as `read`, but return invalid text as well instead of raising, so that one
         damaged row does not hide the others."""
         ...
 
     def find_damage(self) -> list[str]:
-        """Return the faults that the engine itself finds in its pages and indexes, at most 20."""
+        """Return descriptions of the faults that the database engine itself finds in its pages and
+        indexes, at most 20."""
         ...
 
     def watch(self, on_sign: Callable[[], None]) -> None:
         """Call `on_sign` in a thread of the driver whenever any process, including this one, may
-        have committed; until `close`. Called once."""
+        have committed, until `close`. May be called once only."""
         ...
 
     def data_version(self) -> int:
-        """Return a number that changes when others have committed since the last call."""
+        """Return a number that changes when another process or connection commits."""
         ...
 
     def close(self) -> None:
@@ -339,7 +345,12 @@ ROOMS = ("meta", "objectives", "tasks", "steps", "looking", "schedules", "vitals
 
 @cache
 def load_queries(*rooms: str) -> Mapping[str, str]:
-    """Return the named queries of these `.sql` files, by name."""
+    """Return the named queries of the `.sql` files that all engines share and of these further
+    ones, by name.
+
+    Args:
+        rooms: names of `.sql` files without their ending.
+    """
     queries: dict[str, str] = {}
     for room in (*ROOMS, *rooms):
         queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
@@ -347,12 +358,12 @@ def load_queries(*rooms: str) -> Mapping[str, str]:
 
 
 def fill(sql: str, queries: Mapping[str, str]) -> str:
-    """Return the query with other queries in the place of their names in double braces."""
+    """Return the query with each name in double braces replaced by the query of that name."""
     return re.sub(r"\{\{(\w+)\}\}", lambda found: queries[found[1]].rstrip(";"), sql)
 
 
 def parse_queries(text: str) -> dict[str, str]:
-    """Split SQL at its `-- name --` headers."""
+    """Return the queries in the text by name. Each begins after a header line `-- name --`."""
     queries: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
@@ -368,7 +379,8 @@ def parse_queries(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The tables that a query reads, and those that it changes, also by triggers."""
+    """The tables that a query reads, and the tables that it changes directly, by triggers or by
+    foreign keys."""
 
     read: frozenset[str]
     written: frozenset[str]
@@ -398,9 +410,12 @@ def find_tables(sql: str) -> Tables:
 
 @cache
 def load_scripts(engine: str) -> tuple[str, ...]:
-    """Return the scripts `schema_001.sql`, `schema_002.sql`, …, with what the engine (`sqlite` or
-    `postgres`) says in its own way in the places that they name. The n-th brings a store from
-    version n - 1 to version n."""
+    """Return the scripts `schema_001.sql`, `schema_002.sql`, …. The n-th upgrades a store from
+    version n - 1 to version n.
+
+    The scripts name places in double braces. These are filled from the file of the engine (`sqlite`
+    or `postgres`), because the engines differ there in syntax.
+    """
     folder = files(__package__)
     own = parse_queries(folder.joinpath(f"schema_{engine}.sql").read_text("utf-8"))
     names = sorted(
@@ -415,7 +430,7 @@ def load_scripts(engine: str) -> tuple[str, ...]:
 
 
 def require_known(version: int, *, known: int, where: str) -> None:
-    """Raises `StoreUnusableError` when the schema is newer than this program."""
+    """Raise `StoreUnusableError` when the schema is newer than this program."""
     if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
@@ -426,35 +441,35 @@ def require_known(version: int, *, known: int, where: str) -> None:
 
 
 def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
-    """Return the schema's version, 0 when the database is empty.
+    """Return the version of the schema; 0 when the database is empty.
 
     Args:
         tables: the names of all tables in the database.
-        version: the value in `meta`, None when it has none.
+        version: the version that the table `meta` states; None when there is none.
 
     Raises:
-        StoreUnusableError: the tables are not ours.
+        StoreUnusableError: the tables are not those of a task store.
     """
     if not tables:
         return 0
     if version is None or not version.isdigit():
         raise StoreUnusableError(
-            f"{where} is a database, but no task store of babyagi",
-            why=f"it holds {len(tables)} other tables",
-            fix="choose another one",
+            f"{where} is a database, but not a task store of babyagi",
+            why=f"it holds tables of another program ({len(tables)} tables)",
+            fix="choose another file or database for the task store",
             guide="store",
         )
     return int(version)
 
 
 def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
-    """Return the error for an older schema that cannot be upgraded, because workers of the older
-    program are at work."""
+    """Return the error to raise when an older schema cannot be upgraded now because workers of the
+    older program still use it."""
     return StoreUnusableError(
         f"the task store {where} cannot be upgraded now",
         why=(
             f"its schema has version {version}, this program writes version {len(scripts)}, "
-            "and workers of the older program hold leases; that of a killed worker ends by itself"
+            "and workers of the older program hold leases; a killed worker's lease ends by itself"
         ),
         fix="stop every worker, wait half a minute, then try again",
         guide="store",
@@ -466,11 +481,11 @@ def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> Stor
 # --------------------------------------------------------------------------------------------------
 
 
-# writes in a row that must succeed before the next failure is reported as a new trouble: a full
-# disk still takes a small write now and then
+# writes in a row that must succeed before the next failure is reported as a new outage: a full
+# disk still accepts a small write now and then
 CALM_WRITES = 50
-# 200 tasks are read in 2 ms, which the event loop may wait; a thread costs half of that on a busy
-# processor
+# Reading 200 tasks takes 2 ms, for which the event loop may stop; handing the work to a thread
+# costs half as much on a busy processor.
 FEW_ROWS = 200
 
 
@@ -481,7 +496,13 @@ def no_objective(objective_id: int) -> NotFoundError:
 
 
 class SqlAccess:
-    """An open database, used through the threads of the offload."""
+    """The base of the store's parts: reads and writes on an open database, run in the threads of
+    the offload.
+
+    Args:
+        tell: is called with a message for a person when the store cannot be written, once for each
+            outage.
+    """
 
     def __init__(
         self, database: Database, *, offload: Offload, tell: Callable[[str], None]
@@ -492,7 +513,7 @@ class SqlAccess:
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
         self._version_seen = -1
-        self._sign = asyncio.Event()  # somebody may have committed
+        self._sign = asyncio.Event()  # set when any process may have committed
         self._is_watching = False
         self._is_in_doubt = True
         self._looked_at_s = 0.0
@@ -506,8 +527,8 @@ class SqlAccess:
         is done; with None, no other process writes at all.
 
         Args:
-            is_lasting: if False, the commit does not wait for the disk; only for changes that cost
-                nothing to repeat after a power cut.
+            is_lasting: False: the commit does not wait for the disk. Only for changes that can be
+                repeated at no cost after a power cut.
         """
         write = self._database.line_up(work, objective_id=objective_id, is_lasting=is_lasting)
         try:
@@ -519,7 +540,7 @@ class SqlAccess:
             if self._n_calm >= CALM_WRITES:
                 self._tell(
                     f"the task store cannot be written now ({error.why or error.what}); work "
-                    "goes on by itself when it can"
+                    "goes on by itself when the store can be written again"
                 )
             self._n_calm = 0
             raise
@@ -531,14 +552,16 @@ class SqlAccess:
             self._written = asyncio.Event()
 
     async def _write_all(self, work: Callable[[Transaction], T], *, is_lasting: bool = True) -> T:
-        """Run work over several objectives in one transaction, while no other process writes."""
+        """Run work that changes several objectives in one transaction, while no other process
+        writes."""
         return await self._write(work, None, is_lasting=is_lasting)
 
     async def _read(self, work: Callable[[Transaction], T], *, n_rows: int = 1) -> T:
-        """Run the work on one consistent state.
+        """Run the work on one consistent state of the store.
 
         Args:
-            n_rows: about how many rows it reads at most; few rows are read without a thread.
+            n_rows: about how many rows the work reads at most. Few rows are read in the event loop,
+                without a thread.
         """
         if self._database.reads_at_once and n_rows <= FEW_ROWS:
             with suppress(StoreUnavailableError):
@@ -548,10 +571,10 @@ class SqlAccess:
     async def _look(
         self, objective_id: int, work: Callable[[Transaction], T], *, n_rows: int = 1
     ) -> T:
-        """Read something of an objective. Raises `NotFoundError`.
+        """Read something of an objective. Raise `NotFoundError` when there is no such objective.
 
         Args:
-            n_rows: as of `_read`.
+            n_rows: as for `_read`.
         """
 
         def look(tx: Transaction) -> T:
@@ -566,7 +589,8 @@ class SqlAccess:
     async def _list(
         self, objective_id: int, query: str, of: Callable[[Row], T], *, n_rows: int, **values: Any
     ) -> list[T]:
-        """Return at most `n_rows` rows of a query as data types. Raises `NotFoundError`."""
+        """Return at most `n_rows` rows of a query, each converted by `of`. Raise `NotFoundError`
+        when there is no such objective."""
         return await self._look(
             objective_id,
             lambda tx: [of(row) for row in tx.all(query, objective_id=objective_id, **values)],
@@ -581,13 +605,13 @@ class SqlAccess:
 # --------------------------------------------------------------------------------------------------
 
 POLL_S = 0.05
-# Pause between two looks: the first after a calm time comes at once, and on a busy store the pause
-# doubles up to the most.
+# The shortest and the longest pause between two looks at the version. The first look after a calm
+# time comes at once; on a busy store the pause doubles up to the longest.
 MIN_PAUSE_S, MAX_PAUSE_S = 0.01, 0.08
 
 
 class Waiting(SqlAccess):
-    """Wait for events, and for a change by another process."""
+    """The part of the store that waits for events, and for changes by other processes."""
 
     async def last_event_id(self, objective_id: int) -> int:
         return await self._look(
@@ -607,7 +631,8 @@ class Waiting(SqlAccess):
             return
 
     async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        """Wait until this store object or another process has committed."""
+        """Wait until this store object has committed since `written` was taken, or another process
+        has committed since `version` was read."""
         while not written.is_set():
             try:
                 # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
@@ -631,9 +656,9 @@ class Waiting(SqlAccess):
             return
 
     async def _next_sign(self) -> None:
-        """Wait until any process may have committed since the last look. Return at once when the
-        last look could not read the version."""
-        # a simulation has its own time, so no thread may take part
+        """Wait until any process may have committed since the last look at the version. Return at
+        once when that look failed."""
+        # a simulation has its own time, so no thread may be used
         if self._offload is run_inline:
             await asyncio.sleep(MAX_PAUSE_S)
             return
@@ -650,13 +675,13 @@ class Waiting(SqlAccess):
         self._is_in_doubt, self._looked_at_s = True, loop.time()
 
     def _say_sign(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Report a possible commit to the event loop; called in the database's thread."""
+        """Tell the event loop that a process may have committed. Called in the database's thread."""
         if not self._sign.is_set():
-            with suppress(RuntimeError):  # the loop has ended, and nobody waits in it
+            with suppress(RuntimeError):  # the loop has ended, so nothing waits in it
                 loop.call_soon_threadsafe(self._sign.set)
 
     async def _version(self) -> int | None:
-        """Return the data version, None while the store is unavailable."""
+        """Return the data version; None while the store is unavailable."""
         try:
             return await self._data_version()
         except StoreUnavailableError:
@@ -679,8 +704,8 @@ P = ParamSpec("P")
 # the exceptions that reading a damaged value raises
 FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
-# Texts whose reading is cached: tasks share their origins, and each transaction reads the spec of
-# its objective.
+# How many parsed texts are cached: tasks share their origins, and each transaction reads the spec
+# of its objective.
 N_CACHED_TEXTS = 4_000
 N_CACHED_SPECS = 50
 
@@ -709,7 +734,8 @@ to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Raise `StoreUnusableError` with the row's name when a value in it cannot be read."""
+    """Turn an error from reading a damaged value into a `StoreUnusableError` that names the row
+    (`what`)."""
     try:
         yield
     except FAULTS as error:
@@ -721,8 +747,12 @@ def naming(what: str) -> Iterator[None]:
 def _of(
     name: str,
 ) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
-    """Decorate a function that reads a row: `name` says which row it is, with names of columns in
-    braces."""
+    """Make a function that reads a row raise `StoreUnusableError`, with the name of the row, when
+    the row is damaged.
+
+    Args:
+        name: the name to show for the row, with columns in braces, such as `task {id}`.
+    """
 
     def decorate(read: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
         @wraps(read)
@@ -739,9 +769,8 @@ def _of(
 
 
 def name_row(name: str, row: Row) -> str:
-    """Return the name of a row for a person. Damage may have hit the columns of the name as
-    well.
-    """
+    """Return `name` with the row's columns filled in, for a person. If damage prevents that, return
+    the first word of `name`."""
     try:
         return name.format_map(row)
     except FAULTS:
@@ -750,7 +779,7 @@ def name_row(name: str, row: Row) -> str:
 
 def damaged(what: str, *, why: str) -> StoreUnusableError:
     return StoreUnusableError(
-        f"the task store is damaged: {what} is not what was written",
+        f"the task store is damaged: {what} is not as it was written",
         why=why,
         fix=(
             "babyagi journal verify names every damaged row; then restore a backup of the "
@@ -761,8 +790,8 @@ def damaged(what: str, *, why: str) -> StoreUnusableError:
 
 
 def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
-    """Raises `TypeError` unless these columns hold text or integers, as declared: SQLite accepts
-    any type in any column."""
+    """Raise `TypeError` unless these columns hold texts or integers, as declared. The check is
+    needed because SQLite accepts any type in any column."""
     for columns, kind in ((texts, str), (numbers, int)):
         for column in columns:
             if type(row[column]) is not kind:
@@ -776,7 +805,7 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 def spec_to_json(spec: ObjectiveSpec) -> str:
     fields = asdict(spec)
     for name in ("further", "output_schema", "agent"):
-        if not fields[name]:  # earlier versions can then read it
+        if not fields[name]:  # earlier versions refuse these fields, so an empty one is left out
             del fields[name]
     for grant in fields["tools"]:
         if not grant["refused"]:
@@ -798,7 +827,7 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
         ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
-    # objectives that were begun before this choice existed have no value
+    # objectives that were created before this choice existed have no value
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
     fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
     fields["further"] = tuple(fields.get("further", ()))
@@ -806,7 +835,7 @@ def _spec_from_json(text: str) -> ObjectiveSpec:
 
 
 def usage_from_row(row: Row) -> Usage:
-    """Return the usage of an objective or a task."""
+    """Return the usage in the row of an objective or a task."""
     return Usage(
         calls=row["calls"],
         prompt_tokens=row["prompt_tokens"],
@@ -826,7 +855,11 @@ def usage_to_values(usage: Usage) -> dict[str, int]:
 
 
 def _step_usage_from_row(row: Row, *, left_open: Usage) -> Usage:
-    """Return the usage of a step, of which this part belongs to calls that were left open."""
+    """Return the usage in the row of a step.
+
+    Args:
+        left_open: the part of this usage that was charged for calls without an answer.
+    """
     return Usage(
         calls=row["calls"],
         prompt_tokens=row["prompt_tokens"],
@@ -935,7 +968,7 @@ def task_from_row(row: Row) -> Task:
 def _numbers_from_json(text: str) -> tuple[int, ...]:
     numbers = tuple(json.loads(text))
     if not all(type(number) is int for number in numbers):
-        raise TypeError(f"no list of numbers: {text[:100]}")
+        raise TypeError(f"not a list of numbers: {text[:100]}")
     return numbers
 
 
@@ -948,7 +981,7 @@ def _texts_to_json(texts: tuple[str, ...]) -> str:
 def _texts_from_json(text: str) -> tuple[str, ...]:
     texts = json.loads(text)
     if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
-        raise TypeError(f"no list of texts: {text[:100]}")
+        raise TypeError(f"not a list of texts: {text[:100]}")
     return tuple(texts)
 
 
@@ -1098,16 +1131,17 @@ def is_sound_result(row: Row) -> bool:
 
 
 def _result_columns(values: Row) -> Sequence[str]:
-    """Return the columns that the checksum covers; results of version 1 have no lack."""
+    """Return the columns that the result's checksum covers. `lack` is covered only if it is set,
+    because version 1 had no such column."""
     return (*_RESULT_COLUMNS, "lack") if values["lack"] else _RESULT_COLUMNS
 
 
 def _require_sound(is_sound: bool, *, what: str) -> None:
     if not is_sound:
-        raise damaged(what, why="its checksum does not fit its content")
+        raise damaged(what, why="its checksum does not match its content")
 
 
-# -- seals: checksums of the columns that never change, compared when the store is verified
+# -- seals: checksums of the columns that never change, tested when the store is verified
 # --------------------------
 
 _SEALED = {
@@ -1129,13 +1163,13 @@ _SEALED = {
 
 
 def sealed(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with a checksum of them, the column `seal`."""
+    """Return the values, with their checksum added as the column `seal`."""
     return {**values, "seal": _seal(table, values)}
 
 
 def is_sealed_right(table: str, row: Row) -> bool:
-    """Return whether the row equals what was written, as far as its checksum covers it; rows of
-    earlier versions have none."""
+    """Return whether the row's sealed columns match its checksum. A row without a checksum, from an
+    earlier version, passes."""
     seal = row["report_seal" if table == "report" else "seal"]
     return seal is None or bool(seal == _seal(table, row))
 
@@ -1163,7 +1197,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
 
 @_of("the result of task {task_id} of objective {objective_id}")
 def result_from_row(row: Row) -> Result:
-    """Return the result. Raises `StoreUnusableError` when the row is damaged."""
+    """Return the result in the row. Raise `StoreUnusableError` when the row is damaged."""
     _require_sound(
         is_sound_result(row),
         what=f"the result of task {row['task_id']} of objective {row['objective_id']}",
@@ -1220,7 +1254,7 @@ def _charges_from_json(text: str) -> tuple[tuple[int, Usage], ...]:
 
 @_of("step {key} of {owner} of objective {objective_id}")
 def step_from_row(row: Row) -> Step:
-    """Return the step. Raises `StoreUnusableError` when the row is damaged."""
+    """Return the step in the row. Raise `StoreUnusableError` when the row is damaged."""
     _require_sound(
         is_sound_step(row),
         what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}",

@@ -1,4 +1,5 @@
-"""The steps of the journal in SQL: intended, recorded, parked for a person, answered."""
+"""The steps of the journal in SQL: recording that a call is intended and what came of it, and
+questions to a person."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from babyagi.taskstore.sql.database import (
     to_time,
 )
 
-STEPS_EACH = 10  # of an owner, about
+STEPS_EACH = 10  # an owner has about so many steps
 
 
 class Steps(SqlAccess):
-    """Intend, record, abandon."""
+    """The part of the store that records calls: intended, recorded or abandoned steps."""
 
     async def intend_step(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
@@ -35,7 +36,7 @@ class Steps(SqlAccess):
                 record_first(tx, fence, first)
                 return _intend(tx, fence, intention)
             n_lost = _find_fenced(tx, fence, first.key, intention.key)
-            # it does not change while the outcome of another step is recorded
+            # recording `first`, another step, does not change this one
             found = _find(tx, fence, intention.key)
             match first:
                 case Outcome():
@@ -124,8 +125,8 @@ class Steps(SqlAccess):
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
-    """Record the outcome that waited for this transaction, under the claim that the transaction
-    uses."""
+    """Record the outcome `first` of an earlier call, at the beginning of a transaction that then
+    makes another change under the same claim."""
     match first:
         case Outcome():
             _record(tx, fence, first)
@@ -142,7 +143,8 @@ def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
 def _intend_found(
     tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
 ) -> Step:
-    """Intend the step that was found, after the fence was checked."""
+    """Record the intention under this claim. `known` is the step that has this key already, if any,
+    and `is_held` whether it holds a reservation. The fence was checked before."""
     if known is not None and (
         known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
     ):
@@ -201,11 +203,12 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
 
 
 def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
-    """Store the step after the fence was checked.
+    """Store a step that cost nothing, unless there is one under its key. The fence was checked
+    before.
 
     Args:
-        n_lost: how many workers in a row were lost with the task. Now they count no more: a step
-            was recorded, so the task does not kill its workers.
+        n_lost: how many workers in a row were lost with the task. This number is set back to 0,
+            because a recorded step shows that the task does not kill its workers.
     """
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
@@ -230,9 +233,9 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
 
 
 def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> int:
-    """Check the fence, and read up to two steps of its owner for `_find`, all in one query. Return
-    how many workers in a row were lost with the task; 0 for a duty. Raises `LeaseLostError` unless
-    the claim is still the holder's."""
+    """Check the fence, and cache up to two steps of its owner for `_find`, all in one query. Return
+    how many workers in a row were lost with the task; 0 for a duty. Raise `LeaseLostError` unless
+    the worker still holds the claim."""
     owned = {"objective_id": fence.objective_id, "owner": fence.owner}
     keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
     rows = (
@@ -250,13 +253,14 @@ def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
-    """Return the step, and whether it still holds its reservation."""
+    """Return the step with this key, if there is one, and whether it still holds its reservation."""
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
 
 
 def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
-    """Raises `ObjectiveStoppedError` or `LimitReachedError` when the call must not be made."""
+    """Raise `ObjectiveStoppedError` or `LimitReachedError` when a call that may cost `wanted` must
+    not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
 
@@ -267,7 +271,8 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
 
 
 class Parking(SqlAccess):
-    """Intend a call once, park a task, read the inbox, answer a step."""
+    """The part of the store for questions to a person: calls that must not be repeated, waiting
+    tasks, the inbox, and answers."""
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
@@ -362,7 +367,8 @@ def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:
-    """Queue a task that would ask a person, until one of the open questions is answered."""
+    """Queue a task that wants to ask a person, because too many questions are open. It can be
+    claimed when one of them is answered."""
     freed = transitions.free_task(tx, task)
     tx.run(
         "hold_back",
@@ -371,7 +377,8 @@ def _hold_back(tx: Transaction, task: Task) -> None:
         until_answered_us=transitions.UNTIL_ANSWERED_US,
     )
     reason = (
-        f"{lifecycle.MAX_OPEN_QUESTIONS} questions are open; it asks its own when one is answered"
+        f"{lifecycle.MAX_OPEN_QUESTIONS} questions are open; "
+        "this task asks its own when one of them is answered"
     )
     transitions.append_event(
         tx, task.objective_id, events.TASK_RELEASED, task.id, reason=reason, delay_s=0.0
@@ -380,7 +387,8 @@ def _hold_back(tx: Transaction, task: Task) -> None:
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:
-    """Return the step with this number, if it is open and its task waits."""
+    """Return the step with this id, if it waits for a person and its task is waiting. Raise
+    `NotFoundError` otherwise."""
     row = tx.one("step_by_id", step_id=step_id)
     step = None if row is None else step_from_row(row)
     task_id = (

@@ -1,11 +1,11 @@
-"""The task store in SQL: objectives, results, events, vectors, workers and schedules, and the reads
-for a person. It runs on SQLite, in a file or in memory, and on PostgreSQL.
+"""The task store in SQL: objectives, results, events, vectors, workers and schedules, and the
+queries that show them to a person. It runs on SQLite, in a file or in memory, and on PostgreSQL.
 
-A method about workers of several objectives runs while no other process writes, so that only one
-process at a time decides who is alive.
+A method that may affect several objectives of a worker runs while no other process writes, so that
+only one process at a time decides which workers are dead.
 
-Verifying does not detect a number that was changed to another one without contradicting anything (a
-rank, a count of failures, a lease).
+Verifying finds rows whose checksum is wrong or that contradict other rows. It cannot find a changed
+number that has no checksum and contradicts nothing, such as a rank, a count of failures or a lease.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 
 class Verifying(SqlAccess):
-    """Verify."""
+    """The part of the store that looks for damage: the method `verify`."""
 
     async def verify(self, objective_id: int | None = None) -> Verification:
         def work(tx: Transaction) -> Verification:
@@ -132,7 +132,8 @@ class Verifying(SqlAccess):
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """Reads all tables once. References between rows are compared after all of them were read."""
+    """One pass over all tables that notes damaged rows. References between rows are compared at the
+    end, when all rows were read."""
 
     tx: Transaction
     objective_id: int | None
@@ -173,10 +174,10 @@ class _Reading:
             if row["worker_id"] is not None and row["worker_id"] not in worker_ids:
                 self._note("the duty to {duty} of objective {objective_id}", row)
         for row in self._sound(
-            "every_joined", "what worker {worker_id} serves", database.joined_from_row
+            "every_joined", "an objective that worker {worker_id} serves", database.joined_from_row
         ):
             if row["worker_id"] not in worker_ids:
-                self._note("what worker {worker_id} serves", row)
+                self._note("an objective that worker {worker_id} serves", row)
         if self.objective_id is None:
             self._read_schedules()
         n = self.n_by_piece
@@ -195,8 +196,8 @@ class _Reading:
                 self._note(name, row)
 
     def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
-        """Return the rows of a query that can be read and equal what was written; note the others
-        as damaged."""
+        """Yield the rows of a query that can be read and whose checksum is right. Note each other
+        row as damaged, under `name` with the row's columns filled in."""
         for row in self.tx.each(query, objective_id=self.objective_id):
             self.n_by_piece[query] += 1
             try:
@@ -244,10 +245,13 @@ class _Reading:
             ):
                 continue
             if key not in self.damaged_tasks and not self._leads_to_damage(key[0], after):
-                self.damages.append(f"what task {key[1]} of objective {key[0]} comes after")
+                self.damages.append(
+                    f"the tasks that task {key[1]} of objective {key[0]} comes after"
+                )
 
     def _count_blockers(self, objective_id: int, after: set[int]) -> int:
-        """Return how many of the tasks are still open; -1 when one of them does not exist."""
+        """Return how many of the tasks `after` are not finished yet, or -1 when one of them does
+        not exist."""
         named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
         return (
             -1
@@ -285,7 +289,7 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Links:
-    """What other rows say of a task."""
+    """What a task's row states about the tasks that it comes after, to compare with other rows."""
 
     status: str
     blockers: int
@@ -297,8 +301,8 @@ class _Links:
 
 
 def _require_text(row: Row) -> None:
-    """Raises `ValueError` when a text is not valid UTF-8; reading rows as they lie returns such
-    texts as well."""
+    """Raise `ValueError` when a text in the row is not valid UTF-8. Such texts occur because
+    `read_as_it_lies` returns them too."""
     for value in row.values():
         if isinstance(value, str):
             value.encode()
@@ -306,7 +310,7 @@ def _require_text(row: Row) -> None:
 
 def _require(is_sound: bool) -> None:
     if not is_sound:
-        raise ValueError("its checksum does not fit its content")
+        raise ValueError("its checksum does not match its content")
 
 
 def _check_worker(row: Row) -> None:
@@ -353,12 +357,12 @@ def _check_duty(row: Row) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_PLACE = 1000  # how many tasks before another one are counted at most
+MAX_PLACE = 1000  # maximum number of tasks counted before the task whose place is asked for
 _MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
 
 
 class Looking(SqlAccess):
-    """Read without changing anything."""
+    """The reads that only show the store's contents to a person or an agent."""
 
     async def tasks_page(
         self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
@@ -457,9 +461,8 @@ class Looking(SqlAccess):
 
 
 def _outage(told: Sequence[Event]) -> Event | None:
-    """Return the last event that says that the model does not answer, None when it answers
-    again.
-    """
+    """Return the newest of these events if it says that the model does not answer; None when it
+    says that the model answers again, or there is no event."""
     return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
 
 
@@ -468,7 +471,7 @@ def _outage(told: Sequence[Event]) -> Event | None:
 
 
 class Measuring(SqlAccess):
-    """Read the measurements."""
+    """The part of the store that measures: the method `vitals`."""
 
     async def vitals(self) -> Vitals:
         return await self._read(_measure, n_rows=transitions.ALL_ROWS)
@@ -502,8 +505,8 @@ def _measure(tx: Transaction) -> Vitals:
 
 
 def _find_down(counted: Sequence[Row]) -> Mapping[int, int]:
-    """Return the id of the last outage event of each objective whose model did not answer when it
-    was asked last."""
+    """Return, by objective, the id of the newest outage event, for the objectives whose model did
+    not answer when it was last called."""
     last: defaultdict[int, dict[str, int]] = defaultdict(dict)
     for row in counted:
         last[row["objective_id"]][row["kind"]] = row["last_id"]
@@ -674,7 +677,8 @@ class Workers(SqlAccess):
         return await self._read(work)
 
     def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
-        """Free what the worker holds, remove the worker, and return how many tasks that freed."""
+        """Release all claims of the worker, remove the worker, and return how many tasks were
+        released. `kind` is the event to append: the worker left, or was lost."""
         joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
         n_freed = sum(
             self._leave(tx, worker["id"], worker["name"], objective_id, kind)
@@ -686,7 +690,8 @@ class Workers(SqlAccess):
     def _leave(
         self, tx: Transaction, worker_id: str, name: str, objective_id: int, kind: str
     ) -> int:
-        """Free what the worker holds of the objective, and return how many tasks that freed."""
+        """Release the worker's claims in one objective, end its membership there, and return how
+        many tasks were released."""
         row = transitions.objective_row(tx, objective_id)
         held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
         for held_task in held:
@@ -718,16 +723,16 @@ def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     return found
 
 
-# -- schedules: each tick is decided once, while nobody else writes
+# -- schedules: each tick is decided once, while no other process writes
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_DECIDED = 100  # ticks in one transaction, so that other writers wait only for milliseconds
-KEPT = timedelta(days=90)  # of the ticks that were decided
+KEPT = timedelta(days=90)  # decided ticks older than this are deleted
 
 
 def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity: str) -> Objective:
-    """Insert a new objective with its first task."""
+    """Insert a new objective with its first task queued."""
     values = {
         "uid": uid,
         "identity": identity,
@@ -749,7 +754,7 @@ class Schedules(SqlAccess):
             if due_at is None:
                 raise SettingsError(
                     f"no tick of this schedule is ever due: {spec.rule.words}",
-                    why="the time has passed, or there is no such day",
+                    why="its time has passed, or it names a day that no month has",
                     fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
                     guide="schedules",
                 )
@@ -801,8 +806,9 @@ class Schedules(SqlAccess):
     async def _switch_schedule(
         self, schedule_id: int, old: tuple[ScheduleStatus, ...], new: ScheduleStatus
     ) -> Schedule:
-        """Change the status. Ticks that are due until now are decided under the old or the new
-        status, whichever lets none fire; each transaction decides a bounded number of them."""
+        """Change the schedule's status to `new` if it is one of `old`. First decide the ticks that
+        are due by now, under the old or the new status, whichever lets none of them fire; one
+        transaction decides a bounded number of them."""
 
         def work(tx: Transaction) -> Schedule | None:
             schedule = _read_schedule(tx, schedule_id)
@@ -852,13 +858,15 @@ def _read_schedule(tx: Transaction, schedule_id: int) -> Schedule:
     row = tx.one("schedule", schedule_id=schedule_id)
     if row is None:
         raise NotFoundError(
-            f"there is no schedule {schedule_id}", fix="babyagi schedule list", guide="schedules"
+            f"there is no schedule {schedule_id}",
+            fix="babyagi schedule list shows the schedules that exist",
+            guide="schedules",
         )
     return schedule_from_row(row)
 
 
 def wait_for_tick_s(tx: Transaction) -> float | None:
-    """Return the seconds until the next tick fires, None when none is planned."""
+    """Return the seconds until the next tick of any schedule fires, None when none is planned."""
     fires_at_us = tx.all("next_tick")[0]["fires_at_us"]
     return None if fires_at_us is None else max(0.0, (fires_at_us - tx.now_us) / 1e6)
 
@@ -877,7 +885,7 @@ def _decide_due(
     tx: Transaction, schedule: Schedule, *, by: ScheduleStatus, limit: int
 ) -> list[Tick]:
     """Decide the schedule's ticks that should have fired by now, in order and at most `limit`, as
-    if its status were `by`; then set when the next one is due."""
+    if the schedule's status were `by`. Then store when its next tick is due."""
     spec, now = schedule.spec, to_time(tx.now_us)
     due_at, fires_at = schedule.due_at, schedule.fires_at
     ticks: list[Tick] = []
@@ -905,7 +913,7 @@ def _decide_due(
 
 
 def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
-    """Decide the tick that waited for an earlier one, which is over."""
+    """Decide the schedule's tick that waited until the objective of an earlier tick was over."""
     row = tx.one("queued_tick", schedule_id=schedule.id)
     if row is None:
         return []
@@ -929,11 +937,12 @@ def _enter_tick(
     *,
     is_queued: bool = False,
 ) -> Tick:
-    """Write the outcome of the tick, and the objective that it begins."""
+    """Write the tick with its outcome and, if it fires, create its objective."""
     objective_id = None
     if verdict.outcome is TickOutcome.FIRED:
         uid = objective_uid(schedule.uid, due_at)
-        # an identity of its own, so that `run` with the same words does not continue it
+        # a unique identity, so that `babyagi run` with the same text does not continue this
+        # objective
         objective_id = create_objective(
             tx, schedule.spec.objective, uid=uid, identity=f"schedule:{uid}"
         ).id
@@ -958,8 +967,9 @@ def _enter_tick(
 
 
 def _left_usd(tx: Transaction, schedule: Schedule) -> float | None:
-    """Return what is left of today's limit in US dollars, None without a limit. An objective that a
-    tick began today counts with its cost when it is over, else with all that it may spend."""
+    """Return how many US dollars of today's limit the schedule has left, None without a limit. An
+    objective that started today counts with its actual cost once it is over, and with its whole
+    cost limit before that."""
     limit = schedule.spec.daily_limit_usd
     if not limit:
         return None
@@ -983,7 +993,7 @@ def _committed_microusd(row: Row) -> int:
 
 
 def _names_question(objective_id: int, *, limit: int, after_id: int) -> tuple[str, dict[str, int]]:
-    """Return the query for names, and its values."""
+    """Return the name of the query for task names, and its values."""
     values = {"objective_id": objective_id, "limit": limit}
     if after_id:
         return "changed_names", {**values, "after_id": after_id}
@@ -1006,12 +1016,12 @@ def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int
 # --------------------------------------------------------------------------------------------------
 
 
-COMMON_WORD = 100  # a word that stands in so many results says little; `docs/retrieval.md`
+COMMON_WORD = 100  # a word that so many results contain says little; see `docs/retrieval.md`
 
 
 def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
-    """Return the words to search for, the rarest first: as many as stand together in at most
-    `COMMON_WORD` results."""
+    """Return the words to search for, the rarest first. Words are added as long as the results that
+    contain them number at most `COMMON_WORD` in all."""
     chosen: list[str] = []
     n_results = 0
     for word in sorted(
@@ -1025,14 +1035,15 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
 
 
 def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
-    """Return task ids, the best match first.
+    """Return the ids of the tasks whose results contain the words, the best match first.
 
-    The order is that of BM25 if each word stood only once in a result: rare words count more, and
-    long results less. Equal tasks are ordered by id, the latest first.
+    The order is that of BM25 if each word occurred only once in a result: rare words count more,
+    and words in long results less. Of tasks with equal scores, the one with the higher id comes
+    first.
 
     Args:
-        found: triples of a word, the task whose result contains it, and that result's length in
-            characters.
+        found: triples of a word, the task whose result contains it, and the length of that result
+            in characters.
     """
     known = sorted(found)
     n_by_word = Counter(word for word, _, _ in known)
@@ -1051,19 +1062,22 @@ async def open_postgres(
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
 ) -> SqlTaskStore:
-    """Open the task store in this database, making its schema when the database is empty.
+    """Open the task store in this PostgreSQL database, making its schema when the database is
+    empty.
 
     Args:
         url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
         offload: runs blocking work in a few threads, each with a connection of its own; the caller
             closes it after the store.
-        tell: see `open_sqlite` (`sqlite.py`).
+        tell: is called with a message for a person when the store cannot be written, once for each
+            outage.
         clock: for tests; None takes the server's.
 
     Raises:
-        SettingsError: the driver is not installed, or the URL cannot be read.
-        StoreUnusableError: refused (password, rights), no such database, or of another version.
-        StoreUnavailableError: not reachable.
+        SettingsError: the driver is not installed, or the URL cannot be parsed.
+        StoreUnusableError: the server refuses the user, there is no such database, or its schema
+            has another version.
+        StoreUnavailableError: the server cannot be reached.
     """
     driver = _load_postgres(url)
     database = await offload(lambda: driver.PostgresDatabase(url, clock=clock))
@@ -1071,11 +1085,12 @@ async def open_postgres(
 
 
 async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
-    """Bring the schema of this database to this program's version, while no worker lives, and
-    return the version before and after.
+    """Upgrade the schema of this PostgreSQL database to this program's version, and return the
+    version before and after.
 
     Raises:
-        As `open_postgres`; StoreUnusableError when a worker has a living lease.
+        StoreUnusableError: as `open_postgres`, or a worker has a living lease.
+        SettingsError, StoreUnavailableError: as `open_postgres`.
     """
     driver = _load_postgres(url)
     return await offload(lambda: driver.migrate(url))
@@ -1107,8 +1122,8 @@ class SqlTaskStore(
     Measuring,
     Verifying,
 ):
-    """The whole state of the program, in one file or database that several processes may have
-    open."""
+    """The task store in SQL, in one file or database that several processes may have open. It
+    implements `port.TaskStore`."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -1353,7 +1368,7 @@ class SqlTaskStore(
             try:
                 return transitions.read_task(tx, objective_id, task_id)
             except NotFoundError:
-                # the row that is missing may be the objective itself
+                # if the objective itself is missing, say that instead
                 transitions.objective_row(tx, objective_id)
                 raise
 
@@ -1590,7 +1605,7 @@ def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
 
 
 def _count_words(tx: Transaction, objective_id: int, words: Sequence[str]) -> dict[str, int]:
-    """Return how many results contain each word, counted up to more than `COMMON_WORD`."""
+    """Return how many results contain each word. Counting a word stops just above `COMMON_WORD`."""
     rows = tx.all("word_counts", **_counting(objective_id, words)) if words else []
     return {row["word"]: row["n"] for row in rows}
 

@@ -1,6 +1,9 @@
-"""The list in SQL: what is recorded under claims of tasks and duties, how they are released, what a
-person changes, and what becomes of recorded tasks and of proposals: which are new, which repeat a
-task, which task waits for which, and what a check adds or ends."""
+"""The task list in SQL: recording the outcomes of claimed tasks and duties, releasing claims, and
+the changes that a person makes.
+
+It also holds the rules for proposals (which are new, which repeat a task, which task waits for
+which), for planning from recorded tasks, and for what a check adds or ends.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ from babyagi.text import rearm
 
 
 class Recording(SqlAccess):
-    """Finish claimed tasks and duties, and give them back."""
+    """Record the outcomes of claimed tasks and duties, or release the claims without an outcome."""
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
@@ -258,8 +261,8 @@ class Recording(SqlAccess):
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
-    """Return the result if this very claim has recorded it before: its commit seemed to fail, so it
-    is sent again."""
+    """Return the task's result if this same claim has recorded it already, else None. A worker
+    sends a result twice when the first commit seemed to fail."""
     row = tx.one("task", objective_id=claim.fence.objective_id, task_id=claim.task.id)
     if (
         row is None
@@ -287,14 +290,14 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
 
 
 def put_back_lost(tx: Transaction, task: Task) -> None:
-    """Release a task whose worker was lost. The same try goes on, so that nothing is paid for
-    twice."""
+    """Queue a task again whose worker was lost, or give it up after too many losses. The try goes
+    on with its recorded steps, so that no call is paid for twice."""
     n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
     task = replace(task, n_lost=n_lost)
     if n_lost < lifecycle.MAX_LOST:
         release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
         return
-    error = f"{n_lost} workers in a row were lost while they worked on it"
+    error = f"{n_lost} workers in a row were lost while they worked on this task"
     written = transitions.free_task(tx, replace(task, status=TaskStatus.DEAD, error=error))
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
@@ -304,7 +307,8 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
 def _give_up_or_retry(
     tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
 ) -> None:
-    """Release a task whose failure is counted already: queued again, or dead."""
+    """Queue a task again whose failure is counted already, or make it dead when it has failed
+    `max_failures` times."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
     written = transitions.free_task(tx, replace(task, status=status), delay_s=delay_s)
     transitions.append_event(
@@ -316,7 +320,7 @@ def _give_up_or_retry(
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store on SQL: what a person changes in a list that others work on.
+# The task store on SQL: what a person may change in a task list while workers work on it.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -418,7 +422,8 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
 
 
 def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
-    """Give the ranks of the open tasks to the same tasks in the new order."""
+    """Move the tasks `moved` within the list of open tasks, by exchanging ranks, to one end or
+    before the task `to`."""
     listed = tx.all(
         "tasks_with_status",
         objective_id=objective_id,
@@ -441,21 +446,22 @@ def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: P
 
 
 # --------------------------------------------------------------------------------------------------
-# What becomes of proposals: which are new, and which repeat a task.
+# Adding proposals to the list: which are new, and which repeat a task.
 # --------------------------------------------------------------------------------------------------
 
-MAX_NEWS = 50  # results that are searched for what bears on a task that was given up
+MAX_NEWS = 50  # newest results that are searched for one that bears on a task that was given up
 
 NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """The outcome of the proposals.
+    """What became of proposals that `enter` was given.
 
     Attributes:
-        id_by_place: for each proposal, in their order, the id of the task that it became or
-            repeats; None for a blank one.
+        plan: the tasks that were added, and the names that were dropped.
+        id_by_place: for each proposal, in their order, the id of the task that it became or that it
+            repeats; None for a proposal with a blank name.
     """
 
     plan: Plan
@@ -464,7 +470,8 @@ class Entered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """A proposal whose name can be stored, with the keys of that name."""
+    """A proposal whose name is cleaned for the store, with the two keys by which repeated names are
+    found."""
 
     proposal: Proposal
     key: str
@@ -483,8 +490,9 @@ def enter(
     not added, and an event says so.
 
     Args:
-        unhelpful: by task that lacks something, the ids of the results that stood in its prompt. A
-            proposal for that task may repeat these, and must not wait for that task.
+        unhelpful: by the id of a task that lacks information, the ids of the results that were in
+            its prompt. A proposal made for that task may repeat those tasks, and must not wait for
+            that task.
     """
     last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
     batch = _Batch(
@@ -502,14 +510,15 @@ def enter(
 
 
 def enter_first(tx: Transaction, objective_id: int, proposal: Proposal) -> None:
-    """Add the first task of an objective, whose counters include it already."""
+    """Add the first task of a new objective. The counters in the objective's row include this task
+    already."""
     named = _name(proposal)
     if named is not None:
         _Batch(tx=tx, objective_id=objective_id, last_id=0, named=[named], new={1: named}).insert()
 
 
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
-    """Let the task come after these tasks and no others. Return the changed task."""
+    """Make the task depend on exactly the tasks `after`, and return it changed."""
     values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(list(after))}
     tx.run("delete_task_after", objective_id=objective_id, task_id=task_id)
     if after:
@@ -524,11 +533,12 @@ def resolve(
     entered: Entered,
     proposals: Sequence[Proposal],
 ) -> list[int]:
-    """Return the task ids that `after` names, for a task that exists already. Names that match no
-    task are left out.
+    """Return the ids of the tasks that `after` names, for a task that exists already. Names that
+    match no task are left out.
 
     Args:
-        entered: the outcome of the proposals that `after` may name.
+        after: task ids, or names of tasks or of proposals.
+        entered: what became of `proposals`, which `after` may name.
     """
     last_id = transitions.objective_row(tx, objective_id)["last_task_id"] - len(entered.plan.added)
     batch = _Batch(
@@ -543,9 +553,8 @@ def resolve(
 
 
 def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after_id: int) -> bool:
-    """Return whether the task `after_id` waits for this task, directly or through other open
-    tasks.
-    """
+    """Return whether task `after_id` waits for task `task_id`, directly or through other open
+    tasks. Then `task_id` must not wait for `after_id`."""
     seen: set[int] = set()
     waiting = [after_id]
     while waiting:
@@ -561,14 +570,14 @@ def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after
 
 
 def bears_on(name: str, text: str) -> bool:
-    """Return whether a result may help with a task of this name: it contains one of the name's
-    marks, or the name has none."""
+    """Return whether a result's text may help with a task of this name: it contains at least one of
+    the marks (codes, numbers, names, quoted terms) in the name, or the name has no marks."""
     marks = find_marks(name)
     return not marks or bool(held_marks(text, marks))
 
 
 def ask_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
-    """Announce the queries that recording a plan reads."""
+    """Announce the queries that recording a plan will read, so that they are sent together."""
     objective_id = fence.objective_id
     transitions.prefetch_free_task(tx, objective_id)
     for task_id in task_ids:
@@ -599,18 +608,18 @@ def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
 
 
 def _key_of(name: str) -> str:
-    """Return the key of a name. A name has the same key in the form in which a prompt shows it."""
+    """Return the comparison key of a task name. The name as a prompt shows it has the same key."""
     return names.name_key(rearm(name) or name)
 
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Proposals that are being added to the list.
+    """Proposals that one transaction adds to the list.
 
     Attributes:
-        ids: for each proposal, in their order, the id of the task that it becomes or repeats; None
-            for a blank one.
-        last_id: the last task that existed before them.
+        last_id: the id of the last task that existed before this batch.
+        ids: for each proposal, in their order, the id of the task that it becomes or that it
+            repeats; None for a proposal with a blank name.
     """
 
     tx: Transaction
@@ -619,13 +628,14 @@ class _Batch:
     named: Sequence[_Named | None]
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
-    new: dict[int, _Named] = field(default_factory=dict)  # by the id that it gets
+    new: dict[int, _Named] = field(default_factory=dict)  # by the id of the new task
     # ids of the new tasks, by key and by sense
     id_by_word: dict[str, int | None] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
 
     def number(self, *, allow_duplicates: bool) -> None:
-        """Find the task id of every proposal: a new one, or that of the task that it repeats."""
+        """Determine the task id of every proposal: a new id, or that of the task that the proposal
+        repeats."""
         for one in self.named:
             if one is not None and not allow_duplicates:
                 self.tx.ask("alike", **_alike(self.objective_id, one))
@@ -641,8 +651,8 @@ class _Batch:
             self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
 
     def insert(self) -> tuple[Task, ...]:
-        """Write all new tasks first, then their dependencies, because each may name another new
-        task."""
+        """Write all new tasks, and then their dependencies, because a task may depend on another
+        new task."""
         for task_id, one in self.new.items():
             values: dict[str, Any] = {
                 "objective_id": self.objective_id,
@@ -665,7 +675,7 @@ class _Batch:
         return tuple(added)
 
     def _link(self, one: _Named, task_id: int) -> Task:
-        """Return a new task, after its dependencies were written."""
+        """Write the dependencies of a new task, and return the task."""
         after = self._after(one, task_id)
         if after:
             return set_after(self.tx, self.objective_id, task_id, after)
@@ -681,7 +691,8 @@ class _Batch:
         )
 
     def note_duplicates(self) -> tuple[str, ...]:
-        """Append an event for each proposal that was not added, and return their names."""
+        """Append an event for each proposal that was not added because it repeats a task, and
+        return the names of these proposals."""
         names = []
         for one, task_id in zip(self.named, self.ids, strict=True):
             if one is not None and self.new.get(task_id or 0) is not one:
@@ -697,8 +708,9 @@ class _Batch:
         return tuple(names)
 
     def meant(self, named: int | str) -> int | None:
-        """Return the id of the task that a dependency names: by id, by the label or the name of
-        another proposal, or by the name of a task in the list. None when there is none."""
+        """Return the id of the task that a dependency refers to, None when there is none. A
+        dependency is a task id, the label or name of another proposal, or the name of a task in the
+        list."""
         if isinstance(named, int):
             return named if 0 < named <= self.last_id else None
         name = lifecycle.storable_line(named, max_chars=lifecycle.MAX_NAME_CHARS)
@@ -721,8 +733,8 @@ class _Batch:
         return int(rows[-1]["id"]) if rows else None
 
     def _after(self, one: _Named, task_id: int) -> list[int]:
-        """Return the ids that a new task comes after. A dependency that cannot be kept is dropped,
-        and an event says so."""
+        """Return the ids of the tasks that a new task depends on. A dependency on no known task, or
+        one that would close a cycle, is dropped, and an event says so."""
         after = self.after_by_id.setdefault(task_id, [])
         for named in one.proposal.after:
             meant = self.meant(named)
@@ -754,8 +766,8 @@ class _Batch:
     # ----------------------------------------------------------------------------------------------
 
     def _find_repeated(self, one: _Named) -> int | None:
-        """Return the id of the task that the proposal repeats: another proposal, or a task of the
-        list that must not be repeated now. None when there is none."""
+        """Return the id of the task that the proposal repeats: another new task, or a task in the
+        list that must not be repeated now. None when the proposal is new."""
         proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
         if proposed:
             return proposed
@@ -767,8 +779,9 @@ class _Batch:
         return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
 
     def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
-        """Return whether a task that is not open may be repeated: its answer did not help, the part
-        that it answers is still missing, or a newer result bears on it."""
+        """Return whether a new task may have the same name as the finished tasks `alike`: their
+        answer did not help, the part of the objective that they answer is still missing, or a newer
+        result bears on it."""
         newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
             return False
@@ -789,11 +802,11 @@ class _Batch:
 
 
 # --------------------------------------------------------------------------------------------------
-# What becomes of recorded tasks: done with new tasks, or queued again because they are not
-# answered; and what becomes of the list's checks.
+# Planning from recorded tasks, which become done or are queued again because they are not answered;
+# and finishing checks of the objective.
 # --------------------------------------------------------------------------------------------------
 
-MAX_WOKEN = 200  # tasks that wait for what they lacked, and are compared with each new result
+MAX_WOKEN = 200  # maximum number of tasks that lack something and are compared with a new result
 
 
 # -- recorded tasks
@@ -808,11 +821,11 @@ def apply_plan(
     *,
     ends_planning: bool = False,
 ) -> Plan:
-    """Finish the recorded tasks that are answered, queue the others again to wait for what they
-    lack, and add the proposals to the list.
+    """Carry out a plan: finish those of the recorded tasks that are answered, queue the others
+    again behind the tasks that bring what they lack, and add the proposals to the list.
 
     Args:
-        ends_planning: finish the duty as well, so that the next planning has a new owner.
+        ends_planning: also finish the planning duty, so that the next planning has a new owner.
     """
     row = transitions.objective_row(tx, objective_id)
     progress = transitions.Progress.of(row)
@@ -849,7 +862,7 @@ def apply_plan(
 
 
 def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
-    """Append events that say which proposals were left out of the plan, or why there is none."""
+    """Append events that name the proposals that the plan left out, or say why nothing was planned."""
     for name in plan.dropped:
         transitions.append_event(
             tx,
@@ -868,7 +881,7 @@ def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[
 
 
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Note the claim that the objective is met, unless a check has refuted it and nothing was
+    """Record the claim that the objective is met, unless a check has refuted that and no task was
     answered since."""
     row = transitions.objective_row(tx, objective_id)
     checks = transitions.read_objective(tx, objective_id).checks
@@ -880,8 +893,8 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
 
 
 def record_lack(tx: Transaction, task: Task) -> Task:
-    """Record that the try of a held task lacked something. It then waits for planning, or is given
-    up."""
+    """Record that the latest try of a held task lacked information. The task then waits for
+    planning, or is dead after its last try."""
     transitions.append_event(
         tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
     )
@@ -896,14 +909,14 @@ def ask_lacking(tx: Transaction, objective_id: int) -> None:
 
 
 def find_lacking(tx: Transaction, objective_id: int) -> list[Task]:
-    """Return the tasks that wait for what they lacked."""
+    """Return the tasks that wait for other tasks because they lacked information."""
     rows = tx.all("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
     return [task_from_row(row) for row in rows]
 
 
 def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> None:
-    """Free the tasks that lack what this result holds, so that they can be claimed again. A task
-    stays if one of the tasks that it waits for names a part of it."""
+    """Let tasks that lacked information be claimed again if this result contains it. A task stays
+    waiting if the name of a task that it waits for mentions a part of that information."""
     text = f"{result.task_name}\n{result.text}"
     for task in lacking:
         wanted = find_marks(_what(task)) - find_marks(task.name)
@@ -913,12 +926,10 @@ def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> No
             task_from_row(found)
             for found in tx.all("blockers", objective_id=task.objective_id, task_id=task.id)
         ]
-        if held_marks("\n".join(blocked_reason.name for blocked_reason in blockers), wanted):
+        if held_marks("\n".join(blocker.name for blocker in blockers), wanted):
             continue
         kept = [
-            task_id
-            for task_id in task.after
-            if task_id not in {blocked_reason.id for blocked_reason in blockers}
+            task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
         ]
         set_after(tx, task.objective_id, task.id, kept)
         transitions.append_event(
@@ -948,9 +959,15 @@ def _finish(
 def _requeue(
     tx: Transaction, row: Row, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
-    """Queue a task again as a new try, after the tasks that bring what it lacks."""
+    """Queue a recorded task again as a new try, after the tasks that bring what it lacks. Give it
+    up instead after its last try.
+
+    Args:
+        named: the planner's statement that the task's result does not answer it; None when the task
+            itself recorded a lack.
+    """
     objective_id = task.objective_id
-    if task.lack is None and named is not None:  # it has a result, which is no answer
+    if task.lack is None and named is not None:  # the task has a result that does not answer it
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
         tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
         task = lifecycle.lacked(task, lack=Lack(what=named.lack, shown=named.shown))
@@ -1016,8 +1033,12 @@ def finish_check(
     checked: Checked,
     wanted: Sequence[Sequence[Proposal]],
 ) -> None:
-    """End the objective when the check found it met. Otherwise add tasks for what is missing, or
-    end it when that was in vain too often."""
+    """Record a check. If the objective is met, end it; if not, add tasks for what is missing, or
+    end the objective when such tasks have brought nothing too often.
+
+    Args:
+        wanted: two lists of proposals: those for the missing parts, and the fallback.
+    """
     row, objective = (
         transitions.objective_row(tx, objective_id),
         transitions.read_objective(tx, objective_id),
@@ -1053,7 +1074,7 @@ def finish_check(
     if is_met and row["is_claimed_met"]:
         transitions.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
     elif is_met and is_empty:
-        # otherwise somebody has added a task meanwhile; the list is checked again when it is done
+        # otherwise a task was added meanwhile; there is a new check when that task is done
         transitions.end(tx, objective_id, reason=StopReason.FINISHED, detail=detail)
     if is_met:
         return
@@ -1068,8 +1089,8 @@ def finish_check(
 def _add_for_missing(
     tx: Transaction, objective: Objective, wanted: Sequence[Sequence[Proposal]]
 ) -> tuple[Task, ...]:
-    """Add the proposals for the missing parts, which may repeat answered tasks. When none is added,
-    add those of the fallback that were not done yet."""
+    """Add the proposals for the missing parts, which may repeat answered tasks. If all of them are
+    dropped, add those fallback proposals that repeat no task. Return the added tasks."""
     proposed, fallback = wanted
     added = enter(tx, objective.id, [replace(one, is_missing=True) for one in proposed]).plan.added
     return added or enter(tx, objective.id, fallback).plan.added

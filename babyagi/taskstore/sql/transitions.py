@@ -1,8 +1,8 @@
-"""How work is claimed, what a claim must present and what ends it, and other changes of state that
-several verbs of the SQL store share. Each is part of the verb's transaction.
+"""How work is claimed and released, how a claim is checked, and other changes of state that several
+methods of the SQL store share. Each function is part of the calling method's transaction.
 
-The order in every verb is: lock (the transaction), fence (is the claim still the holder's?), count
-(limits and counters).
+The order in every method is: lock (the transaction), fence (does the worker still hold the claim?),
+count (limits and counters).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from babyagi.taskstore.sql.database import (
 )
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL share no syntax for "no limit"
-# the year 9999: the delay of a task that may ask only after another question is answered
+# the year 9999: until then a task is delayed that may ask only after another question is answered
 UNTIL_ANSWERED_US = 253_370_764_800_000_000
-MAX_COUNTED = 100  # tasks that can be started, counted at most; no worker has more free slots
+MAX_COUNTED = 100  # startable tasks are counted up to this; no worker has more free slots
 
 # -- looking
 # --------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
     if row is None:
         raise NotFoundError(
             f"objective {objective_id} has no task {task_id}",
-            fix=f"babyagi tasks --objective {objective_id} shows the tasks that there are",
+            fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
             guide="looking",
         )
     return task_from_row(row)
@@ -106,14 +106,15 @@ COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
 
 
 def tally(tx: Transaction, objective_id: int) -> Row:
-    """Return the counts of the list. `n_unblocked` are the queued tasks that wait neither for
-    another task nor for an answer, delayed or not, counted up to `MAX_COUNTED`."""
+    """Return the counts of the objective's tasks as a row. Its `n_unblocked` counts, up to
+    `MAX_COUNTED`, the queued tasks that wait neither for another task nor for a person's answer,
+    delayed or not."""
     return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
 
 
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
     found, row = tally(tx, objective.id), objective_row(tx, objective.id)
-    # no other snapshot asks for it
+    # `n_resumable` matters only at the limit of tasks, so the query is skipped below it
     is_resumable = is_reached(objective.spec.limits.max_tasks, row["n_begun"]) and tx.has(
         "begun_unblocked", objective_id=objective.id, until_answered_us=UNTIL_ANSWERED_US
     )
@@ -139,8 +140,8 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
 
 
 def counted_us(tx: Transaction, row: Row) -> int:
-    """Return the objective's active time up to now. It does not grow while the objective is not
-    active, or while no worker lives."""
+    """Return the objective's active time up to now, in microseconds. It does not grow while the
+    objective is not active, or no worker is alive."""
     active_us: int = row["active_us"]
     if row["status"] != ObjectiveStatus.ACTIVE:
         return active_us
@@ -154,7 +155,6 @@ def store_active_time(tx: Transaction, row: Row) -> None:
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
-    """Replace the spec of an objective."""
     values = {
         "uid": row["uid"],
         "identity": row["identity"],
@@ -189,11 +189,11 @@ def append_event(
 def charge(
     tx: Transaction, objective_id: int, owner: str, usage: Usage, *, has_progressed: bool = False
 ) -> None:
-    """Count what a call has cost.
+    """Add the cost of a call to the totals of the objective and of its task.
 
     Args:
-        has_progressed: its answer was recorded, which shows that the task does not kill its
-            workers.
+        has_progressed: whether the call's answer was recorded, which shows that the task does not
+            kill its workers.
     """
     values = usage_to_values(usage)
     tx.run("charge_objective", objective_id=objective_id, **values)
@@ -204,10 +204,11 @@ def charge(
 
 
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
-    """Append an event when an answer cost more than was reserved for it, or does not say what it
-    cost. If the objective has such a limit, no further call begins."""
+    """Append an event if an answer cost more than was reserved for its call, or does not state its
+    cost. If the objective has a limit that this breaks, mark the limit as overspent, which forbids
+    every further call."""
     usage = limits.countable_usage(usage)
-    if not reserved.calls:  # the reservation is not known any more
+    if not reserved.calls:  # how much was reserved is not known any more
         return
     if not limits.costs_more(usage, reserved) and usage.tokens <= reserved.tokens:
         return
@@ -234,8 +235,9 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
-    """End a claim. The calls that it left open may have been paid for, so their reservations become
-    usage. Return whether a step of the owner waits for a person."""
+    """Release the steps of a claim that has ended. Calls without an outcome may have been paid for,
+    so their reservations are counted as usage. Return whether a step of the owner waits for a
+    person."""
     is_asking = False
     unsettled = tx.all("unsettled_steps", objective_id=objective_id)
     own = [row for row in unsettled if row["owner"] == owner]
@@ -261,8 +263,8 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
-    """Mark an intended call that must not be repeated as unknown: whether it was made cannot be
-    determined."""
+    """Set an intended step whose call must not be repeated to UNKNOWN: nothing tells whether the
+    call was made."""
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
     data = lifecycle.step_data(unknown, Usage())
@@ -273,8 +275,8 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
 
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
-    """waiting → queued. An objective that ended because only people could go on becomes active
-    again."""
+    """waiting → queued, for a task whose question was answered. An objective that ended because all
+    its tasks waited for a person becomes active again."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
@@ -285,12 +287,13 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
 
 
 def count_asked(tx: Transaction, objective_id: int) -> int:
-    """Return how many steps wait for a person."""
+    """Return how many steps of the objective wait for a person."""
     return len(tx.all("inbox", objective_id=objective_id))
 
 
 def allow_questions(tx: Transaction, objective_id: int) -> None:
-    """Free tasks that were kept from asking, as many as there is room for more questions."""
+    """Let tasks be claimed that could not ask because too many questions were open, as many as
+    there is now room for."""
     n_free = lifecycle.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
     if n_free > 0:
         tx.run(
@@ -306,8 +309,8 @@ def allow_questions(tx: Transaction, objective_id: int) -> None:
 
 
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
-    """Return the task of the fence, which must have one of the statuses when any are given. Raises
-    `LeaseLostError`."""
+    """Return the task that the fence's claim is about. Raise `LeaseLostError` unless the worker
+    still holds that claim, and the task has one of the `statuses`, if any are given."""
     row = tx.one("task", objective_id=fence.objective_id, task_id=lifecycle.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
         raise lifecycle.lost(fence)
@@ -317,7 +320,8 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
-    """Return the duty of the fence, for a verb that frees it. Raises `LeaseLostError`."""
+    """Return the row of the duty that the fence's claim is about, before the caller releases it.
+    Raise `LeaseLostError` unless the worker still holds that claim."""
     tx.ask("unsettled_steps", objective_id=fence.objective_id)
     duty = lifecycle.duty_of(fence.owner)
     row = tx.one("duty", objective_id=fence.objective_id, duty=duty)
@@ -335,24 +339,24 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
 
 
 def prefetch_free_task(tx: Transaction, objective_id: int) -> None:
-    """Announce the queries that the end of a task's claim reads."""
+    """Announce the queries that `free_task` will read, so that they are sent together."""
     tx.ask("objective", objective_id=objective_id)
     tx.ask("unsettled_steps", objective_id=objective_id)
 
 
 def free_task(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
-    """Release a task that its worker holds, and charge its open calls. The returned task does not
-    include their charges.
+    """Release a claimed task, store its new state, and charge its open calls. The returned task
+    does not include those charges.
 
     Args:
-        row: the objective's row, if it was read already.
+        row: the objective's row, if the caller has read it already.
     """
     row = row or objective_row(tx, task.objective_id)
     is_asking = settle(tx, task.objective_id, f"task:{task.id}")
     reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
     status = lifecycle.status_when_freed(task.status, reason, is_asking=is_asking)
     if is_asking:
-        # the answer belongs to this try
+        # the person's answer belongs to this try, so the try number must not rise
         task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)
     is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
     delay = _delay(tx, delay_s if is_delayed else 0.0)
@@ -380,8 +384,8 @@ def free_task(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How many tasks in a row brought nothing new, how many tries in a row gave no answer, and how
-    many answers there are."""
+    """An objective's counters of progress: how many tasks in a row brought nothing new, how many
+    tries in a row gave no answer, and how many answers there are."""
 
     n_tasks_without_progress: int
     n_tries_without_answer: int
@@ -389,7 +393,7 @@ class Progress:
 
     @classmethod
     def of(cls, row: Row) -> Progress:
-        """Return the progress of an objective, from its row."""
+        """Return the counters in an objective's row."""
         return cls(
             n_tasks_without_progress=row["n_barren"],
             n_tries_without_answer=row["n_fruitless"],
@@ -397,7 +401,8 @@ class Progress:
         )
 
     def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
-        """Return the progress after one more try that gave an answer."""
+        """Return the counters after one more try that gave an answer and led to `n_added` new
+        tasks. `is_repeat` says that the answer only repeats earlier results."""
         return Progress(
             n_tasks_without_progress=lifecycle.count_tasks_without_progress(
                 self.n_tasks_without_progress, n_added=n_added, is_repeat=is_repeat
@@ -407,7 +412,7 @@ class Progress:
         )
 
     def after_no_answer(self) -> Progress:
-        """Return the progress after one more try that gave no answer."""
+        """Return the counters after one more try that gave no answer."""
         return replace(self, n_tries_without_answer=self.n_tries_without_answer + 1)
 
 
@@ -416,14 +421,14 @@ def put_progress(tx: Transaction, objective_id: int, progress: Progress) -> None
 
 
 def count_no_answer(tx: Transaction, objective_id: int) -> None:
-    """Count one more try that gave no answer."""
+    """Store that one more try of the objective gave no answer."""
     progress = Progress.of(objective_row(tx, objective_id))
     put_progress(tx, objective_id, progress.after_no_answer())
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
-    """Append an event for a task that was cancelled or parked when it was freed, because its holder
-    did not ask for that."""
+    """Append an event if releasing the task cancelled it or made it wait for a person, because the
+    worker asked for neither."""
     if task.status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
     elif task.status is TaskStatus.WAITING:
@@ -454,8 +459,8 @@ def forget_duty(tx: Transaction, objective_id: int, duty: Duty) -> None:
 
 
 def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) -> None:
-    """End an objective that has not ended. Cancel its queued and waiting tasks if the reason says
-    so."""
+    """End an objective that has not ended. If the reason says so (met or cancelled), also cancel
+    its queued and waiting tasks."""
     row = objective_row(tx, objective_id)
     if row["status"] == ObjectiveStatus.ENDED:
         return
@@ -475,7 +480,7 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
-    """ended → active. A new report is due, under a new owner."""
+    """ended → active. A new report becomes due, under a new owner."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
@@ -486,7 +491,7 @@ def reopen(tx: Transaction, objective_id: int) -> None:
 
 
 class Claims(SqlAccess):
-    """Look for work, and claim tasks and duties."""
+    """The part of the store that finds work and claims tasks and duties."""
 
     async def open_objectives(self) -> list[int]:
         return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
@@ -528,8 +533,8 @@ class Claims(SqlAccess):
         return await self._write(work, objective_id, is_lasting=False)
 
     def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
-        """Raises `StoreUnusableError` when a newer program has upgraded the schema meanwhile: this
-        process must end its work and claim no more."""
+        """Raise `StoreUnusableError` when a newer program has meanwhile upgraded the schema, so
+        that this process claims nothing more."""
         database.require_known(
             int(_standing(tx, objective_id, worker_id)["schema_version"]),
             known=self._database.known_version,
@@ -555,12 +560,12 @@ def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
 
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     """Return whether the worker serves the objective, is not blocked there, and has a living lease.
-    A claim without a lease would be taken away at once."""
+    Without a living lease, other workers would take the claim away at once."""
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
 def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Read in one query what says whether something can be claimed."""
+    """Cache, with one query, the rows that decide whether something can be claimed."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
     tx.ask("duties", objective_id=objective_id)
     row = tx.one("outlook", **at, **COUNTED)
@@ -573,16 +578,17 @@ def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
 def _look_for_work(
     tx: Transaction, objective_id: int, worker_id: str
 ) -> tuple[Claimable, Task | None]:
-    """Return what a claim could find, and the task that the worker would get."""
+    """Return what a claim could find in the objective, and the task that this worker would get,
+    None when there is none for it."""
     row = objective_row(tx, objective_id)
     objective = objective_of(tx, row)
     found = tally(tx, objective_id)
     task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
-    # a task that this worker must not have may be claimable for another one
+    # a task that this worker must not get may be claimable for another worker
     has_task = task is not None or bool(
         worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
     )
-    # without a task there is nothing to order, and an order that is owed must not delay the end
+    # without a task there is nothing to order, and a due order must not delay the objective's end
     duties = tuple(
         duty
         for duty in lifecycle.DUTIES
@@ -625,7 +631,7 @@ def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
 
 
 def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim:
-    """Lease a duty that may be claimed."""
+    """Claim a duty that is known to be claimable."""
     row, known = objective_row(tx, objective_id), _known_duty(tx, objective_id, duty)
     owner = lifecycle.duty_owner(duty, row)
     claim_no = 1 if known is None else known["claim_no"] + 1
@@ -643,13 +649,13 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
 
 
 def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Announce the query of `_find_task`, for an objective in which tasks may be begun."""
+    """Announce the query that `_find_task` will read if the limit of tasks is not reached."""
     tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
 
 
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
-    """Return the task that the worker would get. A worker_id of "" stands for any worker that holds
-    nothing."""
+    """Return the task that the worker would get, None when there is none. The worker_id "" stands
+    for any worker without claims."""
     if objective.status is not ObjectiveStatus.ACTIVE or is_reached(
         objective.spec.limits.max_time_s, objective.active_s
     ):
@@ -686,14 +692,14 @@ def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty) -> bool:
 
 
 def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
-    """Return the row of a duty that was claimed before, None when it was not."""
+    """Return the row of a duty that was claimed before, None when it never was."""
     rows = tx.all("duties", objective_id=objective_id)
     return next((row for row in rows if row["duty"] == duty), None)
 
 
 def _is_owed(tx: Transaction, objective: Objective, duty: Duty) -> bool:
-    """Return whether the duty is due. The objective is looked at first, because it decides most
-    cases."""
+    """Return whether the duty is due. The objective's status is tested first, because it decides
+    most cases without a query."""
     is_active = objective.status is ObjectiveStatus.ACTIVE
     is_over = objective.status is ObjectiveStatus.ENDED
     found = tally(tx, objective.id)
