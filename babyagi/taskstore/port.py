@@ -953,7 +953,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def standing(self, objective_id: int) -> Standing:
-        """Return the facts that tell whether and why the objective goes on. Raises `NotFoundError`."""
+        """Return the facts that tell whether and why the objective goes on. Raises
+        `NotFoundError`."""
         ...
 
     async def vitals(self) -> Vitals:

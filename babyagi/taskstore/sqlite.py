@@ -76,7 +76,8 @@ class FileLock:
             os.close(fd)
 
     def _is_taken(self) -> bool:
-        """Try a few times to take the lock, without queueing for it. Return whether that succeeded."""
+        """Try a few times to take the lock, without queueing for it. Return whether that
+        succeeded."""
         for pause_s in PAUSES_S:
             with suppress(BlockingIOError):
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

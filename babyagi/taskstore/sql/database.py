@@ -150,7 +150,8 @@ class Transaction:
             self._run_together(query, rows)
 
     def one(self, query: str, **values: Any) -> Row | None:
-        """Return the first row, None when there is none. For queries that return at most one row."""
+        """Return the first row, None when there is none. For queries that return at most one
+        row."""
         rows = self.all(query, **values)
         return rows[0] if rows else None
 
@@ -675,7 +676,8 @@ class Waiting(SqlAccess):
         self._is_in_doubt, self._looked_at_s = True, loop.time()
 
     def _say_sign(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Tell the event loop that a process may have committed. Called in the database's thread."""
+        """Tell the event loop that a process may have committed. Called in the database's
+        thread."""
         if not self._sign.is_set():
             with suppress(RuntimeError):  # the loop has ended, so nothing waits in it
                 loop.call_soon_threadsafe(self._sign.set)

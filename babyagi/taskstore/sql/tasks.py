@@ -862,7 +862,8 @@ def apply_plan(
 
 
 def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
-    """Append events that name the proposals that the plan left out, or say why nothing was planned."""
+    """Append events that name the proposals that the plan left out, or say why nothing was
+    planned."""
     for name in plan.dropped:
         transitions.append_event(
             tx,
