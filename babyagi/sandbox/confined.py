@@ -1,15 +1,16 @@
-"""The process that runs a model's code. It first makes itself unable to do anything but compute,
-checks that, and only then runs the code.
+"""The process that runs code that a model wrote. It first makes itself unable to do anything but
+compute, checks that, and only then runs the code.
 
-It is started isolated: it can import only the modules beside it, and no third-party module.
-Standard input carries the code as UTF-8, and after it the files that the code may read, in the
-format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason; then the
-outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter is
-installed, nothing in this process can be trusted, not even the functions of this file. Whatever the
-code changes here affects only the final output, which the code controls anyway.
+Python runs isolated here: only the modules beside this file and the standard library can be
+imported. Standard input carries the code as UTF-8, and after it the files that the code may read,
+in the format of `program.py`. Standard output carries `CONFIRMED`, or `REFUSED` and the reason;
+then the outcome, `ANSWER` or `FAULT` and a text; and the files that the code left. After the filter
+is installed, nothing in this process can be trusted, not even the functions of this file. But
+whatever the code changes here affects only the output, which the code controls anyway.
 
-The protection is the kernel's filter (seccomp). What `program.py` removes or replaces protects
-nothing: it only lets ordinary code run and keeps the messages to the model plain.
+The protection is the kernel's filter of system calls (seccomp). What `program.py` removes or
+replaces protects nothing: it only lets ordinary code run, and keeps the messages to the model
+plain.
 
 Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h`
 (x86_64) and `asm-generic/unistd.h` (aarch64).
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 CONFIRMED, REFUSED = "C", "R"
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as struct seccomp_data names them
-# What an interpreter with one thread needs to compute: the way out, memory, the clock where it must
-# be asked for, randomness.
-SYSCALLS = {  # the number on each of the architectures
+# The system calls that an interpreter with one thread needs to compute: output and exit, memory,
+# the clock (a system call on some machines), randomness.
+SYSCALLS = {  # by name: its number on each architecture, in the order of `ARCHITECTURES`
     "write": (1, 64),
     "exit_group": (231, 94),
     "mmap": (9, 222),
@@ -44,9 +45,9 @@ SYSCALLS = {  # the number on each of the architectures
     "getrandom": (318, 278),
 }
 _FUTEX_WAKE_PRIVATE, _PROT_EXEC = 129, 4
-# an argument, and its required value
+# by system call: the index of an argument, and its required value
 ONLY_WITH = {"write": (0, 1), "futex": (1, _FUTEX_WAKE_PRIVATE)}
-# an argument, and the bits that it must not have
+# by system call: the index of an argument, and the bits that must not be set in it
 NEVER_WITH = {"mmap": (2, _PROT_EXEC), "mprotect": (2, _PROT_EXEC)}
 
 # BPF: ld abs, jeq, jge, jset, ret
@@ -62,7 +63,7 @@ Instruction = tuple[int, int, int, int]
 
 
 class CannotConfineError(Exception):
-    """This machine cannot confine the code; the text says why."""
+    """This machine cannot confine the code. The text says why."""
 
 
 def main(
@@ -73,11 +74,17 @@ def main(
     memory_bytes: int,
     code_bytes: int = -1,
 ) -> None:
-    """Run the process to its end.
+    """Confine this process, run the code, write its outcome to standard output, and end the
+    process.
 
     Args:
-        code_bytes: how many bytes of the input are the code; files follow. -1: all of the input is
-            code, and there are no files.
+        parent_pid: the process that must be alive; when it ends, this one is killed.
+        result: the variable whose value is the answer, if the code assigns it.
+        max_chars: maximum length of the answer.
+        cpu_s: limit of processor time in seconds.
+        memory_bytes: limit of address space.
+        code_bytes: how many bytes of the input are the code; the rest are files. -1: all of the
+            input is code, and there are no files.
     """
     try:
         import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
@@ -92,7 +99,7 @@ def main(
         allowed_bytes = limit_resources(cpu_s, memory_bytes)
         install_filter(prctl)
         require_filter()
-    except Exception as error:  # whatever went wrong, the code is not run
+    except Exception as error:  # whatever the error is, the code is not run
         write_all(f"{REFUSED}{error}")
         os._exit(1)
     try:
@@ -126,23 +133,24 @@ def find_prctl() -> Any:
 
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
-    """Let the kernel kill this process when the thread that started it ends. Exit if the parent has
-    ended already."""
+    """Make the kernel kill this process when the thread that started it ends. Exit if the parent
+    has already ended."""
     if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
-        raise CannotConfineError("the kernel does not end a process with its parent")
+        raise CannotConfineError("the kernel cannot end a process together with its parent")
     if os.getppid() != parent_pid:
         os._exit(1)
 
 
 def limit_resources(cpu_s: int, memory_bytes: int) -> int:
-    """Bound memory and processor time, become the first victim of the out-of-memory killer, write
-    no core dump, and close all descriptors except the output.
+    """Limit memory and processor time, and close all descriptors except the output. Also write no
+    core dump, and be the first process that the kernel kills when memory runs out.
 
-    Return the memory limit in bytes, which is lower than requested if the caller itself has a lower
-    limit.
+    The filter already forbids opening files, descriptors and processes; the limits on them here are
+    a second barrier.
 
-    The filter already forbids opening files, descriptors and processes; their limits here are a
-    second barrier.
+    Returns:
+        The memory limit in bytes, lower than `memory_bytes` if this process already had a lower
+        one.
     """
     import resource
 
@@ -170,8 +178,8 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
 
 
 def install_filter(prctl: Any) -> None:
-    """Forbid permanently every system call that computing does not need: a filter cannot be
-    removed, and no call adds rights."""
+    """Forbid every system call that computing does not need. This cannot be undone: a filter cannot
+    be removed, and no later call adds rights."""
     import ctypes
 
     class Program(ctypes.Structure):
@@ -196,8 +204,8 @@ def install_filter(prctl: Any) -> None:
 
 
 def build_filter(machine: str) -> Sequence[Instruction]:
-    """Return the BPF program that the kernel runs at each system call: it allows those of
-    `SYSCALLS`; all others fail with EPERM.
+    """Return the BPF program that the kernel runs at each system call. It allows the calls of
+    `SYSCALLS`, and makes all others fail with EPERM.
 
     A call with the numbering of another architecture kills the process, because the same numbers
     mean other calls there.
@@ -232,7 +240,8 @@ def build_filter(machine: str) -> Sequence[Instruction]:
 
 
 def require_filter() -> None:
-    """Check that the filter works, with three calls that nothing else would refuse with EPERM."""
+    """Test that the filter is in force: make three calls that only the filter would refuse with
+    EPERM."""
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()

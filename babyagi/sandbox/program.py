@@ -1,13 +1,14 @@
-"""Runs an ordinary program in a process that can only compute: its modules, its files, what it
-prints, its value, and time without waiting.
+"""Makes an ordinary Python program run in a process that can only compute: provides its modules,
+files in memory, captured output and value, and a clock that moves without waiting.
 
-`confined.py` imports it by its bare name in the same process: `prepare` runs before the filter is
-installed, `run` after it. This module protects nothing. It lets a program that only computes run
-unchanged, and gives any other program a line that says what to do.
+`confined.py` imports this module by its bare name in the same process: `prepare` runs before the
+filter of system calls is installed, `run` after it. This module protects nothing. It lets a program
+that only computes run unchanged, and gives any other program an error line that says what to do.
 
 The program never really waits: a sleep, or an event loop in which every task waits, moves the
-clocks of `time` forward instead. Threads and executors run their work at once, one after the other.
-Not covered: the clock of `datetime`, which no sleep moves, and threads that wait for each other.
+clocks of the module `time` forward instead. Threads and executors run their work at once, one after
+the other. Not covered: the clock of `datetime`, which no sleep moves, and threads that wait for
+each other.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
-# a longer program's last line is not evaluated: the syntax tree of a megabyte takes 400 MB
+# the last line of a longer program is not evaluated for its value, because the syntax tree of a
+# megabyte takes 400 MB
 MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
 _BYTES_PER_CHAR = 4
@@ -91,7 +93,7 @@ _CODECS = " ".join(
     "raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le "
     "utf_32 utf_7 utf_8_sig".split()
 )
-# What the code needs if it contains one of these words.
+# By word: the modules that code needs if it contains the word.
 NEEDED_FOR = {
     "await": "asyncio",
     "decode": _CODECS,
@@ -107,29 +109,32 @@ NEEDED_FOR = {
 
 
 class NotHereError(ImportError):
-    """The code used something that does not exist here; the text says what to do."""
+    """The code used something that does not exist in this process. The text says what to do
+    instead."""
 
 
 class Clock:
-    """How far the clocks of `time` have been moved forward."""
+    """Replaces waiting: a sleep only adds to `moved_s`, the seconds by which the clocks of `time`
+    run ahead."""
 
     def __init__(self) -> None:
         self.moved_s = 0.0
 
     def sleep(self, seconds: Any, /) -> None:
-        """Do the same as `time.sleep`, without waiting."""
+        """Do the same as `time.sleep`, but move the clocks forward instead of waiting."""
         if seconds < 0:
             raise ValueError("sleep length must be non-negative")
         self.moved_s += seconds
 
     def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
-        """Return a clock that is ahead of `read` by the time slept. Both count `per_s` units a
-        second, with the same number type."""
+        """Return a function that reads a clock, as `read` does, and adds the time slept. `per_s` is
+        how many units the clock counts per second, in the number type of its readings."""
         return lambda: read() + type(per_s)(self.moved_s * per_s)
 
 
 class Output(io.RawIOBase):
-    """What a program wrote: its beginning, its end, and how much was dropped in between."""
+    """Captures what a program writes: the beginning and the end, and how many bytes between them
+    were dropped."""
 
     name = "<output>"
 
@@ -150,7 +155,7 @@ class Output(io.RawIOBase):
         return len(data)
 
     def open(self) -> io.TextIOWrapper:
-        """Return a stream for a program's output; what is written is available at once."""
+        """Return a text stream that writes to this object without buffering."""
         return io.TextIOWrapper(self, "utf-8", "replace", write_through=True)
 
     def read_text(self, max_chars: int) -> str:
@@ -167,15 +172,15 @@ class Output(io.RawIOBase):
 
 
 def unpack_files(packed: bytes) -> Desk:
-    """Return the files that were passed in."""
+    """Return the files that this process was given, as a `Desk`."""
     import marshal
 
     return Desk(*marshal.loads(packed))
 
 
 def prepare(code: str) -> None:
-    """Import the allowed modules that the code names, because no file can be opened later, and
-    replace the functions that wait."""
+    """Before the filter is installed: import the allowed modules that the code names, because no
+    file can be opened later, and replace the functions that wait."""
     clock = Clock()
     for name in ("time", "monotonic", "perf_counter"):
         replace(
@@ -186,7 +191,7 @@ def prepare(code: str) -> None:
             },
         )
     replace(time, sleep=clock.sleep)
-    # executors call it, which needs a system call
+    # executors call these functions, which need a system call
     replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)
     sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
     load_modules(code)
@@ -227,13 +232,13 @@ def load(lists: list[str]) -> None:
         try:
             __import__(name)
         except Exception:
-            # some exist only on other systems or versions; the code's own import reports that
+            # some modules exist only on other systems or versions; the code's own import says so
             continue
 
 
 def load_zones(code: str) -> None:
-    """Load the time zones that the code names, by city or as `Europe/Berlin`. The library keeps
-    them while they are referenced."""
+    """Load the time zones that the code names, by city or as `Europe/Berlin`, and keep references
+    to them, because the library drops unreferenced zones from its cache."""
     import zoneinfo
 
     paths = [
@@ -256,7 +261,7 @@ def load_zones(code: str) -> None:
 
 
 def run_threads_at_once(clock: Clock) -> None:
-    """Run each thread to its end when it is started, and the work of each executor when it is
+    """Make each thread run to its end when it is started, and the work of each executor when it is
     submitted."""
     import threading
 
@@ -281,7 +286,7 @@ def run_threads_at_once(clock: Clock) -> None:
 
 
 def start_at_once(thread: Any) -> None:
-    """Replace `Thread.start`; the thread has ended when it returns."""
+    """Replace `Thread.start`: run the thread to its end before returning."""
     import threading
 
     if thread._started.is_set():
@@ -324,8 +329,8 @@ def run_executors_at_once() -> None:
 
 
 def move_on_instead_of_waiting(clock: Clock) -> None:
-    """Give asyncio a loop without descriptors: instead of waiting, it moves the clock to the next
-    timer."""
+    """Give asyncio an event loop that uses no descriptors. Where a loop would wait for its next
+    timer, this one moves the clock forward to it."""
     import asyncio
     import signal
 
@@ -383,11 +388,11 @@ def replace(owner: Any, **new: Any) -> None:
 
 
 def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | None = None) -> str:
-    """Return the outcome of the code: `ANSWER` and a text of at most `max_chars`, or `FAULT` and
-    one line.
+    """Run the code, and return its outcome: `ANSWER` and a text of at most `max_chars`, or `FAULT`
+    and one line.
 
-    The answer is the variable `result` if the code assigned it, else what was printed, else the
-    value of the last line.
+    The answer is the variable named by `result` if the code assigned it, else what was printed,
+    else the value of the last line.
     """
     output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
     for name, stream in (
@@ -454,8 +459,8 @@ def compute(
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
-    """Run the code. Return the value of the last line; None when it is a statement. `await` may be
-    used at top level."""
+    """Run the code, in which `await` is allowed at top level. Return the value of its last line,
+    None when that is not an expression."""
     parts: list[CodeType] = []
     tree = (
         compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
@@ -483,8 +488,8 @@ def execute(code: str, scope: dict[str, Any]) -> Any:
 
 
 def import_module(name: str, *given: Any) -> ModuleType:
-    """Replace `__import__`, for the modules that are available here. C code also imports inner
-    modules through it."""
+    """Replace `__import__`: refuse modules that are not available in this process. Also called by C
+    code, for inner modules."""
     first = name.partition(".")[0]
     if first in NOT_HERE or name in NOT_HERE:
         raise NotHereError(
@@ -504,14 +509,15 @@ def refuse_input(*_args: Any) -> Any:
 
 
 class NoInput:
-    """The standard input of a program that gets none."""
+    """The program's standard input. Every use of it raises an error that says where to put the
+    input."""
 
     __iter__ = __next__ = __getattr__ = refuse_input
 
 
 def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
-    """Return the text in at most `max_chars`: its beginning and its end, with a note about what is
-    missing (`n_lost` characters are missing already)."""
+    """Return the text, if it has more than `max_chars`, as its beginning and its end with a note
+    between them that counts the missing characters. `n_lost` characters were dropped before."""
     if len(text) <= max_chars and not n_lost:
         return text
     kept = max(0, max_chars - 60) // 2
@@ -520,7 +526,8 @@ def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
 
 
 def describe(error: BaseException, memory_bytes: int, *, has_files: bool = False) -> str:
-    """Return the error as one line, with the line of the code."""
+    """Return the error as one line for the model, with the number of the line of code that raised
+    it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     line, traceback = 0, error.__traceback__
@@ -560,32 +567,32 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
 
 
 def wants_outside(error: BaseException, text: str) -> bool:
-    """Return whether the code tried something that the filter refuses, judged by the error that a
-    module raised for it."""
+    """Return whether the code tried something that the filter of system calls refuses. This is
+    judged by the error that a module raised because of it."""
     if isinstance(error, OSError):
         return error.errno in (errno.EPERM, errno.ENOENT) or type(error).__name__ == "gaierror"
     return "unable to open database" in text or "can't start new thread" in text
 
 
-# -- the files of a program, in memory: some that it may read, and a folder of its own.
+# -- the files of a program, in memory: files that it may only read, and files of its own.
 # `Desk.install` replaces `open`, `os.stat` and similar functions by ones that work on these files.
-# Files that remain are returned as bytes; the receiver checks each name and size. Not covered:
-# links, permissions, times, folders that are empty at the end.
+# Changed files are returned as bytes; the receiver checks each name and size. Not covered: links,
+# permissions, times, folders that are empty at the end.
 # --------------------------------------------------------------------------------------------------
 
 
-MAX_FILES = 100  # in the folder of a program's own
-MAX_BYTES = 8 * 2**20  # of all of these
-MAX_NAMED = 12  # in a message
+MAX_FILES = 100  # of a program's own
+MAX_BYTES = 8 * 2**20  # of all these files together
+MAX_NAMED = 12  # files that an error message names
 
 
 class Desk:
-    """Files by their paths, which are relative to a single folder.
+    """The files of a program, in memory. Paths are relative to a single folder.
 
     Args:
-        given: may be read.
-        kept: the program's own; what it writes is added here.
-        listed: the sizes of files that may be read but were not passed in.
+        given: files that the program may only read.
+        kept: the program's own files, which it may change. New files are added here.
+        listed: sizes of files that the program may know of, but whose content was not passed in.
     """
 
     def __init__(
@@ -598,7 +605,8 @@ class Desk:
         self._unflushed: list[Any] = []
 
     def install(self) -> None:
-        """Replace the functions that access the disk by those of this object."""
+        """Replace Python's functions for files, such as `open` and `os.stat`, by methods of this
+        object."""
         self._replace(builtins, open=self.open)
         self._replace(io, open=self.open)
         self._replace(
@@ -629,7 +637,8 @@ class Desk:
         return any(True for _ in self.changed()) or any(True for _ in self.removed())
 
     def changed(self) -> Iterator[tuple[str, bytes]]:
-        """Return the program's own files that are new or changed."""
+        """Yield the path and the content of each of the program's own files that is new or
+        changed."""
         self._flush()
         for path, data in self.kept.items():
             if path not in self._before or self._before[path] != bytes(data):
@@ -639,8 +648,9 @@ class Desk:
         return (path for path in self._before if path not in self.kept)
 
     def pack(self, outcome: str) -> bytes:
-        """Return the outcome, the number of removed files, their names, then each changed file's
-        name and bytes, each part as `LENGTH:BYTES`."""
+        """Return everything that goes back to the parent process: the outcome, the number of
+        removed files, their names, then the name and content of each changed file. Each part is
+        written as `LENGTH:BYTES`."""
         removed = [path.encode("utf-8", "replace") for path in self.removed()]
         parts = [outcome.encode("utf-8", "replace"), str(len(removed)).encode(), *removed]
         for path, data in self.changed():
@@ -666,7 +676,8 @@ class Desk:
         *_more: Any,
         **_named: Any,
     ) -> Any:
-        """Do the same as the built-in; buffering and opener are ignored."""
+        """Do the same as the built-in `open`, but for files in memory. Buffering and opener are
+        ignored."""
         self._flush()
         letters = set(mode)
         if len(letters & set("rwax")) != 1 or letters - set("rwaxbt+") or len(letters) < len(mode):
@@ -741,7 +752,7 @@ class Desk:
     # ----------------------------------------------------------------------------------------------
 
     def _name(self, path: Any) -> str:
-        """Return the path relative to the folder; '' for the folder itself."""
+        """Return the path relative to the folder; '' is the folder itself."""
         if isinstance(path, int):
             raise PermissionError(errno.EPERM, "there are no descriptors here")
         path = os.fspath(path)
@@ -788,7 +799,8 @@ class Desk:
         )
 
     def _take(self, name: str, letters: set[str]) -> bytearray:
-        """Return the bytes of a file, which the program may then change."""
+        """Return the bytes of a file that is opened for writing, so that the program can change
+        them. Create the file or empty it as the mode's `letters` demand."""
         if name in self.given or name in self.listed:
             raise PermissionError(
                 errno.EACCES,
@@ -812,7 +824,7 @@ class Desk:
         return self.kept[name]
 
     def _require_folder(self, name: str) -> None:
-        """Raise when the parent of the path is a file."""
+        """Raise when a part of the path that should be a folder is a file."""
         parents = name.split("/")[:-1]
         files = {*self.given, *self.listed, *self.kept}
         if any("/".join(parents[:n]) in files for n in range(1, len(parents) + 1)):
@@ -837,11 +849,11 @@ class Desk:
 
 
 class MissingFileError(FileNotFoundError):
-    """There is no such file; the text names existing ones."""
+    """There is no file of this name. The text names files that exist."""
 
 
 class _Raw(io.RawIOBase):
-    """An open file without a buffer, backed by the bytes in memory."""
+    """An open file in memory, without a buffer."""
 
     def __init__(
         self,
@@ -900,7 +912,7 @@ class _Raw(io.RawIOBase):
 
 
 class _Entry:
-    """Replaces `os.DirEntry` for the files in memory."""
+    """Replaces `os.DirEntry`, for the files in memory."""
 
     def __init__(self, desk: Desk, name: str, path: str) -> None:
         self.name, self.path = name, path
@@ -923,7 +935,7 @@ class _Entry:
 
 
 class _Scan:
-    """Replaces the result of `os.scandir` for the files in memory."""
+    """Replaces the iterator of `os.scandir`, for the files in memory."""
 
     def __init__(self, entries: list[_Entry]) -> None:
         self._entries = iter(entries)

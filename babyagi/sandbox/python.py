@@ -1,14 +1,14 @@
 """Runs untrusted Python code in a separate process that can only compute, with its time and output
 bounded from outside.
 
-Covered: files, network, other processes, signals, devices, and everything else that needs a system
-call except memory, the clock, randomness and the one pipe for the outcome; memory, processor time,
-wall time and size of the answer; how many programs run at once; a parent that dies. Files are
-passed in and out as bytes.
+What the code cannot do or exceed: files, network, other processes, signals, devices, and everything
+else that needs a system call except memory, the clock, randomness and the one pipe for the outcome;
+limits of memory, processor time, wall time, size of the answer, and number of programs at once.
+When the parent dies, the process dies too. Files are passed in and out as bytes.
 
 Not covered: bugs of the kernel or the processor in the allowed calls, and the cost of computing
 itself. `MAX_AT_ONCE` programs of one user can each use one core until their time is up, and hold
-`MEMORY_BYTES` meanwhile. The answer is text from outside like any other: it may say anything.
+`MEMORY_BYTES` meanwhile. The answer is untrusted text: it may say anything.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from babyagi.text import clean
 
 MAX_CODE_CHARS = 1_000_000
 MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB included
-# programs of one user on this machine, so that together they hold 1 GiB at most; an ordinary one
-# takes 0.1 s
+# programs of one user that run at once on this machine, so that together they hold 1 GiB at most;
+# an ordinary program takes 0.1 s
 MAX_AT_ONCE = 2
 PLACE = "babyagi-python"  # the beginning of the names of the slots
-TURN_TIMEOUT_S = 60.0  # to wait for a free place
-# of a busy machine; the time of the code is counted from when it begins
+TURN_TIMEOUT_S = 60.0  # maximum wait for a free slot
+# maximum time until the code begins, long enough for a busy machine; it does not count for the code
 START_TIMEOUT_S = 60.0
 TIMEOUT_S = 10.0
 MAX_LINE_CHARS = 1000
@@ -50,9 +50,9 @@ _CHILD = (
     "import sys; sys.path.insert(0, sys.argv[1]); import confined; "
     "confined.main(int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))"
 )
-# isolated; the number of digits is bounded by time and output instead
+# isolated from the environment; no limit on digits of integers, which time and output bound anyway
 _PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()
-_LOOK_S = 0.01  # pause between two looks for a free place
+_LOOK_S = 0.01  # pause between two looks for a free slot
 _MAX_BYTES_PER_CHAR = 4
 
 
@@ -61,9 +61,9 @@ class Files:
     """The files of a program, by relative paths with `/`.
 
     Attributes:
-        given: files that it may read.
-        kept: its own files, which it may change.
-        listed: sizes of files that it may read but that were not passed in.
+        given: content of files that the program may only read.
+        kept: content of the program's own files, which it may change.
+        listed: sizes of files that the program may know of, but whose content is not passed in.
     """
 
     given: Mapping[str, bytes] = field(default_factory=dict)
@@ -73,9 +73,14 @@ class Files:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """The outcome of a program: its answer, possibly empty; those of its own files that it changed
-    or created; and the names of those that it removed. Each path is relative and plain, and stays
-    inside the folder."""
+    """The outcome of a program.
+
+    Attributes:
+        text: its answer, possibly empty.
+        written: content of its own files that it changed or created. Each path is relative and
+            plain, and stays inside the folder.
+        removed: paths of its own files that it removed.
+    """
 
     text: str
     written: Mapping[str, bytes]
@@ -92,9 +97,10 @@ async def run_python(
     """Run Python code in a process that can only compute, and return its answer as text.
 
     The answer is the variable named by `result` if the code assigned it, else what was printed,
-    else the value of the last line. Each run is a fresh process; `MAX_AT_ONCE` run at once, and
-    `timeout_s` counts from when the code begins. The text is cleaned, and has at most
-    `max_output_chars`. The process has always ended when the call returns.
+    else the value of the last line. It is cleaned of control characters, and has at most
+    `max_output_chars`. Each run is a fresh process, which has always ended when the call returns.
+    `MAX_AT_ONCE` programs run at once, further calls wait; `timeout_s` counts from when the code
+    begins.
 
     Raises:
         ToolError: one line for the model: the code raised, gave no output, took too long, or tried
@@ -106,10 +112,13 @@ async def run_python(
 
 
 async def run_with_files(code: str, files: Files, *, result: str = "final_result") -> Ran:
-    """Do the same as `run_python` for a program with files; its output may be files only. A program
-    that fails leaves none.
+    """Do the same as `run_python` for a program with files. Its output may consist of files only.
+    When the program fails, none of its changes to files are kept.
 
-    Raises: as `run_python`; ToolError also when a file that it wrote is invalid.
+    Raises:
+        ToolError: as `run_python`, and when a file that the program wrote has an invalid name or is
+            too large.
+        SettingsError: as `run_python`.
     """
     job = _Job(code=code, result=result, files=files)
     outcome, exit_code = await _run_in_turn(job)
@@ -128,27 +137,28 @@ class _Job:
 
     @property
     def most_bytes(self) -> int:
-        """Return the maximum size of the program's output in bytes."""
+        """The maximum size of the program's whole output, in bytes."""
         answer = _MAX_BYTES_PER_CHAR * max(self.max_output_chars, MAX_LINE_CHARS) + 1
         return answer + (0 if self.files is None else 2 * program.MAX_BYTES)
 
 
 async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
-    """Return the output of the process and its exit code."""
+    """Run the job when a slot is free, and return the process's output and exit code."""
     if sys.platform != "linux":
-        raise _unconfinable(f"this is {sys.platform}")
+        raise _unconfinable(f"this system is {sys.platform}, not Linux")
     if len(job.code) > MAX_CODE_CHARS:
         raise ToolError(f"the code has more than {MAX_CODE_CHARS:,} characters")
     async with _turn():
         return await _run(job)
 
 
-# -- what a program left: bytes that it may have made up
+# -- reading what a program left: untrusted bytes, which may have any form
 # --------------------------------------------------------------------------------------------------
 
 
 def _unpack(said: bytes) -> Iterator[bytes]:
-    """Yield the parts packed as `LENGTH:BYTES`, up to the first that does not have this form."""
+    """Yield the parts of the output, each written as `LENGTH:BYTES`, up to the first part that does
+    not have this form."""
     at = 0
     while at < len(said):
         head, colon, _ = said[at : at + 12].partition(b":")
@@ -184,7 +194,8 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
 
 
 def is_plain_path(path: str) -> bool:
-    """Return whether the path is relative, short and printable, without hidden or empty parts."""
+    """Return whether the path is relative, short and printable, and has no hidden or empty
+    parts."""
     parts = path.split("/")
     return (
         len(path) <= MAX_PATH_CHARS
@@ -198,7 +209,8 @@ def is_plain_path(path: str) -> bool:
 
 @asynccontextmanager
 async def _turn() -> AsyncIterator[None]:
-    """Hold one of the slots for programs; wait until one is free."""
+    """Hold one of the `MAX_AT_ONCE` slots for programs during the context; wait until one is
+    free."""
     try:
         async with asyncio.timeout(TURN_TIMEOUT_S):
             while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
@@ -213,8 +225,8 @@ async def _turn() -> AsyncIterator[None]:
 
 
 def _take_place() -> socket.socket | None:
-    """Return a slot; None if all are taken. A slot is a name in the kernel that only one process
-    can hold, and that is released when its holder ends."""
+    """Take a free slot and return it; None if all are taken. A slot is a socket name in the kernel
+    that only one process can hold, and that the kernel frees when this process ends."""
     for n in range(MAX_AT_ONCE):
         with ExitStack() as unless_taken:
             try:
@@ -244,15 +256,15 @@ async def _run(job: _Job) -> tuple[bytes, int]:
             process.wait()
         finally:
             process.kill()
-            # its end is that of the process, whose memory takes a moment to free
+            # the pipe ends when the process does, after a moment to free its memory
             while await _receive(output_fd):
                 pass
     return outcome, process.returncode
 
 
 def _start(job: _Job) -> subprocess.Popen[bytes]:
-    """Start the process. Besides the code and its files on standard input it gets nothing from this
-    process."""
+    """Start the process. It receives nothing from this process but the code and its files, on
+    standard input."""
     given, files = job.code.encode("utf-8", "surrogatepass"), job.files
     bounds = [job.max_output_chars, int(job.timeout_s) + 5, MEMORY_BYTES]
     asked = [str(os.getpid()), job.result, *map(str, bounds)]
@@ -274,7 +286,7 @@ def _start(job: _Job) -> subprocess.Popen[bytes]:
 
 
 async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) -> None:
-    """Wait until the process has confirmed that it is confined and starts the code."""
+    """Wait until the process has confirmed that it is confined and begins to run the code."""
     try:
         async with asyncio.timeout(START_TIMEOUT_S):
             said = await _receive(output_fd, 1)
@@ -291,11 +303,11 @@ async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) ->
 
 def _unconfinable(why: str) -> SettingsError:
     fix = (
-        "work on Linux (x86_64 or aarch64) with seccomp, which Docker and Kubernetes allow "
-        "by default; or do not grant run_python"
+        "run babyagi on Linux (x86_64 or aarch64) with seccomp, which Docker and Kubernetes allow "
+        "by default; or start without the tool run_python (--tools, BABYAGI_TOOLS)"
     )
     return SettingsError(
-        "Python code of a model cannot be confined here, so none was run",
+        "Python code that a model wrote cannot be confined on this machine, so it was not run",
         why=why,
         fix=fix,
         guide="safety",
@@ -303,7 +315,8 @@ def _unconfinable(why: str) -> SettingsError:
 
 
 async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
-    """Return what the process writes until it ends, within a bound of bytes."""
+    """Return everything that the process writes until it ends. Raise `ToolError` if it writes more
+    than `most` bytes or takes longer than `timeout_s` seconds."""
     said = bytearray()
     try:
         async with asyncio.timeout(timeout_s):
@@ -317,7 +330,7 @@ async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
 
 
 async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
-    """Return the next bytes of a pipe; none at its end."""
+    """Wait for the next bytes of a pipe and return them; b"" at the pipe's end."""
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     loop.add_reader(fd, readable.set)

@@ -1,16 +1,18 @@
-"""Runs a command, and ends all processes that it started together with it. It is a separate program
-between this process and an untrusted server:
+"""Runs a command, and at its end kills all processes that the command has started. It is a separate
+program between babyagi and an untrusted server:
 
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
-Lines are passed in both directions. A line of the command that is not a JSON object, or is longer
-than `MAX_LINE_BYTES`, is dropped, so that it is never buffered or parsed. Standard input ends when
-the process that started this program is gone, for whatever reason. Then the command and all its
-descendants are ended, including those that left its process group: on Linux they become children of
-this program, which finds them. The command's error output is dropped.
+Lines are passed on in both directions. A line from the command that is not a JSON object, or is
+longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. The command's
+error output is dropped.
 
-Does not cover: descendants of the command when this program itself is killed by SIGKILL; the
-command itself is ended.
+This program's standard input ends when the process that started it ends, for whatever reason. Then
+the command and all its descendants are killed, including those that left its process group: on
+Linux they become children of this program, which finds them.
+
+Not covered: when this program itself is killed by SIGKILL, the command is killed, but its
+descendants are not.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ def main() -> None:
         stderr=subprocess.DEVNULL,
         bufsize=0,
         start_new_session=True,
-        preexec_fn=_die_with_parent,  # noqa: PLW1509  no thread has begun
+        preexec_fn=_die_with_parent,  # noqa: PLW1509  no thread has been started yet
     )
     assert process.stdin is not None and process.stdout is not None
     reading = threading.Thread(
@@ -67,7 +69,8 @@ def _die_with_parent() -> None:
 
 
 def _pass_input(process: subprocess.Popen[bytes]) -> None:
-    """Copy the input to the command; at its end, end the command and this program."""
+    """Copy standard input to the command. At the end of the input, end the command and this
+    program."""
     assert process.stdin is not None
     while chunk := os.read(0, CHUNK_BYTES):
         try:
@@ -82,7 +85,7 @@ def _pass_input(process: subprocess.Popen[bytes]) -> None:
 
 
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
-    """Copy whole lines; a line that is too long is dropped."""
+    """Copy whole lines of the command's output to standard output. Drop lines that are too long."""
     line, is_too_long = bytearray(), False
     while chunk := output.read(CHUNK_BYTES):
         *whole, rest = chunk.split(b"\n")
@@ -99,7 +102,7 @@ def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
 
 
 def _write_message(line: bytes) -> None:
-    """Write a line if it is a JSON object; other output of a server is dropped."""
+    """Write the line to standard output if it is a JSON object, else drop it."""
     try:
         is_message = isinstance(json.loads(line), dict)
     except (ValueError, RecursionError):
@@ -109,7 +112,8 @@ def _write_message(line: bytes) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> int:
-    """End the remaining processes, and return the exit code of the command."""
+    """Kill all remaining processes of the command, and return the command's exit code (1 if a
+    signal ended it)."""
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + GRACE_S
@@ -125,7 +129,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _descendants(pid: int) -> list[int]:
-    """Return all processes below this one; none on a system without /proc."""
+    """Return the ids of all processes below this one; none on a system without /proc."""
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").glob("*"):
         with contextlib.suppress(OSError, ValueError):

@@ -1,6 +1,6 @@
 """Every setting, declared once: its names, type, default and help.
 
-`load.py` reads the settings and checks conditions between them.
+`load.py` reads the values of the settings and checks that they fit together.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MODEL = "gpt-6-luna"
-LLAMA_MODEL = "llama"  # this model runs in the process
+LLAMA_MODEL = "llama"  # names the model that runs in this process
 DEFAULT_OUTPUT_TOKENS = 2000
 NO_SECRET = Secret()
 _DIALECTS = ("auto", "chat", "responses")
@@ -72,9 +72,10 @@ def _declare_search_key(name: str, help: str) -> Secret:
 
 
 def find_longest_output(max_output_tokens: int) -> int:
-    """Return the most tokens that any answer may have. A report may take twice `max_output_tokens`,
-    and an answer that was cut off is requested again with twice its bound. A bound below the
-    default applies to every answer."""
+    """Return the highest token limit that any request may set on its answer: four times
+    `max_output_tokens`. A report may be twice as long as other answers, and an answer that was cut
+    off is requested again with twice its limit. If `max_output_tokens` is below the default, no
+    answer may be longer than that."""
     is_short = max_output_tokens < DEFAULT_OUTPUT_TOKENS
     return max_output_tokens * (1 if is_short else 4)
 
@@ -91,9 +92,9 @@ def _declare_price(name: str, tokens: str) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields:
-    """The objective, its models, and its limits."""
+    """The settings of one objective: its text, its tools, its models, and its limits."""
 
-    # A row for each setting: default, names, help, and the rest.
+    # One declaration per setting: default, names, help, then further arguments of `Declared`.
     # fmt: off
     objective: str = declare("", "OBJECTIVE", "The objective to reach.", parse=parse_text,
         section="The objective", untrusted=anything, default_text="none")
@@ -101,7 +102,8 @@ class ObjectiveFields:
         "INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text,
         untrusted=anything)
     instance_name: str = declare("babyagi", "INSTANCE_NAME BABY_NAME -n --name",
-        "Distinguishes objectives with the same text and first task.", untrusted=anything)
+        "A name that distinguishes objectives with the same text and first task.",
+        untrusted=anything)
     files: Path | None = declare(None, "BABYAGI_FILES --files", "The folder that tasks may read.",
         parse=parse_path, metavar="FOLDER", default_text="none; then no file tool is offered")
     tools: tuple[str, ...] = declare((), "BABYAGI_TOOLS --tools",
@@ -119,7 +121,7 @@ class ObjectiveFields:
         default_text="none")
     agent: str = declare("", "BABYAGI_AGENT --agent",
         "An agent of a YAML file that carries the tasks out, with its tools, bounds, protocol and "
-        "memory: FILE, or FILE#NAME where the file has several.", metavar="FILE[#NAME]",
+        "memory: FILE, or FILE#NAME if the file has several agents.", metavar="FILE[#NAME]",
         default_text="none")
     ask: bool = declare(False, "BABYAGI_ASK",
         "Whether the model may ask you questions; a task waits for the answer.")
@@ -127,8 +129,8 @@ class ObjectiveFields:
         "Which tool calls wait for your approval: those that must not be repeated (once), or "
         "none.", choices=_APPROVALS)
     memory: str = declare("objective", "BABYAGI_MEMORY --memory",
-        "Which earlier results a task may be shown: those of its objective, or those of the "
-        "other objectives in the task store as well.", choices=_MEMORIES)
+        "Which earlier results a task may be shown: only those of its own objective (objective), "
+        "or also those of the other objectives in the task store (shared).", choices=_MEMORIES)
 
     planning: str = declare("separate", "BABYAGI_PLANNING --planning",
         "Who proposes new tasks: a separate agent (separate), or the execution agent at the end "
@@ -172,8 +174,8 @@ class ObjectiveFields:
         "text.",
         choices=_PROTOCOLS, untrusted=anything)
     probe: bool = declare(True, "BABYAGI_PROBE",
-        "Whether a model at a custom address is probed with two small questions: can it call "
-        "tools, and does it follow a JSON schema.", untrusted=anything)
+        "Whether two small questions test a model at a custom address: can it call tools, and "
+        "does it follow a JSON schema.", untrusted=anything)
     model_timeout_s: float = declare(120.0, "BABYAGI_MODEL_TIMEOUT_S",
         "The longest time of one model call, in seconds.",
         parse=seconds(1, 86_400), untrusted=lower_limit)
@@ -213,33 +215,36 @@ class ObjectiveFields:
     max_failures: int = declare(3, "BABYAGI_MAX_FAILURES",
         "Failed tries after which a task is dead.", parse=whole(1, 100), untrusted=lower_limit)
     max_new_tasks: int = declare(10, "BABYAGI_MAX_NEW_TASKS",
-        "New tasks that one result may add.", parse=whole(1, 100), untrusted=lower_limit)
+        "New tasks that may be proposed from one result.", parse=whole(1, 100),
+        untrusted=lower_limit)
     max_depth: int = declare(0, "BABYAGI_MAX_DEPTH",
-        "The longest chain of proposals from the first task to a task; 0 means no limit.",
+        "The longest chain of tasks that were each proposed from the one before, counted from "
+        "the first task; 0 means no limit.",
         parse=whole(0, 100_000), untrusted=lower_limit)
     context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
         "The most tokens of earlier results in a task's prompt.", parse=whole(0),
         untrusted=lower_limit)
     # fmt: on
 
-    # set by the loader when a person set max_cost_usd: an unknown price is then an error
+    # set by the loader when a person set max_cost_usd: then a model without a known price is an
+    # error
     cost_limit_is_explicit: bool = False
-    # set by the loader when a person chose the number of tasks at once: a remembered number is then
-    # ignored
+    # set by the loader when a person set `concurrency`: then a remembered number is ignored
     concurrency_is_explicit: bool = False
-    # set by the loader when a person named a model: a worker then reports objectives that use
-    # another one
+    # set by the loader when a person set a model: then a worker reports objectives that use another
+    # model
     model_is_explicit: bool = False
 
     def require_objective(self) -> str:
-        """Return the objective's text.
+        """Return the objective's text. Called only for a run, because other commands need no
+        objective.
 
         Raises:
-            SettingsError: there is none; only a run needs one.
+            SettingsError: no objective is set.
         """
         if not self.objective:
             raise SettingsError(
-                "there is no objective",
+                "no objective was given",
                 fix=('babyagi run "the objective", or OBJECTIVE=… in the environment or .env'),
                 guide="settings",
             )
@@ -263,7 +268,8 @@ class ObjectiveFields:
 
     @property
     def model_by_role(self) -> dict[Role, str]:
-        """The model of every role that calls one; embeddings use `effective_embedding_model`."""
+        """The model of each role that calls a language model. The embedding model is in
+        `effective_embedding_model`."""
         from babyagi.tasks import Role
 
         return {
@@ -285,11 +291,11 @@ __all__ = [
 
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
-ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded if a person chose it
+ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded, but only if a person chooses it
 MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal", LLAMA_MODEL)
 USE_LLAMA = (
     "a model of this name needs a server, such as OPENAI_BASE_URL=http://127.0.0.1:8080/v1; for "
-    "a model in this process set LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
+    f"a model in this process set LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
 )
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
@@ -298,14 +304,14 @@ _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ObjectiveFields):
-    """Everything that a person can set. The fields stand in the order of the example file, those of
-    the objective first."""
+    """All settings, in the order of the example file `.env.example`: first those of one objective,
+    then those of the process."""
 
     # fmt: off
     concurrency: int = declare(4, "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.",
         parse=whole(1, 64), metavar="N", section="Working", untrusted=anything)
     lease_s: float = declare(30.0, "BABYAGI_LEASE_S",
-        "Seconds after which other workers take over the tasks of a silent one.",
+        "Seconds after which other workers take over the tasks of a worker that is silent.",
         parse=seconds(1, 86_400))
     drain_s: float = declare(10.0, "BABYAGI_DRAIN_S",
         "Seconds that running tasks have to finish when the program is stopped.",
@@ -321,9 +327,10 @@ class Settings(ObjectiveFields):
         "several machines (distributed; needs PostgreSQL in BABYAGI_TASK_STORE).", choices=_MODES,
         section="Working together")
     join_existing_objective: bool = declare(False, "JOIN_EXISTING_OBJECTIVE -j --join",
-        "Work on an objective that another process started, or wait for it; start none.")
+        "Work on an objective that another process started, and wait until there is one; start "
+        "no objective.")
     use_my_model: bool = declare(False, "BABYAGI_USE_MY_MODEL --use-my-model",
-        "Use this worker's models, not those that the objective was started with.")
+        "Use this worker's models, not those with which the objective was started.")
 
     serve_host: str = declare("127.0.0.1", "BABYAGI_SERVE_HOST --host",
         "The address that `serve` (extra `serve`) listens at. An address that other machines "
@@ -332,8 +339,9 @@ class Settings(ObjectiveFields):
         "The port that `serve` listens at; 0 for any free one.", parse=whole(0, 65_535),
         metavar="PORT")
     serve_names: tuple[str, ...] = declare((), "BABYAGI_SERVE_NAMES",
-        "Host names, besides its address, under which `serve` answers; with the port if it is "
-        "not the default one.", parse=parse_hosts, default_text="none")
+        "Host names under which `serve` answers besides its address, as HOST or, unless the "
+        "port is the default of http or https, HOST:PORT.", parse=parse_hosts,
+        default_text="none")
     serve_token: Secret = declare(NO_SECRET, "BABYAGI_SERVE_TOKEN",
         "The token that programs send to `serve`, at least 20 characters.", parse=parse_token,
         default_text="one is created at the first start")
@@ -386,8 +394,8 @@ class Settings(ObjectiveFields):
         "The region of the Pinecone index.",
         default_text="us-east-1")
     pinecone_environment: str = declare("", "PINECONE_ENVIRONMENT",
-        "Region and cloud in one, as the original wrote them (us-east-1-aws); the two above "
-        "take precedence.",
+        "Region and cloud in one value, as in the original BabyAGI (us-east-1-aws). "
+        "PINECONE_CLOUD and PINECONE_REGION take precedence.",
         default_text="none")
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
         f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key "
@@ -400,11 +408,11 @@ class Settings(ObjectiveFields):
         "The server that makes vectors, if it is not OPENAI_BASE_URL.", parse=parse_url,
         default_text="OPENAI_BASE_URL")
     search_engine: str = declare("auto", "BABYAGI_SEARCH",
-        "The web search engine: auto takes the first one below that has its key or address, "
-        "else free services without a key, one after the other.",
+        "The web search engine. auto takes the first engine of the list whose key or address is "
+        "set, else free services that need no key, one after the other.",
         choices=SEARCH_ENGINES)
     searxng_url: str = declare("", "SEARXNG_URL",
-        "The address of a SearXNG server, which must give JSON.", parse=parse_url)
+        "The address of a SearXNG server whose JSON format is switched on.", parse=parse_url)
     search_url: str = declare("", "BABYAGI_SEARCH_URL",
         "Another address for the engine that BABYAGI_SEARCH names.", parse=parse_url,
         default_text="the engine's own")
@@ -427,8 +435,8 @@ class Settings(ObjectiveFields):
         "The repository of the tools search_issues and issue_link.", parse=parse_repository,
         default_text="the model chooses one")
     github_token: Secret = declare(NO_SECRET, "GITHUB_TOKEN",
-        "A token for searching issues: more searches a minute, and repositories that only you "
-        "see. An agent from a file may use it as well.", parse=parse_secret,
+        "A token for searching issues. It allows more searches a minute, and searches in your "
+        "private repositories. An agent from a file may use it as well.", parse=parse_secret,
         key_for=("github_url",))
     github_url: str = declare("", "BABYAGI_GITHUB_URL", "Another address for the API of GitHub.",
         parse=parse_url, default_text="GitHub's own")
@@ -443,30 +451,31 @@ class Settings(ObjectiveFields):
         "and keys.", parse=parse_hosts, metavar="HOSTS", default_text="none")
     log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
         default_text="babyagi.log in BABYAGI_HOME")
-    log_level: str = declare("info", "BABYAGI_LOG_LEVEL", "The lowest level that is logged.",
-        choices=_LOG_LEVELS)
+    log_level: str = declare("info", "BABYAGI_LOG_LEVEL",
+        "The lowest level of messages that are logged.", choices=_LOG_LEVELS)
     otel_endpoint: str = declare("", "BABYAGI_OTEL_ENDPOINT",
         "Where OpenTelemetry spans are sent, such as http://127.0.0.1:4318 (extra `otel`); "
         "they hold no prompt and no answer.", parse=parse_url)
     log_format: str = declare("text", "BABYAGI_LOG_FORMAT --log-format",
-        "The format of a worker's log on standard error when that is no terminal.",
+        "The format of a worker's log on standard error when that is not a terminal.",
         choices=("text", "json"), untrusted=anything)
     no_color: bool = declare(False, "NO_COLOR --no-color",
-        "Turns colours on the terminal off, whatever its value (https://no-color.org).",
+        "Turns off colours on the terminal if set to any value (https://no-color.org).",
         parse=parse_presence,
         untrusted=anything)
 
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
-        "More files like .env, separated by blanks; a later one wins. Files named by a flag, or "
-        "by their absolute path in the environment, are trusted.",
+        "More files like .env, separated by blanks; a later file overrides an earlier one. Files "
+        "named by a flag, or by their absolute path in the environment, are trusted.",
         parse=parse_paths, takes_many=True,
         metavar="FILE", section="Reading settings", default_text="none")
     enable_command_line_args: bool = declare(True, "ENABLE_COMMAND_LINE_ARGS",
-        "false refuses every flag that is a setting.", untrusted=anything)
+        "Whether settings may be given as flags; false makes every such flag an error.",
+        untrusted=anything)
 
     trust_env_file: tuple[str, ...] = declare((), "BABYAGI_TRUST_ENV_FILE",
-        "The SHA-256 digest of a trusted .env, for places where `babyagi trust` cannot be "
-        "typed. It has an effect in the environment only.",
+        "The SHA-256 digest of a trusted .env file, for places where `babyagi trust` cannot be "
+        "typed. It works only in the environment, not in a file.",
         parse=parse_digests, default_text="none")
 
     gpt_4: bool = declare(False, "-4 --gpt-4",
@@ -475,7 +484,8 @@ class Settings(ObjectiveFields):
 
     @property
     def effective_result_store(self) -> str:
-        """The result store; `auto` takes, as in the original, the store whose variables are set."""
+        """The name of the result store. `auto` becomes the store whose variables are set (Weaviate,
+        then Pinecone), else Chroma."""
         if self.result_store != "auto":
             return self.result_store
         if self.weaviate_url or self.weaviate_use_embedded:
@@ -484,7 +494,7 @@ class Settings(ObjectiveFields):
 
     @property
     def pinecone_place(self) -> tuple[str, str]:
-        """The cloud and the region in which a new index is made."""
+        """The cloud and the region in which a new Pinecone index is created."""
         region, _, cloud = self.pinecone_environment.rpartition("-")
         if cloud not in ("aws", "gcp", "azure"):
             region, cloud = self.pinecone_environment, ""
@@ -500,8 +510,8 @@ class Settings(ObjectiveFields):
 
     @property
     def effective_embedding_model(self) -> str:
-        """The model that a person chose; otherwise OpenAI's if the key is certainly for OpenAI,
-        else the built-in one. Nothing is sent to an endpoint that no person chose."""
+        """The embedding model that a person chose; otherwise OpenAI's if the key can only be for
+        OpenAI, else the built-in one. So no text is sent to an endpoint that no person chose."""
         if self.embedding_model:
             return self.embedding_model
         asks_openai = (
@@ -513,7 +523,7 @@ class Settings(ObjectiveFields):
 
     @property
     def known_secrets(self) -> list[str]:
-        """The keys in these settings; no log and no screen may show them."""
+        """The keys and tokens in these settings, to be removed from every log and screen."""
         names = (one.name for one in fields(self) if one.name.endswith(("_key", "_token")))
         return [value.reveal() for value in (getattr(self, name) for name in names) if value]
 

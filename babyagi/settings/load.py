@@ -1,5 +1,5 @@
-"""Reads flags, environment and files of variables into `Settings`, and knows which files are
-trusted."""
+"""Reads flags, environment and files of variables (`.env`) into `Settings`, and decides which files
+are trusted."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ _FOLDER = "trusted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvFile:
-    """A file of variables, as it was at one instant.
+    """A file of variables, such as `.env`, with its content at the moment it was read.
 
     Attributes:
-        name: how messages name it; relative if it is below the working folder.
-        digest: SHA-256 of its bytes, in hexadecimal.
+        name: the path as messages show it, relative if the file is below the working folder.
+        digest: SHA-256 of the file's bytes, in hexadecimal.
+        values: the variables by name.
     """
 
     path: Path
@@ -52,12 +53,12 @@ class EnvFile:
 
 
 def read_env_file(path: Path, *, name: str) -> EnvFile:
-    """Read the variables of a file as python-dotenv does, without expanding `$`.
+    """Read a file of variables as python-dotenv does, except that `$` is not expanded.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is too long, not UTF-8, or a line is invalid. The line itself is not shown,
-            because it may contain a key.
+        OSError: the file cannot be read.
+        ValueError: the file is too long or not UTF-8, or a line is invalid. The message does not
+            show the line, because it may contain a key.
     """
     from dotenv.parser import parse_stream
 
@@ -86,7 +87,7 @@ def is_trusted(home: Path, file: EnvFile) -> bool:
 
 
 def trust_file(home: Path, file: EnvFile) -> None:
-    """Remember that the file is trusted until its content changes.
+    """Record that the file is trusted as long as its content does not change.
 
     Raises:
         StoreUnusableError: the home cannot be written.
@@ -100,7 +101,8 @@ def trust_file(home: Path, file: EnvFile) -> None:
 
 
 def distrust_file(home: Path, path: Path) -> int:
-    """Forget every trusted content of the file; return how many there were."""
+    """Make the file untrusted, whatever its content. Return how many of its contents were trusted
+    before."""
     marks = [mark for mark, trusted in _marks(home) if trusted == path]
     for mark in marks:
         mark.unlink(missing_ok=True)
@@ -108,7 +110,7 @@ def distrust_file(home: Path, path: Path) -> int:
 
 
 def trusted_paths(home: Path) -> list[Path]:
-    """Return the files with some trusted content, in order."""
+    """Return the paths of the files of which some content is trusted, sorted."""
     return sorted({path for _, path in _marks(home)})
 
 
@@ -141,7 +143,7 @@ _MODEL_FIELDS = (
     "model_prioritization",
     "model_report",
 )
-_OWN_HOSTS = ("api.openai.com",)  # of the providers whose address can be set
+_OWN_HOSTS = ("api.openai.com",)  # hosts of the providers whose address a setting can change
 _PREFIX = "BABYAGI_"
 # Variables that libraries, Python and agent files read from the environment. In a file they have no
 # effect, which its author may not expect.
@@ -151,19 +153,20 @@ _OF_THE_ENVIRONMENT = re.compile(
     r"[A-Z0-9_]+_PARAMS_\w+",
     re.IGNORECASE,
 )
-_FIX = "correct it where it is set, or remove it there"
+_FIX = "correct the value where it is set, or remove it there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Untrusted:
-    """A setting that is not used, because its file is not trusted.
+    """A setting that is ignored because the file that sets it is not trusted.
 
     Attributes:
-        name: of the field.
+        name: the name of its field in `Settings`.
         variable: its name in the file.
-        shown: its value for the person who may trust it; keys and passwords are stars.
-        is_waiting: whether trusting the file would make it effective; otherwise a flag, the
-            environment or a trusted file overrides it.
+        shown: its value for the person who may trust the file, with stars in the place of keys and
+            passwords.
+        is_waiting: whether the setting takes effect once the file is trusted. If False, a flag, the
+            environment or a trusted file sets it already.
     """
 
     name: str
@@ -175,15 +178,16 @@ class Untrusted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """Settings, the source of each, and what a person should know about them.
+    """The settings, the source of each, and messages for a person about them.
 
     Attributes:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`,
             `extra env file X`, `.env`, `default`.
-        notices: one line for each value that is set without effect.
-        untrusted: settings in files that are not trusted; they are not in `settings`.
+        notices: one line for each key that is sent unencrypted, and for each file with variables
+            that have no effect there.
+        untrusted: the settings that are ignored because their files are not trusted.
         trust_home: the home that records which files are trusted: the one that the environment
-            names by its absolute path, or the default one.
+            names by an absolute path, or the default one.
     """
 
     settings: Settings
@@ -197,13 +201,13 @@ class Loaded:
         return tuple(found for found in self.untrusted if found.is_waiting)
 
     def require_trust(self, names: Container[str] | None = None) -> None:
-        """Raise when a setting is in an untrusted file.
+        """Raise unless every setting that waits for its file to be trusted may be ignored.
 
         Args:
-            names: the fields that matter; None for all of them.
+            names: the fields that must not be ignored; None for all.
 
         Raises:
-            SettingsError: it says what to type.
+            SettingsError: a setting must not be ignored. The error says what to type.
         """
         waiting = [found for found in self.waiting if names is None or found.name in names]
         if waiting:
@@ -211,19 +215,20 @@ class Loaded:
             raise SettingsError(
                 describe_waiting(waiting),
                 why=(
-                    "a file in a folder may come from anyone, and these settings can run, send, "
-                    "read or spend"
+                    "a file in a folder may come from anyone, and these settings can run "
+                    "programs, send data, read files or spend money"
                 ),
                 fix=(
-                    "babyagi trust (shows them), or, without a terminal, "
-                    f"BABYAGI_TRUST_ENV_FILE={digests} in the environment"
+                    "babyagi trust shows these settings and asks whether to trust the file; "
+                    f"without a terminal, set BABYAGI_TRUST_ENV_FILE={digests} in the environment"
                 ),
                 guide="settings",
             )
 
 
 def describe_waiting(waiting: Sequence[Untrusted]) -> str:
-    """Return one line that names every setting that waits, and its file."""
+    """Return one line that names the settings that are ignored until their files are trusted, by
+    file."""
     names_by_file: dict[str, list[str]] = {}
     for found in waiting:
         names_by_file.setdefault(found.file.name, []).append(found.variable)
@@ -234,15 +239,19 @@ def describe_waiting(waiting: Sequence[Untrusted]) -> str:
 
 
 def load_here(flags: Mapping[str, object]) -> Settings:
-    """Return the settings of a program without a command line: `flags` by name, then the
-    environment and folder of this process. Notices for a person are logged."""
+    """Return the settings for a Python program that uses this package: `flags` by field name, then
+    the environment and the working folder of this process. Notices for a person are logged.
+
+    Raises:
+        SettingsError: a value is invalid, or its file is not trusted.
+    """
     return load_for_program(flags, environ=os.environ, cwd=Path.cwd())
 
 
 def load_for_program(
     flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path
 ) -> Settings:
-    """Do the same as `load_here`, with a given environment and folder."""
+    """Do the same as `load_here`, with the given environment and working folder."""
     loaded = load_settings(
         flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd
     )
@@ -253,13 +262,14 @@ def load_for_program(
 
 
 def variables_here() -> Mapping[str, str]:
-    """Return the variables of this process, without those of files."""
+    """Return the environment variables of this process. Variables that only a file sets are not
+    among them."""
     return MappingProxyType(dict(os.environ))
 
 
 def bare_environment() -> dict[str, str]:
-    """Return the variables of this process that a person's own program may have: the paths of
-    programs and of the home, and the language; no keys."""
+    """Return those environment variables that are passed on to other programs of the user: PATH,
+    HOME and the language. No keys are among them."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -270,23 +280,23 @@ def bare_environment() -> dict[str, str]:
 def load_settings(
     *, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, reads_files: bool = True
 ) -> Loaded:
-    """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` >
-    default.
+    """Read every setting. Each is taken from the first source that sets it: flags, environment,
+    extra env files (the last file first), `.env` in `cwd`, default.
 
-    From an untrusted file only harmless values are taken (`Declared.untrusted`), and values of
-    trusted files take precedence. A file is trusted when a flag names it, when the environment
-    names it by its absolute path, or when a person trusted its digest.
+    From a file that is not trusted, only harmless values are taken (`Declared.untrusted`), and
+    values of trusted files take precedence over them. A file is trusted when a flag names it, when
+    the environment names it by its absolute path, or when a person trusted its digest.
 
     Args:
-        flags: by field name; text is parsed like a variable's. None and () mean that the flag was
-            not used.
+        flags: values by field name. Text is parsed like a variable's. None and () mean that the
+            flag was not used.
 
     Raises:
-        SettingsError: it lists every fault.
+        SettingsError: it lists everything that is wrong.
     """
     reading = _Reading(flags, environ, cwd)
     values = reading.read(reads_files=reads_files)
-    if values.get("llama"):  # as the original's -l, whatever LLM_MODEL says
+    if values.get("llama"):  # like -l of the original BabyAGI, it overrides LLM_MODEL
         values = {**values, "llm_model": LLAMA_MODEL}
     sources = {
         name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE
@@ -302,7 +312,7 @@ def load_settings(
         ),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
-    # a setting in an untrusted file may be the one that is missing
+    # an ignored setting of an untrusted file may be the one that would resolve the conflict
     if not any(found.is_waiting for found in reading.untrusted):
         faults += _find_conflicts(settings, reading.given)
     if faults:
@@ -318,8 +328,12 @@ def load_settings(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
-    """One source of variables. `said_as` is added to a variable's name in messages. `untrusted` is
-    the file, if it is not trusted."""
+    """One source of variables: the environment or a file.
+
+    Attributes:
+        said_as: what messages add to a variable's name, such as ` in .env`.
+        untrusted: the file, if it is not trusted.
+    """
 
     source: str
     said_as: str
@@ -329,7 +343,7 @@ class _Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Given:
-    """The unparsed value of one setting, and its source."""
+    """The unparsed value that one source has for a setting."""
 
     raw: object
     source: str
@@ -339,7 +353,8 @@ class _Given:
 
 
 class _Reading:
-    """Reads all settings once. It collects faults instead of stopping at the first."""
+    """Reads all settings once. It collects errors as `faults` instead of stopping at the first
+    one."""
 
     def __init__(self, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> None:
         self._declared = declared_fields()
@@ -349,10 +364,10 @@ class _Reading:
         self._flags = flags
         self._cwd = cwd
         self._layers = [_Layer(source="environment", said_as="", values=environ)]
-        # a file cannot say which files are trusted
+        # not from files, because a file must not decide which files are trusted
         self._digests = self._read_without_files("trust_env_file") or ()
         home = self._read_without_files("home")
-        # the file behind a relative path may have come with the folder
+        # not a relative path, because the folder behind it may come from the same stranger as .env
         self.trust_home: Path = home if home and home.is_absolute() else default_home()
         self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
@@ -360,11 +375,11 @@ class _Reading:
         self.faults: list[str] = []
 
     def read(self, *, reads_files: bool) -> dict[str, Any]:
-        """Return the valid values by field name, of all settings that have one."""
+        """Return the valid values by field name. Settings that no source sets are left out."""
         if reads_files:
             self._open_env_files()
         names = [name for name in self._declared if name != "extra_env_files" or not reads_files]
-        # addresses before their keys
+        # addresses before the keys that are sent to them
         for name in sorted(names, key=lambda one: self._declared[one].key_for is not None):
             self._read_one(name)
         return self._values
@@ -377,8 +392,8 @@ class _Reading:
             self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
 
     def _read_without_files(self, name: str) -> Any:
-        """Return the valid value from flags or environment, or None. The full reading reports
-        faults."""
+        """Return the first valid value in flags and environment, None without one. Invalid values
+        are skipped, because `read` reports them later."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             with suppress(ValueError):
@@ -386,16 +401,16 @@ class _Reading:
         return None
 
     def _is_named(self, path: Path) -> bool:
-        """Return whether a person named exactly this file: by a flag, or by its absolute path in
-        the environment."""
+        """Return whether a person named exactly this file, by a flag or by its absolute path in the
+        environment."""
         given = self.given["extra_env_files"]
         if given.source.startswith("environment"):
             return path in parse_paths(str(given.raw))
         return not given.variable
 
     def _is_there(self, path: Path) -> bool:
-        """Return whether the file exists. A folder does not count: virtual environments are often
-        called .env."""
+        """Return whether the path is a file. A folder does not count, because virtual environments
+        are often called `.env`."""
         try:
             return path.is_file()
         except OSError as error:
@@ -423,8 +438,8 @@ class _Reading:
             )
 
     def _read_one(self, name: str) -> None:
-        """Keep the parsed value of the source with the highest precedence. An invalid value is
-        noted as a fault and not used."""
+        """Parse and keep the value of this setting from the source with the highest precedence. An
+        invalid value is recorded as a fault, and not used."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             is_settled, file = name in self.given, given.untrusted
@@ -452,15 +467,15 @@ class _Reading:
                 self.given[name], self._values[name] = given, _anchor(value, self._cwd)
 
     def _is_harmless(self, name: str, declared: Declared, value: Any, file: EnvFile) -> bool:
-        """Return whether the value may come from an untrusted file."""
+        """Return whether this value may be used although it comes from an untrusted file."""
         if declared.key_for is not None:
             return all(self._may_get_key(address, file) for address in declared.key_for)
         default = _default_of(name)
         return value == default or declared.untrusted(value, default)
 
     def _may_get_key(self, address: str, file: EnvFile) -> bool:
-        """Return whether a key of this file may be sent to an address: the provider's own, one on
-        this machine, or one in the same file."""
+        """Return whether a key in this untrusted file may be sent to the address that the setting
+        `address` holds: the provider's own, one on this machine, or one in the same file."""
         if any(
             found.name == address and found.file is file and found.is_waiting
             for found in self.untrusted
@@ -470,13 +485,13 @@ class _Reading:
         return not url or is_here(url) or host_of(url) in _OWN_HOSTS
 
     def must_hold_money(self) -> bool:
-        """Return whether an untrusted file names a model that costs money. If the model's price is
-        unknown, the cost limit must then stay."""
+        """Return whether an untrusted file names a model that may cost money. A model without a
+        known price is then an error, as if a person had set the cost limit."""
         is_chosen = any(name in self.given and self.given[name].untrusted for name in _MODEL_FIELDS)
         return is_chosen and not is_here(self._values.get("openai_base_url", ""))
 
     def _find(self, name: str, declared: Declared) -> Iterator[_Given]:
-        """Yield the values for a setting, highest precedence first."""
+        """Yield the values that the sources have for a setting, highest precedence first."""
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
             word = max(declared.flags, key=len, default=name)
@@ -502,7 +517,8 @@ class _Reading:
                     )
 
     def ineffective_variables(self) -> Iterator[str]:
-        """Return one line for each file that sets variables which only work in the environment."""
+        """Yield one line for each file with variables that have an effect only in the
+        environment."""
         known = {
             variable for declared in self._declared.values() for variable in declared.variables
         }
@@ -514,12 +530,12 @@ class _Reading:
             ]
             if names:
                 yield (
-                    f"{', '.join(names)}{layer.said_as}: no effect, only settings are read "
-                    "from files; set it in the environment"
+                    f"{', '.join(names)}{layer.said_as}: no effect, because only babyagi's own "
+                    "settings are read from files; set them in the environment"
                 )
 
     def unknown_variables(self) -> Iterator[str]:
-        """Return faults for variables that begin like ours and do not exist."""
+        """Yield a fault for each variable that begins with BABYAGI_ but is not a setting."""
         known = [
             variable for declared in self._declared.values() for variable in declared.variables
         ]
@@ -553,7 +569,7 @@ def _parse(declared: Declared, raw: object) -> object:
 
 
 def _anchor(value: object, cwd: Path) -> object:
-    """Return the value with its relative paths joined to the working folder."""
+    """Return the value with its relative paths resolved against the working folder."""
     if isinstance(value, Path):
         return cwd / value
     if isinstance(value, tuple):
@@ -570,7 +586,7 @@ def _show(raw: object) -> str:
 
 
 def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return conflicts between settings that are each valid."""
+    """Yield a fault for each pair of settings that are valid alone, but not together."""
     yield from _find_bygone_models(settings, given)
     if settings.embedding_base_url and not settings.embedding_model:
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to request there"
@@ -587,19 +603,19 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
 
 
 def _find_missing_pipeline(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return a fault if the pipeline tool is granted but its pipeline or key is missing."""
+    """Yield a fault if tasks may use the tool ask_pipeline but its pipeline or key is missing."""
     if "ask_pipeline" not in settings.tools:
         return
     if not settings.pipeline:
         label = given["tools"].label
-        yield f"{label} names ask_pipeline, which needs BABYAGI_PIPELINE: the pipeline"
+        yield f"{label} names ask_pipeline, which needs BABYAGI_PIPELINE, the pipeline to ask"
     elif "://" not in settings.pipeline and not settings.deepset_cloud_api_key:
         label = given["pipeline"].label
         yield f"{label} is on deepset Cloud, which needs DEEPSET_CLOUD_API_KEY"
 
 
 def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return a fault if the task store does not support the mode."""
+    """Yield a fault if COOPERATIVE_MODE does not fit the task store."""
     is_server = settings.task_store.reveal().startswith("postgres")
     if settings.cooperative_mode == "distributed" and not is_server:
         label = given["cooperative_mode"].label
@@ -609,13 +625,14 @@ def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterato
         )
     if settings.cooperative_mode == "local" and is_server:
         yield (
-            f"{given['cooperative_mode'].label}=local shares a file of this machine, and "
-            "BABYAGI_TASK_STORE is a server: set it to distributed"
+            f"{given['cooperative_mode'].label}=local shares a file on this machine, but "
+            "BABYAGI_TASK_STORE is a server: set the mode to distributed"
         )
 
 
 def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
-    """Return faults for models that the original used and this program does not support."""
+    """Yield a fault for each model that the original BabyAGI used and this program does not
+    support."""
     if settings.gpt_4:
         yield (
             f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: "
@@ -628,7 +645,7 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
 
 
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
-    """Return one line for each key that is sent unencrypted: over http to another machine."""
+    """Yield one line for each key that would be sent unencrypted, over http to another machine."""
     asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
     asks_for_vectors = settings.effective_embedding_model not in (
         LOCAL_EMBEDDING_MODEL,
@@ -673,13 +690,14 @@ def _build_error(faults: list[str]) -> SettingsError:
 
 
 def _default_of(name: str) -> object:
-    """Return the plain default; None for a computed one."""
+    """Return the field's default; None if the default is computed by a function."""
     default = next(found.default for found in fields(Settings) if found.name == name)
     return None if default is MISSING else default
 
 
 def render_value(value: object) -> str:
-    """Return a value as a person would type it: secrets as stars, an empty value as ''."""
+    """Return a value as a person would type it in a file: a secret as stars, nothing for an empty
+    value."""
     if value is None or (isinstance(value, Secret) and not value):
         return ""
     if isinstance(value, bool):
@@ -692,21 +710,21 @@ def render_value(value: object) -> str:
 
 
 def _explain(name: str, declared: Declared) -> str:
-    """Return help, choices and default as one paragraph."""
+    """Return a setting's help, choices and default as one paragraph."""
     default = declared.default_text or render_value(_default_of(name)) or "none"
     choices = f" One of {', '.join(declared.choices)}." if declared.choices else ""
     return f"{declared.help}{choices} Default: {default}."
 
 
 def render_env_example() -> str:
-    """Return the text of `.env.example`: every variable, none of them set, in the syntax that both
-    python-dotenv and `docker run --env-file` read."""
+    """Return the text of `.env.example`. It lists every variable with an empty value, in a syntax
+    that both python-dotenv and `docker run --env-file` read."""
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
         "# Write values without quotes, and without a comment after a value.",
         (
-            "# Settings that can run, send, read or spend have no effect until you type "
-            "`babyagi trust`, and again after each change."
+            "# Settings that can run programs, send data, read files or spend money have no effect "
+            "until you type `babyagi trust`, and again after each change."
         ),
     ]
     for name, declared in declared_fields().items():

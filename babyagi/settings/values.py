@@ -1,7 +1,6 @@
-"""How one setting is declared, and how its text is read.
+"""How a setting is declared, and the parsers that turn its text into a value.
 
-A parser turns text into a value, or raises ValueError with the expected form, worded to follow
-"NAME must be ".
+A parser raises ValueError with the expected form, worded to follow "NAME must be ".
 """
 
 from __future__ import annotations
@@ -20,17 +19,18 @@ T = TypeVar("T")
 
 MAX_TEXT_BYTES = 1_000_000
 MIN_TOKEN_CHARS = 20
-LEAST_LIMIT = 0.001  # a smaller number may be rounded to 0, which would remove the limit
+LEAST_LIMIT = 0.001  # a lower limit may be rounded to 0, which would mean no limit
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
 
 
 class Secret:
-    """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` returns it.
+    """A text that no repr, format or traceback shows. Only `reveal` returns it. An empty secret is
+    falsy.
 
-    `hint` is the part that its owner may see before trusting it: a whole command, or an address
-    without its secrets.
+    `hint` is what may be shown to a person who decides whether to trust it: a whole command, or an
+    address without its secrets.
     """
 
     __slots__ = ("_value", "hint")
@@ -64,15 +64,15 @@ def default_home() -> Path:
 
 
 def clean_text(text: str) -> str:
-    """Return the text without terminal escapes and control characters; line ends become newlines,
-    tabs are kept."""
+    """Return the text without terminal escapes and control characters. Line ends become newlines;
+    tabs stay."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = re.sub(f"[{CONTROLS}{C1_CONTROLS}]", "", re.sub(_ESCAPE_SEQUENCES, "", text))
     return clean(text).strip()
 
 
 def parse_text(text: str) -> str:
-    """Text of any length up to MAX_TEXT_BYTES, cleaned; newlines are kept."""
+    """Parse a text of several lines, up to MAX_TEXT_BYTES long. Control characters are removed."""
     cleaned = clean_text(text)
     if len(cleaned.encode()) > MAX_TEXT_BYTES:
         raise ValueError(f"a text of at most {MAX_TEXT_BYTES:,} bytes")
@@ -80,7 +80,7 @@ def parse_text(text: str) -> str:
 
 
 def parse_name(text: str) -> str:
-    """One printable line; it ends up in file names, HTTP headers and table rows."""
+    """Parse one printable line, for values that go into file names, HTTP headers and table rows."""
     name = text.strip()
     if len(name) > 4096 or not name.isprintable():
         raise ValueError("one line of at most 4096 printable characters")
@@ -88,7 +88,7 @@ def parse_name(text: str) -> str:
 
 
 def parse_secret(text: str) -> Secret:
-    """A key as an HTTP header can carry it."""
+    """Parse a key that can be sent in an HTTP header."""
     key = text.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ValueError("one word of printable ASCII characters")
@@ -96,18 +96,18 @@ def parse_secret(text: str) -> Secret:
 
 
 def parse_token(text: str) -> Secret:
-    """A key that cannot be guessed."""
+    """Parse a token that is long enough not to be guessed."""
     token = parse_secret(text)
     if token and len(token.reveal()) < MIN_TOKEN_CHARS:
         raise ValueError(
-            f"at least {MIN_TOKEN_CHARS} characters, such as of `openssl rand -hex 32`"
+            f"at least {MIN_TOKEN_CHARS} characters, such as the output of `openssl rand -hex 32`"
         )
     return token
 
 
 def parse_notify(text: str) -> Secret:
-    """An address or a command line. It is handled as a secret, because anyone who knows the address
-    of a webhook can use it."""
+    """Parse the address or the command line of BABYAGI_NOTIFY. It is a secret, because anyone who
+    knows the address of a webhook can use it."""
     import shlex
 
     target = parse_name(text)
@@ -123,7 +123,7 @@ def parse_notify(text: str) -> Secret:
 
 
 def parse_task_store(text: str) -> Secret:
-    """The address of a task store. It may contain a password, so it is handled as a secret."""
+    """Parse the address of a task store. It is a secret, because it may contain a password."""
     from urllib.parse import urlsplit
 
     address = parse_name(text)
@@ -146,8 +146,8 @@ def parse_task_store(text: str) -> Secret:
 
 
 def parse_url(text: str) -> str:
-    """An http or https address, without its trailing slash. An address with a password or a key is
-    refused, because addresses are shown."""
+    """Parse an http or https address, and remove its trailing slash. An address with a password or
+    a key is refused, because addresses are shown."""
     address = parse_name(text)
     if not _is_address(address) or set("@?#") & set(address):
         raise ValueError(
@@ -172,8 +172,8 @@ def _is_address(text: str) -> bool:
 
 
 def parse_proxy(text: str) -> Secret:
-    """The address of a proxy. Unlike other addresses it may contain a password, and may lack its
-    `http://`."""
+    """Parse the address of a proxy. Unlike other addresses it may contain a password, and may lack
+    its `http://`."""
     from urllib.parse import urlsplit
 
     address = complete_proxy(parse_name(text))
@@ -183,16 +183,17 @@ def parse_proxy(text: str) -> Secret:
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise ValueError("http://HOST:PORT, perhaps with USER:PASSWORD@ (no SOCKS)")
+        raise ValueError("http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (not a SOCKS proxy)")
     return Secret(address)
 
 
 def parse_path(text: str) -> Path:
-    """A path with `~` expanded; the loader makes it relative to the working folder."""
+    """Parse a path and expand its `~`. A relative path stays relative; the loader resolves it
+    later, against the working folder."""
     try:
         return Path(parse_name(text)).expanduser()
     except RuntimeError:
-        raise ValueError("a path, and no user has the name after this ~") from None
+        raise ValueError("a path (no user of this machine has the name after its ~)") from None
 
 
 def parse_paths(text: str) -> tuple[Path, ...]:
@@ -200,14 +201,14 @@ def parse_paths(text: str) -> tuple[Path, ...]:
 
 
 def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
-    """Return a parser for a list of these names, separated by commas or blanks."""
+    """Return a parser for a list of some of these names, separated by commas or blanks."""
 
     def parse(text: str) -> tuple[str, ...]:
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
         unknown = [name for name in given if name not in names]
         if unknown:
-            listed = f"names of {', '.join(names)}, separated by commas"
-            raise ValueError(f"{listed}, and not {_with_a_guess(unknown[0], names)}")
+            listed = f"a list, separated by commas, of these names: {', '.join(names)}"
+            raise ValueError(f"{listed}; not {_with_a_guess(unknown[0], names)}")
         return given
 
     return parse
@@ -221,7 +222,7 @@ def _with_a_guess(name: str, names: tuple[str, ...]) -> str:
 
 
 def parse_pipeline(text: str) -> str:
-    """The address of a Haystack server, or WORKSPACE/NAME on deepset Cloud."""
+    """Parse the address of a Haystack server, or WORKSPACE/NAME of a pipeline on deepset Cloud."""
     if "://" in text:
         return parse_url(text)
     name = parse_name(text)
@@ -231,29 +232,32 @@ def parse_pipeline(text: str) -> str:
 
 
 def parse_repository(text: str) -> str:
-    """A repository on GitHub."""
+    """Parse OWNER/NAME of a repository on GitHub."""
     name = parse_name(text)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}", name):
-        raise ValueError("OWNER/NAME")
+        raise ValueError("OWNER/NAME of a repository on GitHub")
     return name
 
 
 def parse_hosts(text: str) -> tuple[str, ...]:
-    """Names of hosts, as `host_of` gives them, separated by commas or blanks."""
+    """Parse host names, each with an optional port, separated by commas or blanks, and normalise
+    them with `host_of`."""
     given = text.casefold().replace(",", " ").split()
     hosts = tuple(
         dict.fromkeys(host_of(f"https://{host}") for host in given if not set(host) & set("/@?#\\"))
     )
     if "" in hosts or (given and not hosts):
-        raise ValueError("HOST or HOST:PORT, separated by commas")
+        raise ValueError("a list of HOST or HOST:PORT, separated by commas")
     return hosts
 
 
 def parse_digests(text: str) -> tuple[str, ...]:
-    """SHA-256 digests, as `sha256sum` writes them."""
+    """Parse SHA-256 digests in hexadecimal, separated by commas or blanks."""
     given = tuple(text.casefold().replace(",", " ").split())
     if not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in given):
-        raise ValueError("the 64 hexadecimal digits of a SHA-256 digest, or several")
+        raise ValueError(
+            "a SHA-256 digest of 64 hexadecimal digits, or several, separated by commas"
+        )
     return given
 
 
@@ -267,13 +271,14 @@ def parse_switch(text: str) -> bool:
 
 
 def parse_presence(text: str) -> bool:
-    """Return True for any value that is not empty: https://no-color.org asks only whether the
-    variable is set."""
+    """Return True for any value that is not empty, even `false`, because https://no-color.org
+    defines that only the presence of the variable counts."""
     return bool(text)
 
 
 def parse_duration_s(text: str) -> float:
-    """Seconds from `90`, `90s`, `30m`, `2h` or `1h30m`."""
+    """Parse a duration such as `90`, `90s`, `30m`, `2h`, `1h30m` or `1d`, and return its
+    seconds."""
     match = re.fullmatch(_DURATION, text.replace(" ", "").casefold())
     if not match or not any(match.groups()):
         raise ValueError("a time such as 90s, 30m or 1h30m")
@@ -321,8 +326,8 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def choice(*names: str) -> Callable[[str], str]:
-    """Return a parser for one of the names, which may be shortened while it is unambiguous (the
-    original takes `-m l` for local)."""
+    """Return a parser for one of these names. A name may be shortened while it is unambiguous, as
+    in the original BabyAGI, where `-m l` means local."""
 
     def parse(text: str) -> str:
         found = [name for name in names if name.startswith(text.strip().casefold())]
@@ -346,30 +351,34 @@ def only(*values: object) -> Callable[[Any, Any], bool]:
 
 
 def lower_limit(value: Any, default: Any) -> bool:
-    """Return whether the value is a lower limit than the default; for both, 0 means no limit."""
+    """Return whether the value is a limit that does not exceed the default. For both, 0 means no
+    limit."""
     return bool(LEAST_LIMIT <= value <= (default or value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The declaration of a setting: its names, how its text is read, and its help.
+    """The declaration of a setting: its names, the parser of its text, and its help.
 
     Attributes:
-        variables: the first is the current name, the others are older ones.
-        flags: as click takes them; empty when there is none.
+        variables: names of environment variables. The first is the current name, the others are
+            older ones.
+        flags: as click takes them; empty when the setting has no flag.
         choices: the possible values, for help and completion; empty for free text.
-        default_text: describes a default that is computed, or whose plain form would not say
-            enough.
-        takes_empty: an empty value means "none" and overrides sources of lower precedence;
-            otherwise an empty value counts as not set.
+        default_text: what help says instead of the default, for a default that is computed or not
+            clear in its plain form.
+        takes_empty: an empty value means "none" and overrides sources of lower precedence. If
+            False, an empty value counts as not set.
         takes_many: the flag may be repeated; the loader takes a tuple.
-        untrusted: whether a value other than the default is taken from an untrusted file; such a
-            value can neither run, send, read nor spend more.
+        untrusted: returns whether a value other than the default may be taken from an untrusted
+            file. Such a value must not be able to run programs, send data, read files or spend more
+            money.
         key_for: for a key: the settings with the addresses to which it is sent; empty if it is only
             sent to its provider. An untrusted file may set the key if these addresses are the
-            provider's own, on this machine, or in the same file.
-        section: begins a new section of the example file; empty means the section of the field
-            before.
+            provider's own, on this machine, or in the same file. None for a setting that is not a
+            key.
+        section: the title of a new section of the example file that begins with this setting; empty
+            within a section.
     """
 
     help: str
@@ -387,7 +396,7 @@ class Declared:
 
     @property
     def is_switch(self) -> bool:
-        """Whether the flag takes no value."""
+        """Whether the flag is given without a value."""
         return self.parse in (parse_switch, parse_presence)
 
     @property
@@ -397,21 +406,26 @@ class Declared:
 
     @property
     def label(self) -> str:
-        """The name in messages: the present variable, or the longest flag."""
+        """The setting's name in messages: its current variable, or the longest flag if there is no
+        variable."""
         return self.variables[0] if self.variables else max(self.flags, key=len)
 
 
 def declare(default: T, names: str, help: str, **more: Any) -> T:
-    """Return a dataclass field: a setting with this default, and the rest as in `describe`. A
-    switch brings its own parser."""
+    """Return a dataclass field for a setting with this default. The other arguments are as in
+    `describe`. For a bool the parser is chosen here."""
     if isinstance(default, bool):
         more.setdefault("parse", parse_switch)
     return field(default=default, metadata=describe(names, help, **more))
 
 
 def describe(names: str, help: str, **more: Any) -> dict[str, Declared]:
-    """Return a field's metadata. `names` are variables and flags, separated by blanks; `more` is as
-    in `Declared`. `choices` bring their own parser."""
+    """Return the metadata of a dataclass field for a setting.
+
+    Args:
+        names: variables and flags, separated by blanks.
+        more: further attributes of `Declared`. With `choices`, the parser is chosen here.
+    """
     if "choices" in more:
         more["parse"] = choice(*more["choices"])
     words = names.split()

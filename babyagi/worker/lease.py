@@ -1,5 +1,5 @@
-"""This process among the workers: its identity, its lease, the objectives that it serves, and the
-workers that it finds dead."""
+"""How this process takes part among the workers of a store: its identity, its lease, the objectives
+that it serves, and how it finds dead workers."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from babyagi.taskstore.port import Lease, TaskStore
 
 logger = logging.getLogger(__name__)
 
-# what a dead worker held is freed within a second of the end of its lease; a check is one read
+# short enough to release a dead worker's claims within a second of the end of its lease; a check is
+# one read
 CHECK_PAUSE_S = 0.5
 RENEWALS_PER_LEASE = 3
-# how long a living worker needs at most to renew a lease that it finds run out, when the store
+# the longest time that a living worker needs to renew a lease that has run out, once the store
 # answers
 COMING_BACK_S = 10.0
 
 KnowsDead = Callable[[str], bool]
-"""Returns whether the worker with this name in our home is surely dead."""
+"""Returns whether the worker with this name, in the home of this process, is certainly dead."""
 
 
 def knows_nobody_dead(_: str) -> bool:
-    """Return False: without file locks only leases show which workers are dead."""
+    """Return False for every worker name. For stores without file locks, where only leases show
+    which workers are dead."""
     return False
 
 
 async def reap_namesakes(
     store: TaskStore, leases: Iterable[Lease], *, name: str, home: str
 ) -> None:
-    """Release what earlier workers of this name held. None of them lives, because this process
-    holds the name's lock in this home."""
+    """Release the claims of earlier workers with this name in this home. They are certainly dead,
+    because this process holds the lock on the name."""
     await store.reap_gone(
         [lease.worker_id for lease in leases if (lease.name, lease.home) == (name, home)]
     )
@@ -45,7 +47,8 @@ async def reap_namesakes(
 class WorkerLease:
     """The lease of this process, one for all the objectives that it serves.
 
-    `identity` changes after the lease was lost: nothing is accepted under the old one.
+    `identity.id` is replaced when the lease was lost, because the store accepts nothing more under
+    the old id.
     """
 
     def __init__(
@@ -71,7 +74,8 @@ class WorkerLease:
         self._is_in_doubt = False
 
     async def begin(self) -> None:
-        """Register, and join the objectives that were served before."""
+        """Register this worker. After a lost lease, also join the objectives again that it served
+        before."""
         await self._store.register_worker(self.identity, lease_s=self._lease_s)
         for objective_id, blocked_reason in list(self._blocked_reason_by_objective.items()):
             try:
@@ -81,7 +85,13 @@ class WorkerLease:
         self._is_registered = True
 
     async def serve(self, objective_id: int, *, blocked_reason: str = "") -> None:
-        """Serve the objective. Raises `NotFoundError`, `StoreUnavailableError`."""
+        """Join the objective. With a `blocked_reason`, this worker cannot claim anything there. If
+        the lease was lost, the objective is joined when this worker registers again.
+
+        Raises:
+            NotFoundError: there is no such objective.
+            StoreUnavailableError: try again later.
+        """
         self._blocked_reason_by_objective[objective_id] = blocked_reason
         try:
             await self._store.join_objective(
@@ -97,26 +107,27 @@ class WorkerLease:
             await self._store.leave_objective(self.identity.id, objective_id)
         except StoreUnavailableError as error:
             logger.warning(
-                "objective %d could not be left, the end of this worker does it: %s",
+                "objective %d could not be left; this worker leaves it when it ends: %s",
                 objective_id,
                 error.what,
             )
 
     def doubt(self) -> None:
-        """Renew the lease at the next check, to find out whether it still lives. Called when
-        another worker holds a claim of this one, or the lease has run out."""
+        """Renew the lease at the next check, to find out whether it still lives. Call this when
+        another worker holds a claim of this worker, or the lease has run out."""
         self._is_in_doubt = True
 
     async def keep(self, *, on_lost: Callable[[], None], on_freed: Callable[[], None]) -> None:
-        """Renew the lease, and free what dead workers hold, until cancelled. Renewing comes first,
-        so that no worker reaps itself.
+        """Until cancelled, renew the lease and release the claims of dead workers. The renewal
+        comes first, so that this worker does not declare itself dead.
 
-        After the store was unavailable, or this process was frozen, others may not have been able
-        to renew either. They then get time to come back before they are judged.
+        When the store was unavailable or this process was frozen, other workers may have been
+        unable to renew their leases. They then get at least one lease of time before they can be
+        declared dead.
 
         Args:
             on_lost: called when this worker was declared dead, to drop all running work.
-            on_freed: called when there is more to claim.
+            on_freed: called when tasks of dead workers have become claimable.
 
         Raises:
             BabyagiError: the store cannot be used any more.
@@ -144,7 +155,8 @@ class WorkerLease:
             except StoreUnavailableError as error:
                 if not was_in_doubt:
                     logger.warning(
-                        ("the lease cannot be renewed now, it is tried again at every check: %s"),
+                        "the lease cannot be renewed now; the renewal is tried again at every "
+                        "check: %s",
                         error.what,
                     )
                 self.doubt()
@@ -155,7 +167,10 @@ class WorkerLease:
             if self._is_registered:
                 await self._store.renew_lease(self.identity.id, lease_s=self._lease_s)
         except LeaseLostError:
-            logger.warning("this worker was declared dead; it drops its work and joins anew")
+            logger.warning(
+                "other workers declared this one dead, because its lease was not renewed in time; "
+                "it drops its work and registers again"
+            )
             self._is_registered = False
             on_lost()
         if not self._is_registered:
@@ -163,10 +178,14 @@ class WorkerLease:
             await self.begin()
 
     async def _reap(self, *, may_judge: bool) -> int:
-        """Release what dead workers hold, and return how many tasks that freed."""
+        """Release the claims of dead workers, and return how many tasks that freed.
+
+        Args:
+            may_judge: whether a worker may be declared dead because it does not renew its lease.
+        """
         leases = await self._store.leases()
         mine = next((lease for lease in leases if lease.worker_id == self.identity.id), None)
-        # this worker was declared dead, or the clock has jumped, or the machine slept
+        # this worker was declared dead, or a clock jumped, or the machine slept
         if mine is None or mine.has_run_out:
             self.doubt()
         others = [lease for lease in leases if lease is not mine]
@@ -185,19 +204,21 @@ class WorkerLease:
         return lease.name != self.identity.name and self._knows_dead(lease.name)
 
     async def end(self) -> None:
-        """Remove this worker; its claims are released at once."""
+        """Remove this worker from the store, which releases its claims at once."""
         try:
             await self._store.remove_worker(self.identity.id)
         except BabyagiError as error:
             logger.warning(
-                "this worker could not sign off, its lease runs out instead: %s", error.what
+                "this worker could not be removed from the store; its claims are released when its "
+                "lease runs out: %s",
+                error.what,
             )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Seen:
-    """A lease that ends at `until`, and for how long it was seen not to be renewed: in all, and
-    since it had run out."""
+    """A lease that ends at `until`, as this process has watched it: `silent_s` is for how long it
+    was not renewed, and `overdue_s` how much of that was after it had run out."""
 
     until: datetime
     silent_s: float = 0.0
@@ -210,15 +231,16 @@ class _Seen:
 class _Watch:
     """Tracks which leases are not renewed while this process is awake.
 
-    It counts its own checks and reads no clock. So no worker is declared dead because a clock
-    jumped, a machine slept, or two machines' clocks differ.
+    Time is measured by the number of looks, not by a clock. So no worker is declared dead because a
+    clock jumped, a machine slept, or the clocks of two machines differ.
     """
 
     def __init__(self) -> None:
         self._seen_by_id: dict[str, _Seen] = {}
 
     def look(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
-        """Return the end of each lease that was silent for as long as it lasts, by worker id.
+        """Return, by worker id, the expiry of each lease that was not renewed for its full length,
+        or for `COMING_BACK_S` after it ran out, while this process watched.
 
         Args:
             pause_s: the time since the previous look.
@@ -234,7 +256,7 @@ class _Watch:
         }
 
     def forget(self) -> None:
-        """Start again: earlier observations prove nothing any more."""
+        """Forget all observations, because they prove nothing any more, and start again."""
         self._seen_by_id = {}
 
 

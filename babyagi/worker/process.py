@@ -1,5 +1,5 @@
-"""One worker process: it lives as long as its lease, serves objectives, handles signals, drains,
-and stops."""
+"""One worker process: it keeps its lease, serves objectives, handles signals, drains (makes no
+further calls), and ends."""
 
 from __future__ import annotations
 
@@ -29,20 +29,29 @@ __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 logger = logging.getLogger(__name__)
 
 CHANGE_WAIT_S = 5.0
-# a clock that was set, or a host that was suspended, is noticed within this time
+# schedules are looked at so often, to notice a clock that was set or a host that was suspended
 MAX_TICK_WAIT_S = 60.0
 TICK_PAUSE_S = 2.0
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPING = "this worker was asked to stop"
 
 Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
-"""Awaits the work on the objective with this id, and may do something before and after it."""
+"""Takes an objective's id and a coroutine that works on it. Awaits the coroutine, and may do
+something before and after that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What a worker depends on: its identity, its clock and sleep, randomness, ids, the check
-    whether another worker is dead, and the function that tells a person what blocks it."""
+    """What a worker process depends on, so that tests can replace it.
+
+    Attributes:
+        identity: the worker as the store knows it.
+        random: returns a number from 0 up to 1.
+        new_id: returns a new worker id, for use after a lost lease.
+        knows_dead: returns whether the worker with this name is certainly dead.
+        tell: shows a message to the person who runs the worker.
+        around: wraps the work on each objective in `serve_all`; None for no wrapper.
+    """
 
     identity: Worker
     sleep: Callable[[float], Awaitable[None]]
@@ -54,7 +63,8 @@ class Runtime:
 
 
 class WorkerLoop:
-    """Serves one objective to its end, or all objectives of a store until a signal asks to stop."""
+    """A worker process: it serves one objective until that ends (`run`), or all objectives of a
+    store until a signal asks it to stop (`serve_all`)."""
 
     def __init__(
         self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, runtime: Runtime
@@ -97,18 +107,19 @@ class WorkerLoop:
         known: Objective | None = None,
     ) -> tuple[Objective, int | None]:
         """Work on the objective until it has ended and its report is written, until it is paused,
-        or until a signal asks to stop.
+        or until a signal asks this process to stop.
 
         Args:
-            known: the objective as it has just been read.
+            patience: what to wait for instead of leaving the objective; None waits for nothing.
+            known: the objective, if the caller has just read it.
 
         Returns:
-            The objective as it is then, and the number of the signal that stopped the run, None
-            without one.
+            The objective as it is at the end, and the number of the signal that stopped the run,
+            None without one.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError: a person must
-                act; what was claimed is queued again.
+                act; claimed work is queued again.
         """
 
         async with self._living():
@@ -122,8 +133,11 @@ class WorkerLoop:
         return await self._store.objective(objective_id), self._stopped_by
 
     async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
-        """Work on every objective that is active or needs its report, including new ones, until a
-        signal asks to stop. Return the signal's number.
+        """Work on every objective that is active or needs its report, including objectives that are
+        added later, until a signal asks this process to stop. Return the signal's number.
+
+        Args:
+            is_person_there: returns whether a person is present who can answer questions.
 
         Raises:
             StoreUnusableError: a person must act.
@@ -139,8 +153,8 @@ class WorkerLoop:
     async def _living(
         self, *beside: Callable[[], Coroutine[Any, Any, None]]
     ) -> AsyncIterator[asyncio.TaskGroup]:
-        """Keep this worker alive during the context: renew its lease, handle signals, and watch for
-        changes by others."""
+        """Inside the context, keep this worker alive: renew its lease, handle signals, and watch
+        for commits by other processes. Also run the coroutines `beside`."""
         await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
@@ -168,7 +182,7 @@ class WorkerLoop:
                 for objective_id in await self._store.open_objectives():
                     if objective_id not in self._servings and objective_id not in self._shunned:
                         group.create_task(self._serve_among_others(objective_id))
-                        await asyncio.sleep(0)  # it registers itself
+                        await asyncio.sleep(0)  # let it enter itself in `_servings`
             except StoreUnavailableError as error:
                 logger.warning("the task store is unavailable: %s", error.what)
             except BabyagiError as error:
@@ -179,20 +193,21 @@ class WorkerLoop:
             await self._wait_for_change()
 
     async def _serve_among_others(self, objective_id: int) -> None:
-        """Serve one objective, so that its errors do not stop the others."""
+        """Serve one objective. Its errors do not stop the work on other objectives, except when the
+        store is unusable."""
         try:
             async with self._serving(objective_id, self._patience) as serving:
                 around, work = self._runtime.around, serving.run()
                 await (work if around is None else around(objective_id, work))
         except NotFoundError:
-            logger.info("objective %d is gone", objective_id)
+            logger.info("objective %d was deleted", objective_id)
         except StoreUnusableError as error:
             self._fail(error)
         except Exception:
             logger.exception(
                 (
-                    "serving objective %d raised an unexpected error; this process no longer "
-                    "serves it"
+                    "working on objective %d raised an unexpected error; this process does not "
+                    "work on it any more"
                 ),
                 objective_id,
             )
@@ -202,7 +217,7 @@ class WorkerLoop:
     async def _serving(
         self, objective_id: int, patience: Patience, known: Objective | None = None
     ) -> AsyncIterator[Serving]:
-        """Return the work on one objective; it is registered in this process during the context."""
+        """Yield a `Serving` for the objective, and keep it in `_servings` during the context."""
         serving = self._servings[objective_id] = Serving(
             self._process, objective_id, patience=patience, known=known
         )
@@ -213,10 +228,10 @@ class WorkerLoop:
         finally:
             del self._servings[objective_id]
             self._changed.set()
-            self._may_tick.set()  # a tick may have waited for this objective
+            self._may_tick.set()  # a tick may have waited until this objective ended
 
     def _fail(self, error: BabyagiError) -> None:
-        """Stop the worker: it cannot go on with any objective."""
+        """Stop the whole worker because of an error that affects every objective."""
         self._fatal = self._fatal or error
         for serving in self._servings.values():
             serving.fail(error)
@@ -232,13 +247,13 @@ class WorkerLoop:
             self._fail(error)
 
     async def _watch_others(self) -> None:
-        """Wake all waiters here when another process has committed. The first look only begins the
-        watch, because the work begins with a look of its own."""
+        """Wake all waiting parts of this process when another process has committed. The first
+        change only starts the watch, because the work begins with a look of its own."""
         has_begun = False
         while True:
             try:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
-            except BabyagiError as error:  # the work meets the same error, and handles it
+            except BabyagiError as error:  # the work gets the same error, and handles it
                 logger.warning("changes by other processes cannot be seen now: %s", error.what)
                 await self._runtime.sleep(CHANGE_WAIT_S)
             if has_begun:
@@ -246,7 +261,8 @@ class WorkerLoop:
             has_begun = True
 
     async def _keep_schedules(self) -> None:
-        """Decide the ticks that are due, until a signal asks to stop."""
+        """Until a signal asks this process to stop, decide the ticks of schedules when they are
+        due."""
         while self._stopped_by is None and self._fatal is None:
             self._may_tick.clear()
             wait_s = await self._fire_schedules()
@@ -257,7 +273,8 @@ class WorkerLoop:
                 continue
 
     async def _fire_schedules(self) -> float:
-        """Decide the ticks that are due now, and return the seconds until the next look."""
+        """Decide the ticks that are due now, and return for how many seconds to wait before the
+        next call."""
         try:
             fired = await self._store.fire_schedules(self.worker_lease.identity.id)
         except (LeaseLostError, StoreUnavailableError) as error:
@@ -267,7 +284,7 @@ class WorkerLoop:
             self._fail(error)
             return TICK_PAUSE_S
         except Exception:  # such as a time zone that this machine does not know; the work goes on
-            logger.exception("deciding which ticks are due raised an unexpected error")
+            logger.exception("deciding which schedules are due raised an unexpected error")
             return MAX_TICK_WAIT_S
         for tick in fired.ticks:
             told = {"schedule_id": tick.schedule_id, "objective_id": tick.objective_id}
@@ -294,7 +311,7 @@ class WorkerLoop:
             return
 
     def stop(self) -> None:
-        """Do what the first signal does."""
+        """Drain, as at the first signal. A second call does nothing."""
         if self._stopped_by is None:
             self._on_signal(signal.SIGTERM)
 
@@ -318,8 +335,8 @@ class WorkerLoop:
                 return
 
     def _on_signal(self, number: int) -> None:
-        """Drain on the first signal: no further call, but calls in flight may end. The second
-        signal, or the end of `drain_s`, stops at once."""
+        """At the first signal, drain: make no further call, and let calls in flight end. At the
+        second signal, or `drain_s` seconds after the first, cancel all running work."""
         if self._stopped_by is not None:
             self._drop_all()
             return
@@ -330,13 +347,15 @@ class WorkerLoop:
         if n_running:
             self._runtime.tell(
                 f"stopping: waiting up to {self._pace.drain_s:g} s for {n_running} "
-                f"{'piece' if n_running == 1 else 'pieces'} of work; again to stop at once"
+                f"{'piece' if n_running == 1 else 'pieces'} of work; "
+                "a second signal (Ctrl-C) stops at once"
             )
         asyncio.get_running_loop().call_later(self._pace.drain_s, self._drop_all)
         self._changed.set()
 
 
 def _heard_signals() -> tuple[signal.Signals, ...]:
-    """Return the signals that ask to stop; SIGHUP is one of them unless it is ignored (nohup)."""
+    """Return the signals that ask this process to stop: SIGINT, SIGTERM, and SIGHUP unless it is
+    ignored (as under nohup)."""
     is_outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return STOPPING_SIGNALS if is_outlived else (*STOPPING_SIGNALS, signal.SIGHUP)

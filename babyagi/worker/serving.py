@@ -1,5 +1,6 @@
-"""Works on one objective, within the slots and under the lease of the process: claim, work, back
-off, index. It catches whatever a piece of work raises."""
+"""The work on one objective, within the slots and under the lease of the worker process: claim
+work, carry it out, back off in outages, and feed the index. Every error that work raises is handled
+here."""
 
 from __future__ import annotations
 
@@ -51,24 +52,27 @@ from babyagi.worker.lease import WorkerLease
 
 logger = logging.getLogger(__name__)
 
-# -- whether the model is away, and until when
+# -- whether the model answers, and until when claiming is paused
 # --------------------------------------------------------------------------------------------------
 
-# work goes on within 20 s of an outage's end, also when a call takes 10 s to fail
+# so that work goes on within 20 s of an outage's end, even if each call takes 10 s to fail
 MAX_BACKOFF_S = 10.0
 MAX_MODEL_WAIT_S = 20.0  # one model may be rate-limited for an hour; another one is tried meanwhile
-OVERDUE_BACKOFF_S = 1.0  # after a probe that got no answer until its deadline
-PARTIAL_BACKOFF_S = 19.0  # where a probe is answered and work is not
-# tries during an outage that cost nothing so far; after them the circuit breaker may open
+OVERDUE_BACKOFF_S = 1.0  # after a call that got no answer until its deadline
+PARTIAL_BACKOFF_S = 19.0  # when the model answers probes but no work
+# tries of work at the beginning of an outage that costs nothing; after them probes are sent instead
 N_FREE_TRIES = 2
 N_SAME_FAULTS = 3
 
 
 class Outages:
-    """Counts one worker's outages in a row, and pauses claiming.
+    """One worker's outages of a model in a row, and the pauses in claiming that follow from them.
 
-    `is_down`: only a probe is worth sending to the model. `is_partial`: the model has answered a
-    probe, but no work since.
+    Attributes:
+        n: number of outages since work last succeeded.
+        is_down: only a probe (a small test call) is worth sending to the model.
+        is_partial: the model has answered a probe, but no work has succeeded since.
+        waits_for_model: an outage was reported, and no work with that model has succeeded since.
 
     Args:
         clock: monotonic seconds.
@@ -86,12 +90,14 @@ class Outages:
 
     @property
     def is_resting(self) -> bool:
-        """Return whether claiming is paused: an outage for one task is an outage for all."""
+        """Whether claiming is paused. It is paused for all work, because an outage for one task is
+        an outage for all."""
         return self._clock() < self._rests_until_s
 
     def backoff(self) -> float:
-        """Return the seconds until the next try: doubling from 1 s to `MAX_BACKOFF_S`, with jitter.
-        Failures during a rest belong to the same outage and do not double it."""
+        """Count an outage, and return the seconds until the next try: doubling from 1 s to
+        `MAX_BACKOFF_S`, with jitter. A failure while claiming is paused belongs to the same outage
+        and is not counted."""
         if not self.is_resting:
             self.n += 1
         return float(min(MAX_BACKOFF_S, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
@@ -100,30 +106,30 @@ class Outages:
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
 
     def end(self) -> bool:
-        """End the outage, because the model that was waited for answers. Return whether a model was
-        waited for."""
+        """End the outage, because the model answers again. Return whether an outage was being
+        waited out."""
         waited = self.waits_for_model
         self.waits_for_model = False
         self.work_again()
         return waited
 
     def work_again(self) -> None:
-        """Reset the counts: some work succeeded, perhaps with a model other than the failing
+        """Reset the counts after work succeeded, perhaps with another model than the failing
         one."""
         self.n, self.is_down, self.is_partial = 0, False, False
 
 
 class SameFaults:
-    """The tasks that met the same fault one after the other, with no success in between."""
+    """The ids of the tasks that failed with the same type of error in a row, with no success in
+    between."""
 
     def __init__(self) -> None:
         self._fault: type[Exception] | None = None
         self._task_ids: set[int] = set()
 
     def note(self, error: Exception, task_id: int) -> bool:
-        """Return whether so many different tasks have met this fault in a row that it may not be
-        the fault of the tasks.
-        """
+        """Add the task. Return whether so many different tasks have now met this error in a row
+        that the tasks are probably not its cause."""
         if type(error) is not self._fault:
             self.clear()
         self._fault = type(error)
@@ -141,16 +147,17 @@ class SameFaults:
 FEED_PAUSE_S = 0.5  # results that arrive close together go into the index as one batch
 FEED_RETRY_S = 5.0
 NOT_ITS_FAULT = (ObjectiveStoppedError, LimitReachedError, LeaseLostError, StoreUnavailableError)
-OWNER_PAUSE_S = 30.0  # by then the process that owns the index may have ended
+OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns the index has ended
 
 
 class IndexFeed:
-    """Claims the duty to index whenever it is owed, unless another process owns the index.
+    """Puts new results into the index beside the other work, under the duty INDEX. Pauses while
+    another process owns the index. Trouble with the index never stops the other work.
 
     Args:
-        availability: notes whether the index can be used.
-        on_unclear: called when the store may have given this worker a claim that it did not
-            receive.
+        availability: records whether the index can be used.
+        on_unclear: called when the store may have given this worker a claim although the store's
+            answer was lost.
     """
 
     def __init__(
@@ -173,10 +180,11 @@ class IndexFeed:
         self._is_owned_elsewhere = False
 
     async def begin(self) -> None:
-        """Check that the index can be used before anything is indexed; takes seconds at most.
+        """Test whether the index can be used, before anything is put into it. Takes seconds at
+        most.
 
         Raises:
-            SettingsError: what it needs is not installed.
+            SettingsError: a package that the index needs is not installed.
         """
         try:
             await self._loop.ping_index()
@@ -186,14 +194,14 @@ class IndexFeed:
             await self._availability.note_trouble(error, is_start=True)
 
     async def feed(self) -> None:
-        """Index results until cancelled."""
+        """Put results into the index until cancelled."""
         pause_s = FEED_PAUSE_S
         while True:
             await self._sleep(pause_s)
             pause_s = await self._feed_once()
 
     async def finish(self, *, within_s: float) -> None:
-        """Index the remaining results, within `within_s`."""
+        """Put the remaining results into the index, within `within_s` seconds."""
         try:
             async with asyncio.timeout(within_s):
                 while not self._is_owned_elsewhere and await self._look_and_index():
@@ -204,13 +212,14 @@ class IndexFeed:
             await self._availability.note_trouble(error)
         except TimeoutError:
             await self._availability.note_trouble(
-                IndexUnavailableError(f"not all of them were written within {within_s:g} s")
+                IndexUnavailableError(f"not all results were written within {within_s:g} s")
             )
-        except Exception:  # the index is a copy; it does not keep a run from ending
-            logger.exception("the result store is behind; it catches up at the next run")
+        except Exception:  # the index is only a copy, and must not keep a run from ending
+            logger.exception("some results are not in the result store; the next run adds them")
 
     async def _feed_once(self) -> float:
-        """Index a batch if some results are not indexed, and return the seconds before the next."""
+        """Put a batch of results into the index, if there are new ones, and return the seconds
+        until the next call."""
         try:
             await self._look_and_index()
         except IndexOwnedElsewhereError as error:
@@ -218,14 +227,17 @@ class IndexFeed:
                 logger.info(
                     (
                         "another process writes to the result store; this one searches the "
-                        "stored vectors: %s"
+                        "vectors in the task store instead: %s"
                     ),
                     error.what,
                 )
             self._is_owned_elsewhere = True
             return OWNER_PAUSE_S
         except StoreUnavailableError as error:
-            logger.warning("the result store is behind, the loop goes on: %s", error.what)
+            logger.warning(
+                "results cannot be written to the result store now, the work goes on: %s",
+                error.what,
+            )
             self._on_unclear()
             return FEED_RETRY_S
         except NOT_ITS_FAULT as error:
@@ -233,15 +245,14 @@ class IndexFeed:
         except BabyagiError as error:
             await self._availability.note_trouble(error)
             return FEED_RETRY_S
-        except Exception:  # a bug of ours: the index is a copy and never stops the loop
+        except Exception:  # a bug of ours: the index is only a copy, and must not stop the work
             logger.exception("writing to the result store raised an unexpected error")
             return FEED_RETRY_S
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> int | None:
-        """Index a batch, and return its size; None when another worker owns the index. After
-        trouble, even in an earlier run, the index is pinged first: there may be no result left to
-        index that would show whether it works again."""
+        """Do as `_index_once`. After earlier trouble, even of an earlier run, ping the index first:
+        when no result is left to index, nothing else would show that the index works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
         n_fed = await self._index_once()
@@ -250,7 +261,8 @@ class IndexFeed:
         return n_fed
 
     async def _index_once(self) -> int | None:
-        """Return how many results were indexed; None when another worker owns the index."""
+        """Put a batch of results into the index, and return how many; 0 when none is missing there,
+        None when another worker holds the duty."""
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
         async with self._claiming() as claim:
@@ -261,8 +273,8 @@ class IndexFeed:
             return n_fed
 
     async def finish_memory(self, *, within_s: float) -> None:
-        """After the report, let the agent's memory process the last tasks. What does not fit
-        `within_s` or the limits is left for the next run."""
+        """After the report, let the agent's memory read the last tasks. What takes longer than
+        `within_s` seconds, or exceeds the limits, is left for the next run."""
         try:
             objective = await self._store.objective(self._objective_id)
             is_cancelled = objective.stop_reason is StopReason.CANCELLED
@@ -294,26 +306,27 @@ class IndexFeed:
             except asyncio.CancelledError:
                 self._on_unclear()
                 raise
-            except BabyagiError as error:  # this error must not replace our cancellation
-                logger.info("the duty to index could not be given back: %s", error.what)
+            except BabyagiError as error:  # this error must not replace an error of the body
+                logger.info("the claim to index results could not be released: %s", error.what)
                 self._on_unclear()
 
 
-# -- the work on one objective; what it holds when its process dies is freed by the end of the lease
+# -- the work on one objective; when its process dies, the end of the lease releases its claims
 # --------------------------------------------------------------------------------------------------
 
-# what only time changes is seen within this time: the end of a delay, a limit of time
+# within this time changes are noticed that no commit announces: the end of a delay, a time limit
 IDLE_WAIT_S = 1.0
-STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
+STORE_PAUSE_S = 2.0  # before an unavailable store is tried again, which costs nothing
 RETRY_DELAY_S = 1.0
 TIME_LOOK_S = 1.0
-TIME_GRACE_S = 10.0  # a call that ends after the objective has ended adds nothing to the list
-# claims of the report during an outage, before a report from the results alone replaces the model's
-# text
+# for calls in flight at the time limit; a call that ends after the objective adds nothing to it
+TIME_GRACE_S = 10.0
+# after so many claims of the report duty during an outage, the report is written from the results
+# alone
 MAX_REPORT_TRIES = 3
-MIN_PLANNED = 3  # recorded tasks; with fewer, planning waits while there are tasks to start
-# tasks that can be started, and tasks added since the last order; with fewer, an order is not worth
-# a call
+MIN_PLANNED = 3  # with fewer recorded tasks, planning waits while there are tasks to start
+# with fewer startable tasks, or fewer tasks added since the last order, ordering the list is not
+# worth a call
 MIN_ORDERED = 5
 BLOCKED_PAUSE_S = 30.0
 BLOCKED_LOOK_S = 5.0
@@ -321,22 +334,26 @@ MAX_BLOCKED_PAUSE_S = 600.0
 
 OpenLoop = Callable[[Objective, Gate], Loop]
 Fail = Callable[[str, int], Awaitable[None]]
-"""Records a failed try: its error, and after how many failed tries the task is given up."""
+"""Records that a try failed. Takes the error, and the number of failed tries at which the task is
+given up."""
 
 
 class Release(Protocol):
-    """Releases a claim unchanged."""
+    """A function that releases a claim, leaving the task or duty unchanged and claimable after
+    `delay_s` seconds. `reason` is recorded."""
 
     async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One piece of work, its claim, and the two ways to release the claim.
+    """A claimed task or duty: how to carry it out, and the two ways to give up its claim.
 
     Attributes:
         task_id: None for a duty.
-        asks_model: it calls the model, so after an outage a probe comes first.
+        asks_model: whether it calls the model. If so, the model is probed first after an outage.
+        release: gives the claim up without counting a failure.
+        fail: gives the claim up and counts a failure.
     """
 
     do: Callable[[], Awaitable[None]]
@@ -349,7 +366,14 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How much a worker does at once, and how long it waits."""
+    """How much a worker does at once, and how long it waits.
+
+    Attributes:
+        concurrency: number of tasks and duties at once.
+        lease_s: seconds until other workers take over the claims of this worker if it is silent.
+        drain_s: seconds that running work has to end after a signal.
+        max_failures: failed tries after which a task is given up.
+    """
 
     concurrency: int = 4
     lease_s: float = 30.0
@@ -358,17 +382,20 @@ class Pace:
 
 
 def nobody() -> bool:
-    """Return False: no person is there."""
+    """Return False. The default for `is_person_there`: no person is present to answer questions."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What a worker waits for instead of leaving the objective: the end of a pause, the removal of
-    what blocks it, or answers of a person who is present.
+    """For what a worker waits instead of leaving the objective.
 
     Attributes:
-        is_person_there: called each time that only questions are left.
+        with_pauses: it waits until a paused objective is resumed.
+        when_blocked: it waits until a person removes what blocks this worker, such as a missing
+            key.
+        is_person_there: it waits for answers while this function returns True. It is called
+            whenever nothing but open questions is left.
     """
 
     with_pauses: bool = False
@@ -376,18 +403,22 @@ class Patience:
     is_person_there: Callable[[], bool] = nobody
 
     def is_for_answers(self, reason: StopReason | None) -> bool:
-        """Return whether an end for this reason is delayed, because a person is there to answer."""
+        """Return whether an objective should not end for this reason, because a person is present
+        who can answer its questions."""
         return reason is StopReason.WAITING and self.is_person_there()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What all objectives of one worker process share.
+    """What the work on all objectives of one worker process shares.
 
     Attributes:
-        slots: handed out in the order in which they were asked for, so that no objective starves.
-        tell: tells the person what hinders this worker.
-        is_followed: whether the person is shown the objective's events.
+        slots: room for one claim each, given out in the order of the requests, so that no objective
+            starves.
+        open_loop: opens a `Loop` for an objective.
+        tell: shows the person a message about what blocks this worker.
+        is_followed: whether the person is shown the objective's events, so that `tell` need not
+            repeat them.
     """
 
     store: TaskStore
@@ -402,10 +433,10 @@ class Process:
 
 
 class Serving:
-    """The work on one objective, from when this worker joins it until it leaves it.
+    """The work of one process on one objective, from joining the objective until leaving it.
 
     Args:
-        known: the objective as it has just been read.
+        known: the objective, if the caller has just read it.
     """
 
     def __init__(
@@ -427,17 +458,17 @@ class Serving:
         self._claimable: Claimable
         self._gate = Gate()
         self._is_draining = False
-        self._catching_up: asyncio.Task[None] | None = None  # what follows a report
+        self._catching_up: asyncio.Task[None] | None = None  # the work after the report
         self._running: set[asyncio.Task[None]] = set()
         self._expects_work = True
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
         # the first work that was begun after an outage
         self._probing_task: asyncio.Task[None] | None = None
-        self._must_rejoin = False  # the store may have given us a claim whose answer was lost
+        self._must_rejoin = False  # the store may have given a claim whose answer was lost
         self._blocked_reason = ""
         self._blocked_pause_s = BLOCKED_PAUSE_S
-        self._errors_by_duty: dict[str, list[str]] = {}  # unexpected errors, by owner
+        self._errors_by_duty: dict[str, list[str]] = {}  # errors of failed duties, by owner
         self._outages = Outages(clock=_now_s, random=process.random)
         self._same_faults = SameFaults()
         self._judging = asyncio.Lock()
@@ -445,12 +476,13 @@ class Serving:
 
     async def run(self) -> Objective:
         """Work until the objective has ended and its report is written, until it is paused, or
-        until this worker drains. Return the objective as it is then.
+        until this worker drains. Return the objective as it is at the end.
 
         Raises:
-            CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed
-                is queued again. A worker that is patient with blockers does not raise these.
-            StoreUnusableError, NotFoundError: the store is damaged, the objective is gone.
+            CredentialsError, ModelRejectedError, SettingsError: a person must act; claimed work is
+                queued again. Not raised with `Patience.when_blocked`.
+            StoreUnusableError: the store is damaged.
+            NotFoundError: the objective was deleted.
         """
         try:
             while True:
@@ -473,15 +505,16 @@ class Serving:
 
     @property
     def n_running(self) -> int:
-        """How many tasks and duties are running here."""
+        """How many tasks and duties of the objective this process is carrying out."""
         return len(self._running)
 
     def wake(self) -> None:
-        """Look for work again: something has changed in the store."""
+        """Make the dispatcher look for work at once, because something has changed in the store."""
         self._wake.set()
 
     def drain(self, reason: str) -> None:
-        """Make no further call; calls in flight may end."""
+        """Make no further call to a model or tool, and let calls in flight end. Then `run`
+        returns."""
         self._is_draining = True
         self._gate.close(reason)
         self._wake.set()
@@ -489,25 +522,25 @@ class Serving:
             self._catching_up.cancel()
 
     def drop(self) -> None:
-        """Cancel all running work."""
+        """Cancel all running work at once."""
         for task in self._running:
             task.cancel()
 
     def fail(self, error: BabyagiError) -> None:
-        """Stop for an error that only a person can mend: calls in flight may end, and `run` raises
-        the error."""
+        """Stop because of an error that only a person can mend: calls in flight may end, then `run`
+        raises the error."""
         self._fatal = self._fatal or error
         self._gate.close(error.what)
         self._wake.set()
 
     @asynccontextmanager
     async def _serving(self) -> AsyncIterator[asyncio.TaskGroup]:
-        """During the context, this worker serves the objective: it has joined it, opens a `Loop`
-        for it, keeps its index up to date and watches its time limit. All its work has ended when
-        the context is left.
+        """During the context, this worker has joined the objective, feeds its index and watches its
+        time limit. Yield the group in which its work runs; the context ends when all of that work
+        has.
 
         Raises:
-            BabyagiError: what only a person can mend.
+            BabyagiError: an error that only a person can mend.
         """
         objective, self._known = self._known, None
         if objective is None:
@@ -539,12 +572,12 @@ class Serving:
                 task.cancel()
         if self._fatal is not None:
             raise self._fatal
-        if not self._is_draining:  # a drain has a time limit, and the next run feeds the rest
+        if not self._is_draining:  # a drain has a time limit, and the next run indexes the rest
             await self._rejoin_if_unclear()
             await self._take_up_the_rest(index_feed)
 
     async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
-        """Let the index and the agent's memory process the last results, until this worker
+        """Put the last results into the index and into the agent's memory, unless this worker
         drains."""
 
         async def finish() -> None:
@@ -557,8 +590,9 @@ class Serving:
                 self._catching_up.cancel()
 
     async def _wait_while_blocked(self, error: BabyagiError) -> bool:
-        """Tell the person once what blocks this worker from the objective, and wait. Return True
-        when there is nothing left to do here."""
+        """Tell the person once that this error blocks the worker from the objective, and wait for a
+        while. Return True when the objective needs no more work from this worker, False to try
+        again."""
         blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
         if blocked_reason != self._blocked_reason:
             self._blocked_reason, self._blocked_pause_s = blocked_reason, BLOCKED_PAUSE_S
@@ -576,8 +610,8 @@ class Serving:
         return False
 
     async def _keep_time(self) -> None:
-        """Until cancelled: end the objective when its time is up, whatever holds the slots. Calls
-        in flight have a moment to end."""
+        """Until cancelled, watch the objective's time limit and end the objective when it is
+        reached, even while all slots are taken. Calls in flight get `TIME_GRACE_S` more seconds."""
         while True:
             await self._process.sleep(TIME_LOOK_S)
             try:
@@ -591,7 +625,7 @@ class Serving:
                         self._objective_id, reason=StopReason.LIMIT_TIME
                     )
                     self._wake.set()
-            except BabyagiError as error:  # the work meets the same error, and handles it
+            except BabyagiError as error:  # the work gets the same error, and handles it
                 logger.warning("the time limit cannot be checked now: %s", error.what)
 
     # -- claiming
@@ -625,11 +659,11 @@ class Serving:
             await self._wait(IDLE_WAIT_S)
 
     async def _claim_one(self) -> Work | None:
-        """Claim what comes first, duties before tasks, and return the work on it.
+        """Claim the first due duty, else the best task, and return it as work; None when nothing
+        can be claimed.
 
-        When work is expected, because a piece of this worker's work has ended or the last look saw
-        more, looking and claiming are one transaction. Otherwise looking is a read, which blocks
-        nobody.
+        After work of this worker has ended, or when the last claim left more to claim, look and
+        claim in one transaction. Otherwise look first with a read, which blocks no other worker.
         """
         await self._rejoin_if_unclear()
         if not self._expects_work or self._must_not_claim() or self._is_probing():
@@ -660,20 +694,22 @@ class Serving:
         )
 
     def _was_last(self, work: Work) -> bool:
-        """Return whether nothing else could be claimed at the time when this work was claimed."""
+        """Return whether nothing else could be claimed when this work was claimed."""
         seen = self._claimable
         return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
-        """Release a claim that this worker may have without knowing it, because the store's answer
-        was lost; otherwise our lease would keep it."""
+        """Leave and join the objective again if the store may have given this worker a claim whose
+        answer was lost. Leaving releases that claim, which this worker's lease would otherwise
+        keep."""
         if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
             self._must_rejoin = False
 
     async def _is_finished(self) -> bool:
-        """Return whether there is nothing left to do here, after nothing could be claimed."""
+        """Return whether this worker is done with the objective. Called when nothing could be
+        claimed; ends the objective in the store if nothing more can happen in it."""
         if self._running:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
@@ -695,8 +731,8 @@ class Serving:
         )
 
     def _is_probing(self) -> bool:
-        """Return whether one piece of work is testing if the outage is over. Work that was begun
-        before the outage and may hang does not count."""
+        """Return whether work is running that shows if the outage is over. Work that was begun
+        before the outage does not show it, because it may hang."""
         return (
             self._outages.n > 0 and self._probing_task is not None and not self._probing_task.done()
         )
@@ -717,8 +753,8 @@ class Serving:
         self.wake()
 
     async def _wait(self, timeout_s: float) -> None:
-        """Wait until a piece of this worker's work ends, another process has changed the store, or
-        `timeout_s` has passed."""
+        """Wait until work of this worker ends, another process has changed the store, or
+        `timeout_s` seconds have passed."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
@@ -747,7 +783,7 @@ class Serving:
 
     def _duty(self, claim: DutyClaim, objective: Objective) -> Work:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
-        # the end of the run must not wait for such a duty
+        # the end of the run must not wait for a duty that fails again and again
         is_hopeless = len(errors) >= self._pace.max_failures
         do = partial(self._loop.run_duty, claim, objective)
         if is_hopeless:
@@ -756,14 +792,15 @@ class Serving:
             do = partial(self._report, claim, objective)
 
         async def release(reason: str, delay_s: float = 0.0) -> None:
-            logger.info("%s is put off: %s", claim.duty, reason)
+            logger.info("the duty %s is released, to be tried again later: %s", claim.duty, reason)
             await self._store.release_duty(claim, delay_s=delay_s)
 
         async def fail(error: str, max_failures: int) -> None:
             if is_hopeless:
                 self.fail(
                     BabyagiError(
-                        f"the {claim.duty} can neither be done nor given up: {error}",
+                        f"the duty {claim.duty} failed again and again, and giving it up failed "
+                        f"as well: {error}",
                         guide="recovery",
                     )
                 )
@@ -779,9 +816,9 @@ class Serving:
         )
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
-        """Have the model write the report's text, but do not wait long: without it the report is
-        made from the results alone. Parsing it into the type that a program requested is retried
-        like a task."""
+        """Have the model write the report. In an outage do not wait long: write the report from the
+        results alone. If the model's text exists and only its conversion to the requested type is
+        missing, try that again, as for a task."""
         try:
             await self._require_model(claim.fence)
             await self._loop.run_duty(claim, objective)
@@ -800,7 +837,7 @@ class Serving:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
     async def _carry_out(self, work: Work) -> None:
-        """Do the work, and handle every error that it raises."""
+        """Carry out the work, and handle every error that it raises."""
         n_outages = self._outages.n
         try:
             try:
@@ -813,7 +850,7 @@ class Serving:
             except Exception as error:
                 await self._answer(work, await self._judge(work, error))
         except LeaseLostError as error:
-            logger.warning("another worker holds this now: %s", error.what)
+            logger.warning("this work is dropped, because its claim was lost: %s", error.what)
             self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
@@ -822,10 +859,11 @@ class Serving:
             self.fail(error)
 
     async def _answer(self, work: Work, error: Exception) -> None:
-        """Handle the error by who can resolve it: time, a person, or no one.
+        """Handle an error of the work according to what can mend it: time, a person, or nothing.
 
         Raises:
-            LeaseLostError, StoreUnavailableError: the claim cannot be released now.
+            LeaseLostError: the claim is lost already.
+            StoreUnavailableError: the claim cannot be released now.
         """
         match error:
             case LeaseLostError() | StoreUnavailableError():
@@ -855,8 +893,9 @@ class Serving:
     # ---------------------------------------------------------------------------------------------
 
     async def _judge(self, work: Work, error: Exception) -> Exception:
-        """Return the classified error. For a late answer, and for a fault that several tasks met, a
-        probe shows whether it is an outage."""
+        """Return the error to handle in the place of this one. When an answer came too late, or
+        several tasks failed with the same error, a probe of the model shows whether that is an
+        outage."""
         try:
             match error:
                 case OverdueError(has_begun=True):
@@ -869,10 +908,11 @@ class Serving:
         return error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Return an outage, or a fault of the work if the model answers a probe meanwhile."""
+        """Return the same error, an outage, unless the model answers a probe meanwhile; then return
+        an `EndlessAnswerError`, a fault of the work."""
         async with self._judging:
             if self._outages.is_down:
-                return error  # as other work has found out
+                return error  # the probe of other work has found the outage already
             try:
                 refusal = await self._probe(fence)
             except (ModelUnavailableError, ObjectiveStoppedError):
@@ -887,11 +927,13 @@ class Serving:
         )
 
     async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """Judge a fault that several tasks met in a row, and return what it is: their own fault, or
-        an endpoint that refuses everything, which ends the objective.
+        """Probe the model after several tasks failed with the same error. If it answers, return the
+        error, as a fault of the task. If it refuses even the probe, end the objective and return an
+        `ObjectiveStoppedError`.
 
         Raises:
-            ModelUnavailableError: an outage. ObjectiveStoppedError: no call may be made any more.
+            ModelUnavailableError: there is an outage.
+            ObjectiveStoppedError: no further call is allowed.
         """
         async with self._judging:
             refusal = await self._probe(fence)
@@ -906,7 +948,7 @@ class Serving:
         return ObjectiveStoppedError(detail)
 
     async def _require_model(self, fence: Fence) -> None:
-        """Probe the model before the work if there was an outage.
+        """If the model was down, probe it before the work.
 
         Raises:
             ModelUnavailableError: the outage goes on.
@@ -914,12 +956,12 @@ class Serving:
         if self._outages.is_down:
             self._outages.is_partial = False
             await self._probe(fence)
-            # the work itself finds out what the model refuses
+            # a refusal of the probe is ignored: the work itself shows what the model refuses
             self._outages.is_down, self._outages.is_partial = False, True
 
     async def _probe(self, fence: Fence) -> BabyagiError | None:
-        """Ask the silent model for one word. Return its refusal if it refuses even that, None when
-        it answers. Raises as `Loop.probe`."""
+        """Ask for one word from the model that did not answer. Return None when it answers, or its
+        refusal when it refuses even that. Raises as `Loop.probe` does."""
         self._n_probes += 1
         role = next(iter(self._gate.silent.values()), Role.EXECUTION)
         try:
@@ -931,7 +973,8 @@ class Serving:
         return None
 
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
-        """Begin a rest, append an event, and return the seconds before the task is tried again."""
+        """Pause claiming, report the outage as an event, and return the seconds before the task may
+        be claimed again."""
         outages, is_known = self._outages, self._outages.is_resting
         delay_s = max(outages.backoff(), error.retry_after_s or 0.0)
         if outages.is_partial:
@@ -939,7 +982,7 @@ class Serving:
         elif isinstance(error, OverdueError):
             delay_s = OVERDUE_BACKOFF_S
         delay_s = min(delay_s, MAX_HOLD_S)
-        # after this the next question is a probe
+        # if this makes the model count as down, the next call is a probe
         is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
         outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
         if not is_known:
@@ -959,17 +1002,17 @@ class Serving:
             # the work began before the outage, so its success does not show that the outage is over
             return
         self._outages.work_again()
-        # otherwise it asked no model, or another one
+        # if a model is still silent, this work called another model or none
         if not self._gate.silent and self._outages.end():
-            # the work is committed; a failure to tell it must not affect the claim
+            # the work is committed, so an event that cannot be written must not fail it
             with suppress(BabyagiError):
                 await self._store.append_event(
                     self._objective_id, kind=events.MODEL_AVAILABLE, data={}
                 )
 
     async def _release_when_possible(self, release: Release, reason: str) -> None:
-        """Release the claim as soon as the store answers again; otherwise our lease would keep it
-        from all other workers."""
+        """Release the claim as soon as the store answers again, because this worker's lease would
+        otherwise keep the claim from all other workers."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)
             try:
@@ -990,7 +1033,7 @@ class Serving:
         self._must_rejoin = True
 
     def _rest(self, delay_s: float) -> None:
-        """Claim nothing for a while."""
+        """Claim nothing for `delay_s` seconds."""
         self._outages.rest(delay_s)
         asyncio.get_running_loop().call_later(delay_s, self._wake.set)
 

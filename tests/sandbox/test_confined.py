@@ -199,7 +199,7 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
             r"this is Linux on (i686|armv8l), not a 64-bit system on x86_64 or aarch64",
         ),
         (NO_INTERPRETER, r"the process ended with code 1 before it was confined"),
-        ("import sys; sys.platform = 'darwin'", "this is darwin"),
+        ("import sys; sys.platform = 'darwin'", "this system is darwin, not Linux"),
     ],
 )
 def test_where_code_cannot_be_confined_none_is_run(runtime, why):
@@ -209,7 +209,10 @@ def test_where_code_cannot_be_confined_none_is_run(runtime, why):
     )
 
     what, said, fix = ran.stdout.splitlines() or [ran.stderr] * 3
-    assert what == "Python code of a model cannot be confined here, so none was run"
+    assert (
+        what
+        == "Python code that a model wrote cannot be confined on this machine, so it was not run"
+    )
     assert re.fullmatch(why, said)
     assert "seccomp" in fix
 

@@ -295,8 +295,7 @@ def test_what_only_the_environment_can_say_is_named_and_reaches_nobody(load):
     assert dict(os.environ) == before and loaded.waiting == ()
     assert loaded.notices == (
         "ALL_PROXY, SSL_CERT_FILE, PYTHONPATH, SERP_PARAMS_BASE_URL in .env: no effect, "
-        "only settings are read from files; set it in the "
-        "environment",
+        "because only babyagi's own settings are read from files; set them in the environment",
     )
 
 

@@ -397,7 +397,7 @@ def test_a_cooperative_mode_fits_the_task_store_or_says_what_to_type(load):
         load, COOPERATIVE_MODE="d", BABYAGI_TASK_STORE="sqlite:///here.db"
     )
     what = fault_of(load, COOPERATIVE_MODE="local", BABYAGI_TASK_STORE=server)
-    assert "set it to distributed" in what and "top5ecret" not in what
+    assert "set the mode to distributed" in what and "top5ecret" not in what
 
 
 @pytest.mark.parametrize(

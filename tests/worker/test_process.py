@@ -121,7 +121,10 @@ async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other(num
     left, signal_number = await world.open_worker(objective).run(objective.id)
 
     assert signal_number == number
-    assert "waiting up to 10 s for 1 piece of work; again to stop at once" in caplog.text
+    assert (
+        "waiting up to 10 s for 1 piece of work; a second signal (Ctrl-C) stops at once"
+        in caplog.text
+    )
     assert left.status is ObjectiveStatus.ACTIVE
     assert [role for role, _ in world.model.calls] == [Role.EXECUTION]
     task = await world.store.task(objective.id, 1)
