@@ -533,7 +533,7 @@ class Settings(ObjectiveFields):
 
 
 def declared_fields() -> Mapping[str, Declared]:
-    """Return the declaration of each field of `Settings`, by field name, in order."""
+    """Return the declaration of each setting by its field name in `Settings`, in their order."""
     return {
         found.name: found.metadata["declared"]
         for found in fields(Settings)

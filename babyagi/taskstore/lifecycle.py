@@ -91,7 +91,7 @@ def storable(text: str, *, max_chars: int | None = None) -> str:
 
 
 def storable_line(text: str, *, max_chars: int | None = None) -> str:
-    """Return the text as one line that every store can hold, cut to `max_chars`."""
+    """Return the text as one line that every store accepts, cut to `max_chars`."""
     return storable(one_line(text), max_chars=max_chars).strip()
 
 
@@ -218,14 +218,15 @@ def storable_blocked_reason(text: str) -> str:
 def count_tasks_without_progress(
     n_tasks_without_progress: int, *, n_added: int, is_repeat: bool
 ) -> int:
-    """Return the new number of tasks in a row without progress, after planning from one more task.
-    Only a task whose result repeats an earlier one and that led to no new task counts; any other
-    sets the number to 0."""
+    """Return how many tasks in a row were without progress, after planning from one more task. A
+    task counts if its result repeats an earlier one and it led to no new task; any other task sets
+    the number to 0."""
     return n_tasks_without_progress + 1 if is_repeat and not n_added else 0
 
 
 def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
-    """Return the status of a running task after its `failures`th failure: queued again, or dead."""
+    """Return the status that a running task gets when its number of failures has reached
+    `failures`: queued again, or dead."""
     return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
 
 
@@ -407,7 +408,7 @@ def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
     if is_held:
         raise SettingsError(
             f"a worker is at work on objective {objective_id}",
-            fix=f"babyagi pause --objective {objective_id}",
+            fix=f"babyagi pause --objective {objective_id}, then try again",
         )
 
 
@@ -495,7 +496,7 @@ def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list
             at = rest.index(to)
         case _:
             raise SettingsError(
-                f"task {to} is neither queued nor waiting, so nothing can come before it",
+                f"task {to} is neither queued nor waiting, so no task can be moved before it",
                 fix="babyagi tasks shows which tasks are queued",
                 guide="tasks",
             )
@@ -571,7 +572,7 @@ def is_open(step: Step) -> bool:
 def not_asked(step_id: int) -> NotFoundError:
     return NotFoundError(
         f"nothing waits for a person under number {step_id}",
-        fix="babyagi inbox shows what waits",
+        fix="babyagi inbox shows the questions and approvals that wait, with their numbers",
         guide="inbox",
     )
 
@@ -636,8 +637,8 @@ def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Return whether this same claim has recorded the step before. The caller then sends the
-    outcome again because its commit seemed to fail, and the usage must not be counted twice."""
+    """Return whether this same claim has recorded the step before. A worker sends an outcome twice
+    when the first commit seemed to fail; its usage must be counted only once."""
     return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
 
 

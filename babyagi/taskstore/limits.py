@@ -112,8 +112,8 @@ def kept_back(limits: Limits, owner: str) -> Reservation:
 
 
 def raise_by_kept_back(limits: Limits) -> Limits:
-    """Return limits of which tasks can use as much as `limits` says, although `kept_back` is
-    subtracted. For an objective that ends without a check and a report, and so needs no slices."""
+    """Return limits so much higher that `limits` remain after `kept_back` is subtracted. For an
+    objective that ends without a check and a report, and so may use what is kept back for them."""
     n_calls, microusd = (
         limits.max_calls + min(limits.max_calls, 1),
         to_microusd(limits.max_cost_usd),

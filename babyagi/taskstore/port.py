@@ -245,8 +245,8 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The outcome of a check: the parts of the objective that results answer, and the parts that no
-    result answers."""
+    """The outcome of a check whether the objective is met: the parts of the objective that results
+    answer, and the parts that no result answers."""
 
     parts: tuple[CheckedPart, ...] = ()
     missing: tuple[str, ...] = ()
@@ -312,7 +312,7 @@ class Intention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of an intended call, as `record_step` takes it."""
+    """The outcome of a call that was intended before, as `record_step` takes it."""
 
     key: str
     output: str
@@ -382,7 +382,7 @@ class ScheduleStore(Protocol):
         ...
 
     async def schedules(self, *, with_removed: bool = False) -> list[Schedule]:
-        """Return all schedules, oldest first."""
+        """Return the schedules, oldest first. Removed ones are included only if `with_removed`."""
         ...
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
@@ -465,7 +465,8 @@ class Vitals:
 
 
 class TaskStore(WorkerStore, ScheduleStore, Protocol):
-    """The whole state of the program. Async; each process has its own instance."""
+    """The whole state of the program: its objectives with their tasks, results, steps and events,
+    its workers and its schedules. Each process opens its own instance on the shared database."""
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -516,8 +517,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def conclude_objective(self, objective_id: int) -> Objective:
-        """End the objective when nothing more can happen in it (`lifecycle.conclude`); otherwise
-        change nothing."""
+        """End the objective if nothing more can happen in it, with the reason that
+        `lifecycle.conclude` gives; otherwise change nothing."""
         ...
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
@@ -902,7 +903,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
-        """Return the steps with these pairs of owner and key; pairs without a step are left out."""
+        """Return the steps that have one of these pairs of owner and key. Pairs without a step are
+        left out."""
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
@@ -983,7 +985,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def results(
         self, objective_id: int, *, task_ids: Sequence[int] | None = None
     ) -> list[Result]:
-        """Return the results in the order in which they were recorded."""
+        """Return the results of the objective, all or those of the tasks `task_ids`, in the order
+        in which they were recorded."""
         ...
 
     async def count_results(self, objective_id: int) -> int:
@@ -1006,9 +1009,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def settled_event_id(self) -> int:
-        """Return the id of the newest event of all objectives, at a moment when no event with a
-        lower id can still be committed. To reach such a moment, wait until no process is writing.
-        """
+        """Wait until no process is writing, and return the id of the newest event of all
+        objectives. Every event with a lower id is then committed."""
         ...
 
     async def events_of(

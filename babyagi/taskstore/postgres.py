@@ -329,7 +329,7 @@ class Listener:
         self.n_heard()
 
     def close(self) -> None:
-        """End the thread. A second call does nothing."""
+        """End the listening thread. A second call does nothing."""
         if self._close_fd < 0:
             return
         os.close(self._close_fd)

@@ -156,7 +156,7 @@ class FileWatch:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread. A second call does nothing."""
+        """End the polling thread. A second call does nothing."""
         self._is_closed = True
         self._thread.join()
 

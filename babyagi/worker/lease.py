@@ -113,7 +113,7 @@ class WorkerLease:
             )
 
     def doubt(self) -> None:
-        """Renew the lease at the next check, to find out whether it still lives. Call this when
+        """Have the lease renewed at the next check, which shows whether it still lives. Called when
         another worker holds a claim of this worker, or the lease has run out."""
         self._is_in_doubt = True
 

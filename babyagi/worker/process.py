@@ -248,7 +248,7 @@ class WorkerLoop:
 
     async def _watch_others(self) -> None:
         """Wake all waiting parts of this process when another process has committed. The first
-        change only starts the watch, because the work begins with a look of its own."""
+        return of `wait_for_change` is ignored, because the work begins with a look of its own."""
         has_begun = False
         while True:
             try:

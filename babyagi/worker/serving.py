@@ -156,7 +156,7 @@ class IndexFeed:
 
     Args:
         availability: records whether the index can be used.
-        on_unclear: called when the store may have given this worker a claim although the store's
+        on_unclear: called when it is unclear whether this worker holds a claim, because the store's
             answer was lost.
     """
 
@@ -251,8 +251,9 @@ class IndexFeed:
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> int | None:
-        """Do as `_index_once`. After earlier trouble, even of an earlier run, ping the index first:
-        when no result is left to index, nothing else would show that the index works again."""
+        """Put a batch of results into the index, and return how many; None when another worker
+        holds the duty. After earlier trouble, even of an earlier run, ping the index first: when no
+        result is left to index, nothing else would show that the index works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
         n_fed = await self._index_once()
@@ -261,8 +262,7 @@ class IndexFeed:
         return n_fed
 
     async def _index_once(self) -> int | None:
-        """Put a batch of results into the index, and return how many; 0 when none is missing there,
-        None when another worker holds the duty."""
+        """Do as `_look_and_index`, without the ping. Return 0 when the index lacks no result."""
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
         async with self._claiming() as claim:
@@ -388,13 +388,12 @@ def nobody() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """For what a worker waits instead of leaving the objective.
+    """What makes a worker wait instead of leaving the objective.
 
     Attributes:
-        with_pauses: it waits until a paused objective is resumed.
-        when_blocked: it waits until a person removes what blocks this worker, such as a missing
-            key.
-        is_person_there: it waits for answers while this function returns True. It is called
+        with_pauses: the worker waits until a paused objective is resumed.
+        when_blocked: the worker waits until a person removes what blocks it, such as a missing key.
+        is_person_there: the worker waits for answers while this function returns True. It is called
             whenever nothing but open questions is left.
     """
 
@@ -694,14 +693,14 @@ class Serving:
         )
 
     def _was_last(self, work: Work) -> bool:
-        """Return whether nothing else could be claimed when this work was claimed."""
+        """Return whether nothing else could be claimed at the moment when this work was claimed."""
         seen = self._claimable
         return work.task_id is not None and seen.n_startable <= 1 and not seen.duties
 
     async def _rejoin_if_unclear(self) -> None:
-        """Leave and join the objective again if the store may have given this worker a claim whose
-        answer was lost. Leaving releases that claim, which this worker's lease would otherwise
-        keep."""
+        """If it is unclear whether this worker holds a claim, because the store's answer was lost,
+        leave the objective and join it again. Leaving releases such a claim, which this worker's
+        lease would otherwise keep."""
         if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
@@ -731,8 +730,8 @@ class Serving:
         )
 
     def _is_probing(self) -> bool:
-        """Return whether work is running that shows if the outage is over. Work that was begun
-        before the outage does not show it, because it may hang."""
+        """Return whether work is running that was begun after the outage began, so that its outcome
+        will show whether the outage is over. Older work may hang."""
         return (
             self._outages.n > 0 and self._probing_task is not None and not self._probing_task.done()
         )
@@ -908,8 +907,9 @@ class Serving:
         return error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Return the same error, an outage, unless the model answers a probe meanwhile; then return
-        an `EndlessAnswerError`, a fault of the work."""
+        """Decide, by a probe of the model, about a call that had no complete answer at its deadline
+        (`error`). If the model answers the probe, return an `EndlessAnswerError`, a fault of the
+        work; otherwise return `error`, an outage."""
         async with self._judging:
             if self._outages.is_down:
                 return error  # the probe of other work has found the outage already

@@ -115,7 +115,8 @@ class Transaction:
 
     def ask(self, query: str, **values: Any) -> None:
         """Announce a query whose rows will be needed. On a remote server, all announced queries are
-        sent together when an answer is first needed. Here, on a local connection, do nothing."""
+        sent together when an answer is first needed. This implementation, for a local database,
+        does nothing."""
 
     def know(self, query: str, row: Row | None, **values: Any) -> None:
         """Store `row` (None: no row) in the cache as the answer to this query. For callers that
@@ -196,7 +197,7 @@ class Transaction:
         self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
 
     def _is_awaited(self, sql: str) -> bool:
-        """Return whether the query reads a table to which kept rows are still to be written."""
+        """Return whether the query reads a table into which `run_later` still has rows to write."""
         read = find_tables(sql).read
         return any(
             not read.isdisjoint(find_tables(self._queries[query]).written) for query in self._later
@@ -436,7 +437,7 @@ def require_known(version: int, *, known: int, where: str) -> None:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
             why=f"its schema has version {version}, this program knows versions up to {known}",
-            fix="pip install . in the newest sources of this program",
+            fix="install the newest babyagi: pip install . in its newest sources",
             guide="store",
         )
 
@@ -797,7 +798,7 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
     for columns, kind in ((texts, str), (numbers, int)):
         for column in columns:
             if type(row[column]) is not kind:
-                raise TypeError(f"{column} holds {row[column]!r}"[:200])
+                raise TypeError(f"the column {column} holds {row[column]!r}"[:200])
 
 
 # -- nouns

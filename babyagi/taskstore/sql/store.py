@@ -575,7 +575,8 @@ def _read_workers(tx: Transaction) -> list[Worker]:
 
 
 class Workers(SqlAccess):
-    """Register workers, let them join and leave objectives, renew leases, and reap dead workers."""
+    """The part of the store for workers: registering, joining and leaving objectives, leases, and
+    releasing what dead workers held."""
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
@@ -746,7 +747,8 @@ def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity
 
 
 class Schedules(SqlAccess):
-    """Add, read, pause, resume and remove schedules, and decide which ticks are due."""
+    """The part of the store for schedules: adding, pausing, resuming and removing them, and
+    deciding their ticks."""
 
     async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
         def work(tx: Transaction) -> Schedule:

@@ -325,7 +325,8 @@ def _give_up_or_retry(
 
 
 class Steering(SqlAccess):
-    """Add, move, replace, cancel and retry tasks."""
+    """The part of the store for changes by a person: adding, moving, replacing, cancelling and
+    retrying tasks."""
 
     async def add_tasks(
         self,
