@@ -3,7 +3,6 @@ process only where it is marked `system`."""
 
 import gc
 import os
-import secrets
 import socket
 import sys
 
@@ -98,7 +97,4 @@ def postgres_server():
 @pytest.fixture
 def postgres_url(postgres_server):
     """The URL of a database with an empty store, for one test."""
-    name = f"store_{secrets.token_hex(4)}"
-    postgres_server.run(f"CREATE DATABASE {name} TEMPLATE template")
-    yield postgres_server.url(name)
-    postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+    return postgres_server.make_database(template="template")
