@@ -3,6 +3,7 @@ process only where it is marked `system`."""
 
 import gc
 import os
+import signal
 import socket
 import sys
 
@@ -25,6 +26,15 @@ def clean_environment(monkeypatch):
     for name in list(os.environ):
         if name not in KEPT and not name.startswith(("PYTEST", "COV")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_interrupts():
+    """A shell that starts the tests in the background lets them ignore SIGINT, and Python then
+    leaves it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
