@@ -286,7 +286,7 @@ RECONNECT_PAUSE_S = 1.0
 
 
 class Listener:
-    """Counts the commits of other processes, in a thread that starts with the first question.
+    """Counts the commits of other processes, in a thread that the first call of `n_heard` starts.
 
     Args:
         connect: returns a new connection.
@@ -716,8 +716,8 @@ class PostgresDatabase:
             return transact(self._connections.mine_as_it_is())
 
     def _plan_anew(self, connection: BoundedConnection) -> None:
-        """Every `PLANS_S` seconds, make the server plan this connection's queries anew. Between
-        that it reuses generic plans, because planning takes longer than the queries."""
+        """Every `PLANS_S` seconds, make the server plan this connection's queries anew. Meanwhile
+        the server reuses generic plans, because planning takes longer than the queries."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
             line = connection.line()

@@ -368,8 +368,8 @@ def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:
-    """Queue a task that wants to ask a person, because too many questions are open. It can be
-    claimed when one of them is answered."""
+    """Queue the task instead of letting it ask a person, because too many questions are open
+    already. It can be claimed when one of them is answered."""
     freed = transitions.free_task(tx, task)
     tx.run(
         "hold_back",

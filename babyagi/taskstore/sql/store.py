@@ -461,8 +461,8 @@ class Looking(SqlAccess):
 
 
 def _outage(told: Sequence[Event]) -> Event | None:
-    """Return the newest of these events if it says that the model does not answer; None when it
-    says that the model answers again, or there is no event."""
+    """Return the event that says that the model does not answer, None without one. The caller
+    passes only the newest event about whether the model answers."""
     return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
 
 

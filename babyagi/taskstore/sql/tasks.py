@@ -290,8 +290,8 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
 
 
 def put_back_lost(tx: Transaction, task: Task) -> None:
-    """Queue a task again whose worker was lost, or give it up after too many losses. The try goes
-    on with its recorded steps, so that no call is paid for twice."""
+    """Release the task of a lost worker: queue it again, or make it dead after too many losses. The
+    try goes on with its recorded steps, so that no call is paid for twice."""
     n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
     task = replace(task, n_lost=n_lost)
     if n_lost < lifecycle.MAX_LOST:
@@ -307,8 +307,8 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
 def _give_up_or_retry(
     tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
 ) -> None:
-    """Queue a task again whose failure is counted already, or make it dead when it has failed
-    `max_failures` times."""
+    """Release a task after a failure that is counted already: queue it again, or make it dead when
+    it has failed `max_failures` times."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
     written = transitions.free_task(tx, replace(task, status=status), delay_s=delay_s)
     transitions.append_event(
@@ -491,9 +491,9 @@ def enter(
     not added, and an event says so.
 
     Args:
-        unhelpful: by the id of a task that lacks information, the ids of the results that were in
-            its prompt. A proposal made for that task may repeat those tasks, and must not wait for
-            that task.
+        unhelpful: by the id of a task that lacks information, the ids of the tasks whose results
+            were in its prompt. A proposal made for the lacking task may repeat those tasks, but
+            must not wait for the lacking task.
     """
     last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
     batch = _Batch(
@@ -896,7 +896,7 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
 
 def record_lack(tx: Transaction, task: Task) -> Task:
     """Record that the latest try of a held task lacked information. The task then waits for
-    planning, or is dead after its last try."""
+    planning, or is dead if this was its last allowed try."""
     transitions.append_event(
         tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
     )
@@ -961,8 +961,8 @@ def _finish(
 def _requeue(
     tx: Transaction, row: Row, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
-    """Queue a recorded task again as a new try, after the tasks that bring what it lacks. Give it
-    up instead after its last try.
+    """Queue a recorded task again as a new try, after the tasks that bring what it lacks. After its
+    last allowed try, make it dead instead.
 
     Args:
         named: the planner's statement that the task's result does not answer it; None when the task

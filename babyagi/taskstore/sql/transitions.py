@@ -292,8 +292,8 @@ def count_asked(tx: Transaction, objective_id: int) -> int:
 
 
 def allow_questions(tx: Transaction, objective_id: int) -> None:
-    """Let tasks be claimed that could not ask because too many questions were open, as many as
-    there is now room for."""
+    """Make tasks claimable that could not ask a person because too many questions were open. As
+    many become claimable as there is now room for questions."""
     n_free = lifecycle.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
     if n_free > 0:
         tx.run(
@@ -427,8 +427,8 @@ def count_no_answer(tx: Transaction, objective_id: int) -> None:
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
-    """Append an event if releasing the task cancelled it or made it wait for a person, because the
-    worker asked for neither."""
+    """Append an event if the released task became cancelled or waiting, although its worker
+    released it for another reason."""
     if task.status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
     elif task.status is TaskStatus.WAITING:
