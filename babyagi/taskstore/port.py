@@ -424,9 +424,10 @@ class ScheduleStore(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
     """The queued tasks of an objective, counted by what each one waits for: other tasks
-    (`n_after`), information that an earlier try lacked (`n_lack`), a person's answer (`n_asking`),
-    a delay (`n_delayed`), or only for a worker (`n_free`). `free_s` is how many seconds the oldest
-    of the `n_free` tasks has been queued."""
+    (`n_after`), tasks that bring information it lacked (`n_lack`), an answer to one of the open
+    questions, because no more may be asked now (`n_asking`), a delay (`n_delayed`), or only for a
+    worker (`n_free`). `free_s` is for how many seconds the oldest of the `n_free` tasks has been
+    waiting for a worker."""
 
     n_after: int = 0
     n_lack: int = 0

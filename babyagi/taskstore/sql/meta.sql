@@ -1,15 +1,15 @@
--- What the store itself is.
+-- The store itself: its version, its secret, and every row of every table, for `verify`.
 
 -- schema_version --
 -- The version of the schema.
 SELECT value FROM meta WHERE key = 'schema_version';
 
 -- has_living_worker --
--- A row when some worker has a living lease.
+-- A row if some worker has a living lease.
 SELECT 1 FROM worker WHERE lease_until_us BETWEEN :now_us AND :now_us + lease_us LIMIT 1;
 
 -- every_objective --
--- One objective, or all when none is named; so each of these.
+-- The objective :objective_id, or every objective when it is NULL. The following queries `every_…` do the same.
 SELECT *, report IS NOT NULL AS has_report FROM objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR id = :objective_id ORDER BY id;
 
 -- every_task --
@@ -41,9 +41,9 @@ SELECT * FROM duty WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id =
 SELECT * FROM worker_objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY worker_id, objective_id;
 
 -- secret --
--- What marks are made from; no row before it is kept.
+-- The secret from which the marks of prompts are made; no row before it is kept.
 SELECT value FROM meta WHERE key = 'fence_marks';
 
 -- keep_secret --
--- The first one stays.
+-- Keep the secret, unless there is one already.
 INSERT INTO meta (key, value) VALUES ('fence_marks', :secret) ON CONFLICT (key) DO NOTHING;

@@ -1,7 +1,7 @@
 -- Objectives, their events and their duties.
 
 -- insert_objective --
--- Enter an active objective with its first task counted; returns the row.
+-- Insert an active objective whose counters include its first task; returns the row.
 INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal, last_task_id)
 VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal, 1) RETURNING *, 0 AS has_report;
 
@@ -33,15 +33,15 @@ SELECT report FROM objective WHERE id = :objective_id;
 SELECT id FROM objective ORDER BY id DESC LIMIT :limit;
 
 -- open_objectives --
--- Those that have something for workers: active, or ended without a report; oldest first.
+-- The objectives that have work for workers: active, or ended without a report; oldest first.
 SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report IS NULL) ORDER BY id;
 
 -- store_active_time --
--- Set the counted time as of now.
+-- Store the active time that was counted up to now.
 UPDATE objective SET active_us = :active_us, seen_us = :now_us WHERE id = :objective_id;
 
 -- set_status --
--- active ⇄ paused; the detail says why nobody could work on it.
+-- active ⇄ paused; the detail says why no worker could work on the objective.
 UPDATE objective SET status = :status, stop_detail = :detail WHERE id = :objective_id;
 
 -- end_objective --
@@ -50,14 +50,14 @@ UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :det
  WHERE id = :objective_id;
 
 -- reopen_objective --
--- ended → active; the report is owed anew, under a new owner.
+-- ended → active; a new report is due, under a new owner.
 UPDATE objective
    SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = :now_us, report = NULL,
        report_no = report_no + 1, n_barren = 0, n_fruitless = 0, checks = '{}'
  WHERE id = :objective_id;
 
 -- set_spec --
--- Replace the frozen spec (its limits are all that may change).
+-- Replace the objective's spec.
 UPDATE objective SET spec = :spec, seal = :seal WHERE id = :objective_id;
 
 -- count_progress --
@@ -65,48 +65,48 @@ UPDATE objective SET spec = :spec, seal = :seal WHERE id = :objective_id;
 UPDATE objective SET n_barren = :n_tasks_without_progress, n_fruitless = :n_tries_without_answer, n_answers = :n_answers WHERE id = :objective_id;
 
 -- count_afresh --
--- A person has changed something: what brought nothing before counts no more.
+-- A person has changed something: set the counts of tasks and tries without progress to 0.
 UPDATE objective SET n_barren = 0, n_fruitless = 0, checks = '{}' WHERE id = :objective_id;
 
 -- count_begun --
--- A task is begun for the first time.
+-- Count a task that is claimed for the first time.
 UPDATE objective SET n_begun = n_begun + 1 WHERE id = :objective_id;
 
 -- finish_plan --
--- What was recorded is planned from; the next planning is a new one. And what `count_progress` says.
+-- Planning is finished: give the next planning a new number, and set the counts of `count_progress`.
 UPDATE objective SET plan_no = plan_no + 1, n_barren = :n_tasks_without_progress, n_fruitless = :n_tries_without_answer, n_answers = :n_answers
  WHERE id = :objective_id;
 
 -- set_claimed_met --
--- Somebody says that the objective is met.
+-- An agent claims that the objective is met.
 UPDATE objective SET is_claimed_met = 1 WHERE id = :objective_id;
 
 -- finish_check --
--- The claim is dealt with; the next one is a new check.
+-- A check is finished: drop the claim that the objective is met, and give the next check a new number.
 UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1, checks = :checks WHERE id = :objective_id;
 
 -- forget_check --
--- A check that is under way, and a claim that the objective is met, are of what was asked before.
+-- Drop a running check and a claim that the objective is met, because a further question was added.
 UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1 WHERE id = :objective_id;
 
 -- set_order --
--- The list was ordered, up to the task that was the newest when the order was asked for.
+-- The list was ordered. Store the newest task that the order took into account.
 UPDATE objective SET order_revision = order_revision + 1, ordered_upto = :upto WHERE id = :objective_id;
 
 -- bump_order --
--- A person moved a task: an order that was asked for before is stale.
+-- A person moved a task: raise the revision, so that an order that was begun before is refused.
 UPDATE objective SET order_revision = order_revision + 1 WHERE id = :objective_id;
 
 -- set_report --
--- The report is written.
+-- Store the report.
 UPDATE objective SET report = :report, report_seal = :seal WHERE id = :objective_id;
 
 -- delete_objective --
--- Remove it; everything of it goes with it.
+-- Delete the objective, and with it every row that belongs to it.
 DELETE FROM objective WHERE id = :objective_id;
 
 -- is_held_by_the_living --
--- A row when a living worker holds a task or a duty of the objective.
+-- A row if a living worker holds a task or a duty of the objective.
 SELECT 1 FROM worker AS w
  WHERE w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us
    AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.worker_id = w.id)
@@ -135,7 +135,7 @@ SELECT * FROM (SELECT * FROM event WHERE objective_id = :objective_id AND kind I
 SELECT coalesce(max(id), 0) AS id FROM event WHERE objective_id = :objective_id;
 
 -- duty --
--- One duty, if it was ever claimed.
+-- One duty of an objective, if it was ever claimed.
 SELECT * FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 
 -- claim_duty --
@@ -146,11 +146,11 @@ ON CONFLICT (objective_id, duty) DO UPDATE
    SET owner = :owner, claim_no = :claim_no, worker_id = :worker_id, not_before_us = NULL, delay_us = 0, upto = :upto;
 
 -- free_duty --
--- Nobody holds the duty any more.
+-- Release the duty.
 UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us, delay_us = :delay_us WHERE objective_id = :objective_id AND duty = :duty;
 
 -- forget_duty --
--- As if the duty had never been claimed.
+-- Delete the duty's row, as if it had never been claimed.
 DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 
 -- duties --
@@ -158,5 +158,5 @@ DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 SELECT * FROM duty WHERE objective_id = :objective_id;
 
 -- duties_held_by --
--- What a worker holds of an objective.
+-- The duties of an objective that a worker holds.
 SELECT duty, owner FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;

@@ -1,19 +1,19 @@
--- What only PostgreSQL says in this way.
+-- Queries that need the syntax of PostgreSQL.
 
 -- tables --
 -- The names of all tables of the store's own schema.
 SELECT tablename AS name FROM pg_tables WHERE schemaname = 'babyagi';
 
 -- create_schema --
--- A room of its own in somebody's database.
+-- Create the store's own schema in a database that may have other tables.
 CREATE SCHEMA babyagi;
 
 -- has_schema --
--- A row when the room is there, perhaps made by an administrator.
+-- A row if the store's own schema exists; an administrator may have made it.
 SELECT 1 FROM pg_namespace WHERE nspname = 'babyagi';
 
 -- lock_schema --
--- Let nobody else make or change the schema, and nobody write, until the end of the transaction.
+-- Keep all other processes from writing, and from making or changing the schema, until the transaction ends.
 SELECT pg_advisory_xact_lock(7089336938131513954);
 
 -- lock_for_writing --
@@ -37,11 +37,11 @@ SELECT pg_xact_status(CAST(CAST(:transaction AS TEXT) AS xid8)) AS outcome;
 SELECT current_setting('server_encoding') AS encoding;
 
 -- listen --
--- Hear of what others commit.
+-- Listen for the commits of other processes.
 LISTEN babyagi;
 
 -- forget_plans --
--- Let the plans of prepared statements be made again.
+-- Make the server plan its prepared statements anew.
 DISCARD PLANS;
 
 -- ping --
@@ -49,7 +49,7 @@ DISCARD PLANS;
 SELECT 1;
 
 -- insert_events --
--- Append events, in their order; none whose objective is gone.
+-- Append events, in their order, except those whose objective was deleted.
 INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
 SELECT o.id, e.task_id, e.kind, e.data, e.at_us, e.seal
   FROM ROWS FROM (json_to_recordset(CAST(:rows AS JSON)) AS (objective_id BIGINT, task_id BIGINT, kind TEXT, data TEXT, at_us BIGINT, seal BIGINT))
@@ -66,7 +66,7 @@ SELECT w.value AS word,
   FROM json_each(:words) AS w;
 
 -- results_with_words --
--- Which of the words stands in which result, and how long it is: a row for each pair.
+-- A row for each word and each result that contains it, with the length of the result.
 SELECT w.value AS word, r.task_id, r.n_chars
   FROM json_each(:words) AS w
  CROSS JOIN LATERAL (SELECT r.task_id, length(r.text) AS n_chars FROM result AS r WHERE r.objective_id + 0 = :objective_id

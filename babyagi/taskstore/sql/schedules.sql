@@ -1,7 +1,7 @@
 -- Schedules and their ticks.
 
 -- insert_schedule --
--- Enter an active schedule; returns its id.
+-- Insert an active schedule; returns its id.
 INSERT INTO schedule (uid, spec, policy, due_us, fires_at_us, created_at_us, seal)
 VALUES (:uid, :spec, :policy, :due_us, :fires_at_us, :created_at_us, :seal) RETURNING id;
 
@@ -10,15 +10,15 @@ VALUES (:uid, :spec, :policy, :due_us, :fires_at_us, :created_at_us, :seal) RETU
 SELECT * FROM schedule WHERE id = :schedule_id;
 
 -- schedules --
--- Those that are not removed, or all; oldest first.
+-- The schedules that are not removed, or all schedules; oldest first.
 SELECT * FROM schedule WHERE status <> 'removed' OR :with_removed = 1 ORDER BY id;
 
 -- due_schedules --
--- Those of which a tick is to fire by now, the one that waits longest first.
+-- The schedules with a tick that should have fired by now, the one that is overdue longest first.
 SELECT * FROM schedule WHERE fires_at_us <= :now_us AND status IN ('active', 'paused') ORDER BY fires_at_us, id;
 
 -- queued_schedules --
--- Those of which a tick waits, unless they are paused, and nothing of what their last ticks began is at work.
+-- The schedules that are not paused, have a waiting tick, and of whose last ticks no objective is at work any more.
 SELECT * FROM schedule
  WHERE status IN ('active', 'done') AND id IN (SELECT t.schedule_id FROM tick AS t WHERE t.outcome = 'queued')
    AND NOT EXISTS (SELECT 1 FROM (SELECT begun.objective_id FROM tick AS begun
@@ -29,22 +29,22 @@ SELECT * FROM schedule
  ORDER BY id;
 
 -- next_tick --
--- When the next tick is to fire; NULL where none comes.
+-- When the next tick of any schedule should fire; NULL when none is to come.
 SELECT min(fires_at_us) AS fires_at_us FROM schedule WHERE fires_at_us IS NOT NULL AND status IN ('active', 'paused');
 
 -- is_schedule_busy --
--- A row when something of what the schedule's last ticks began is at work, or may be again: it has not ended with its report.
+-- A row if an objective of the schedule's last ticks has not ended with its report, so that it is at work or may be again.
 SELECT 1 FROM (SELECT objective_id FROM tick WHERE schedule_id = :schedule_id AND objective_id IS NOT NULL
                 ORDER BY decided_at_us DESC LIMIT 100) AS newest
   JOIN objective AS o ON o.id = newest.objective_id
  WHERE o.status <> 'ended' OR o.report IS NULL LIMIT 1;
 
 -- queued_tick --
--- The tick that waits, if one does.
+-- The schedule's waiting tick, if there is one.
 SELECT * FROM tick WHERE schedule_id = :schedule_id AND outcome = 'queued' ORDER BY due_us LIMIT 1;
 
 -- ticks_of_day --
--- What ticks began in some time: how it stands, and what it has cost.
+-- The objectives that the schedule's ticks began within a span of time: their status and cost.
 SELECT o.id, o.spec, o.status, o.report IS NOT NULL AS has_report, o.cost_microusd
   FROM tick AS t JOIN objective AS o ON o.id = t.objective_id
  WHERE t.schedule_id = :schedule_id AND t.decided_at_us >= :from_us AND t.decided_at_us < :until_us AND t.objective_id IS NOT NULL;
@@ -58,17 +58,17 @@ SELECT * FROM tick WHERE schedule_id = :schedule_id ORDER BY due_us DESC LIMIT :
 SELECT * FROM tick WHERE schedule_id = :schedule_id AND due_us = :due_us;
 
 -- insert_tick --
--- A tick is decided; nobody can decide it a second time.
+-- Insert a decided tick; the same tick cannot be inserted again.
 INSERT INTO tick (schedule_id, due_us, outcome, reason, objective_id, decided_at_us)
 VALUES (:schedule_id, :due_us, :outcome, :reason, :objective_id, :now_us);
 
 -- settle_tick --
--- A tick that waited is decided.
+-- Store the outcome of a tick that waited.
 UPDATE tick SET outcome = :outcome, reason = :reason, objective_id = :objective_id, decided_at_us = :now_us
  WHERE schedule_id = :schedule_id AND due_us = :due_us AND outcome = 'queued';
 
 -- prune_ticks --
--- Of the ticks that were decided long ago only the newest 100 stay, and those that are not over.
+-- Delete the ticks that were decided before a moment, except the newest 100 and those that are not over.
 DELETE FROM tick
  WHERE schedule_id = :schedule_id AND due_us < :before_us AND decided_at_us < :before_us AND outcome <> 'queued'
    AND due_us < (SELECT min(due_us) FROM (SELECT due_us FROM tick WHERE schedule_id = :schedule_id
@@ -77,11 +77,11 @@ DELETE FROM tick
                     WHERE o.id = tick.objective_id AND (o.status <> 'ended' OR o.report IS NULL));
 
 -- set_next_tick --
--- The tick that was next is decided.
+-- Store when the schedule's next tick is due.
 UPDATE schedule SET due_us = :due_us, fires_at_us = :fires_at_us, status = :status WHERE id = :schedule_id;
 
 -- set_schedule_status --
--- active, paused, removed.
+-- Set the schedule's status to active, paused or removed.
 UPDATE schedule SET status = :status WHERE id = :schedule_id;
 
 -- every_schedule --

@@ -1,11 +1,11 @@
--- What only SQLite says in this way.
+-- Queries that need the syntax of SQLite.
 
 -- tables --
 -- The names of all tables.
 SELECT name FROM sqlite_schema WHERE type = 'table';
 
 -- insert_events --
--- Append an event, unless its objective is gone; several with the second half repeated, in their order.
+-- Append an event, unless its objective was deleted. For several events the SELECT is repeated, in their order.
 INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
 SELECT id, :task_id, :kind, :data, :at_us, :seal FROM objective WHERE id = :objective_id;
 
@@ -17,7 +17,7 @@ SELECT w.value AS word,
   FROM json_each(:words) AS w;
 
 -- results_with_words --
--- Which of the words stands in which result, and how long it is: a row for each pair.
+-- A row for each word and each result that contains it, with the length of the result.
 SELECT w.value AS word, r.task_id, length(r.text) AS n_chars FROM json_each(:words) AS w
   JOIN result_words ON result_words MATCH 'objective_id:"' || :objective_id || '" AND text:"' || w.value || '"'
   JOIN result AS r ON r.id = result_words.rowid;

@@ -1,4 +1,4 @@
--- The journal and what it cost.
+-- The steps of the journal, and the totals of what they cost.
 
 -- step --
 -- One step.
@@ -25,25 +25,25 @@ SELECT * FROM step
  WHERE objective_id = :objective_id AND owner IN (SELECT named.value FROM json_each(:owners) AS named) ORDER BY id;
 
 -- steps_under_task --
--- Who holds a task, and how many were lost with it, beside each of two steps of it; beside nothing where it has neither.
+-- Two steps of a task, each with the task's holder and its number of lost workers. If neither step exists, one row with only these.
 SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, f.n_lost, s.*
   FROM task AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = :owner AND s.key IN (:key, :other_key)
  WHERE f.objective_id = :objective_id AND f.id = :task_id;
 
 -- steps_under_duty --
--- The same of a duty.
+-- The same as `steps_under_task`, for a duty.
 SELECT f.worker_id AS holder, f.claim_no AS held_claim_no, 0 AS n_lost, s.*
   FROM duty AS f LEFT JOIN step AS s ON s.objective_id = f.objective_id AND s.owner = f.owner AND s.key IN (:key, :other_key)
  WHERE f.objective_id = :objective_id AND f.duty = :duty AND f.owner = :owner;
 
 -- unsettled_steps --
--- The steps, of whatever owner, that still hold their reservation, or of which a person must say something.
+-- The steps of all owners that still hold their reservation, or that wait for a person.
 SELECT * FROM step WHERE objective_id = :objective_id AND is_held = 1
  UNION ALL
 SELECT * FROM step WHERE objective_id = :objective_id AND state IN ('unknown', 'asked') AND is_held = 0;
 
 -- put_step --
--- Write a step whole.
+-- Insert a step, or replace it.
 INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, request, model, origins, is_held, held_calls, held_tokens,
                   held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, unconfirmed, claim_no, created_at_us, done_at_us,
                   checksum)
@@ -58,11 +58,11 @@ ON CONFLICT (objective_id, owner, key) DO UPDATE
        unconfirmed = excluded.unconfirmed, claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;
 
 -- delete_step --
--- Drop an intention.
+-- Delete a step that was only intended.
 DELETE FROM step WHERE objective_id = :objective_id AND owner = :owner AND key = :key;
 
 -- charge_objective --
--- Add to what the objective has cost.
+-- Add usage to the totals of the objective.
 UPDATE objective
    SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
        cost_microusd = cost_microusd + :cost_microusd, unconfirmed_tokens = unconfirmed_tokens + :unconfirmed_tokens,
@@ -70,11 +70,11 @@ UPDATE objective
  WHERE id = :objective_id;
 
 -- set_overspent --
--- A limit that cannot be held any more, '' when it can again.
+-- Store the limit that can no longer be guaranteed, '' when each can.
 UPDATE objective SET overspent = :limit WHERE id = :objective_id;
 
 -- charge_task --
--- Add to what the task has cost; a step of it was recorded, or not.
+-- Add usage to the totals of the task. If a step of it was recorded, set its number of lost workers to 0.
 UPDATE task
    SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
        cost_microusd = cost_microusd + :cost_microusd, unconfirmed_tokens = unconfirmed_tokens + :unconfirmed_tokens,

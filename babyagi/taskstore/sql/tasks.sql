@@ -2,25 +2,25 @@
 -- away, where the primary key or the index of claimable tasks finds fewer rows.
 
 -- count_tasks --
--- Count more tasks of the objective.
+-- Add to the number of tasks of the objective.
 UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id;
 
 -- insert_task --
--- A queued task at the end of the list.
+-- Insert a queued task at the end of the list.
 INSERT INTO task (objective_id, id, name, name_key, sense, rank, parent_id, origins, created_at_us, seal)
 VALUES (:objective_id, :id, :name, :name_key, :sense, :id, :parent_id, :origins, :created_at_us, :seal);
 
 -- delete_task_after --
--- The task waits for nothing.
+-- Delete all dependencies of the task.
 DELETE FROM task_after WHERE objective_id = :objective_id AND task_id = :task_id;
 
 -- insert_task_after --
--- What the task waits for.
+-- Insert the tasks that the task waits for.
 INSERT INTO task_after (objective_id, after_id, task_id)
 SELECT :objective_id, CAST(named.value AS BIGINT), :task_id FROM json_each(:after_ids) AS named;
 
 -- count_blockers --
--- Say what the task comes after, and count what of it is still to be done.
+-- Store which tasks the task comes after, and how many of them are still to be done; returns the task.
 UPDATE task
    SET after_ids = :after_ids,
        blockers = (SELECT count(*) FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_id AND t.id = a.after_id
@@ -29,31 +29,31 @@ UPDATE task
 RETURNING *;
 
 -- alike --
--- The tasks of the objective, whatever their status, whose name says or asks the same, oldest first.
+-- The tasks of the objective, in any status, whose name has the same key or the same sense, oldest first.
 SELECT * FROM task WHERE +objective_id = :objective_id AND (name_key = :name_key OR (sense <> '' AND sense = :sense)) ORDER BY +id;
 
 -- blockers --
--- What the task waits for, and is still to be done.
+-- The tasks that the task waits for and that are still to be done.
 SELECT t.* FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_id AND t.id = a.after_id
  WHERE a.objective_id = :objective_id AND a.task_id = :task_id AND t.status NOT IN ('done', 'dead', 'cancelled') ORDER BY a.after_id;
 
 -- blocked_lacking --
--- The queued tasks that wait for what they lacked.
+-- The queued tasks that lacked information and wait for the tasks that bring it.
 SELECT * FROM task WHERE objective_id = :objective_id AND lack <> '' AND blockers > 0 AND status || '' = 'queued' ORDER BY id LIMIT :limit;
 
 -- task_names --
--- The newest tasks as a list shows them, newest first.
+-- Names and statuses of the newest tasks, newest first.
 SELECT id, name, status, lack, origins FROM task WHERE objective_id = :objective_id ORDER BY id DESC LIMIT :limit;
 
 -- changed_names --
--- The same of those that events after one tell of.
+-- The same as `task_names`, for the tasks that have events after an id.
 SELECT t.id, t.name, t.status, t.lack, t.origins
   FROM (SELECT DISTINCT task_id FROM event WHERE objective_id = :objective_id AND id > :after_id) AS told
  CROSS JOIN task AS t
  WHERE t.objective_id = :objective_id AND t.id = told.task_id ORDER BY t.id DESC LIMIT :limit;
 
 -- recorded_ids --
--- The tasks that planning is owed to.
+-- The recorded tasks, which wait for planning.
 SELECT id FROM task WHERE objective_id = :objective_id AND status = 'recorded' ORDER BY rank, id LIMIT :limit;
 
 -- task --
@@ -73,7 +73,7 @@ SELECT * FROM task WHERE objective_id = :objective_id AND status IN (SELECT name
 SELECT * FROM task WHERE objective_id = :objective_id AND status = 'queued' ORDER BY rank, id LIMIT :limit;
 
 -- queue_news --
--- The newest queued tasks among those after an id.
+-- The newest queued tasks with an id above this one.
 SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' ORDER BY id DESC LIMIT :limit;
 
 -- last_finished --
@@ -103,13 +103,13 @@ SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
   FROM task_count WHERE objective_id = :objective_id;
 
 -- begun_unblocked --
--- A row when a queued task that waits neither for another nor for an answer was begun before.
+-- A row if a queued task that waits neither for another task nor for an answer was claimed before.
 SELECT 1 FROM task
  WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
    AND (not_before_us IS NULL OR not_before_us < :until_answered_us) LIMIT 1;
 
 -- unindexed --
--- A row when a result is not indexed.
+-- A row if some result is not indexed.
 SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT 1;
 
 -- best_queued --
@@ -128,7 +128,7 @@ UPDATE task SET claim_no = :claim_no, worker_id = :worker_id, not_before_us = NU
  WHERE objective_id = :objective_id AND id = :task_id;
 
 -- put_task --
--- What became of a task that is no longer held.
+-- Store the new state of a task that is released.
 UPDATE task
    SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, n_lost = :n_lost, error = :error, lack = :lack,
        n_lacks = :n_lacks, not_before_us = :not_before_us, delay_us = :delay_us,
@@ -136,7 +136,7 @@ UPDATE task
  WHERE objective_id = :objective_id AND id = :task_id;
 
 -- note_progress --
--- A step of the task was recorded.
+-- A step of the task was recorded: set its number of lost workers to 0.
 UPDATE task SET n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id;
 
 -- wake_task --
@@ -144,11 +144,11 @@ UPDATE task SET n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id;
 UPDATE task SET status = 'queued', n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id AND status = 'waiting';
 
 -- hold_back --
--- A queued task is not claimable before a question is answered.
+-- Make a queued task wait until one of the open questions is answered.
 UPDATE task SET not_before_us = :until_answered_us, delay_us = :until_answered_us WHERE objective_id = :objective_id AND id = :task_id AND status = 'queued';
 
 -- allow_questions --
--- The first tasks that wait for an answer to another's question may ask their own.
+-- Make the first tasks claimable that had to wait because too many questions were open.
 UPDATE task SET not_before_us = NULL, delay_us = 0
  WHERE objective_id = :objective_id
    AND id IN (SELECT id FROM task
@@ -171,29 +171,29 @@ SELECT t.* FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_i
  WHERE a.objective_id = :objective_id AND a.after_id = :task_id AND t.status IN ('queued', 'waiting') ORDER BY t.id;
 
 -- ranks --
--- The ranks of the queued ones among the tasks.
+-- The ranks of those tasks that are queued.
 SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named CROSS JOIN task AS t
  WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT) AND t.status || '' = 'queued';
 
 -- set_rank --
--- Move a task in the list.
+-- Set a task's rank in the list.
 UPDATE task SET rank = :rank WHERE objective_id = :objective_id AND id = :task_id;
 
 -- tasks_held_by --
--- What a worker holds of an objective.
+-- The tasks of an objective that a worker holds.
 SELECT id FROM task WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY id;
 
 -- insert_result --
--- The one result of a task.
+-- Insert the result of a task.
 INSERT INTO result (objective_id, task_id, text, origins, lack, created_at_us, checksum)
 VALUES (:objective_id, :task_id, :text, :origins, :lack, :created_at_us, :checksum);
 
 -- delete_result --
--- The result is no answer.
+-- Delete a result that does not answer its task.
 DELETE FROM result WHERE objective_id = :objective_id AND task_id = :task_id;
 
 -- delete_vectors --
--- The vectors of a result that is no answer.
+-- Delete the vectors of a result that does not answer its task.
 DELETE FROM vector WHERE objective_id = :objective_id AND task_id = :task_id;
 
 -- newest_results --
@@ -225,7 +225,7 @@ SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN t
  WHERE r.objective_id = :objective_id AND r.is_indexed = 0 ORDER BY r.id LIMIT :limit;
 
 -- pending_results --
--- The oldest results that are not indexed, with their vectors of a space, as far as there are any.
+-- The oldest results that are not indexed, each with its vector of a space, if there is one.
 SELECT r.*, t.name AS task_name, t.status AS task_status, v.vector
   FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
   LEFT JOIN vector AS v ON v.objective_id = r.objective_id AND v.space = :space AND v.task_id = r.task_id
@@ -236,16 +236,16 @@ SELECT r.*, t.name AS task_name, t.status AS task_status, v.vector
 SELECT COUNT(*) AS n FROM result WHERE objective_id = :objective_id AND is_indexed = 0;
 
 -- mark_indexed --
--- The result store has the results of these tasks.
+-- Mark the results of these tasks as indexed.
 UPDATE result SET is_indexed = 1
  WHERE objective_id = :objective_id AND is_indexed = 0 AND task_id IN (SELECT CAST(named.value AS BIGINT) FROM json_each(:task_ids) AS named);
 
 -- owe_index --
--- The result store has none of the results.
+-- Mark all results as not indexed.
 UPDATE result SET is_indexed = 0 WHERE objective_id = :objective_id AND is_indexed = 1;
 
 -- put_vector --
--- Keep a result's vector.
+-- Store a result's vector.
 INSERT INTO vector (objective_id, space, task_id, vector, seal) VALUES (:objective_id, :space, :task_id, :vector, :seal)
 ON CONFLICT (objective_id, space, task_id) DO UPDATE SET vector = excluded.vector, seal = excluded.seal;
 
@@ -259,7 +259,7 @@ SELECT task_id, vector FROM vector
  WHERE objective_id = :objective_id AND space = :space AND task_id IN (SELECT CAST(named.value AS BIGINT) FROM json_each(:task_ids) AS named) ORDER BY task_id;
 
 -- put_worker --
--- Enter a worker, or give it a new lease.
+-- Insert a worker, or give it a new lease.
 INSERT INTO worker (id, name, host, pid, home, since_us, lease_us, lease_until_us)
 VALUES (:worker_id, :name, :host, :pid, :home, :now_us, :lease_us, :now_us + :lease_us)
 ON CONFLICT (id) DO UPDATE
@@ -267,7 +267,7 @@ ON CONFLICT (id) DO UPDATE
        lease_us = excluded.lease_us, lease_until_us = excluded.lease_until_us;
 
 -- renew_worker --
--- The worker's lease lives on from now.
+-- Renew the worker's lease from now on.
 UPDATE worker SET lease_us = :lease_us, lease_until_us = :now_us + :lease_us WHERE id = :worker_id;
 
 -- worker --
@@ -279,15 +279,15 @@ SELECT * FROM worker WHERE id = :worker_id;
 SELECT * FROM worker ORDER BY id;
 
 -- dead_workers --
--- Workers whose lease ran out, or is further away than a lease may be.
+-- The workers whose lease has run out, or ends later than any lease can end.
 SELECT * FROM worker WHERE NOT lease_until_us BETWEEN :now_us AND :now_us + lease_us ORDER BY id;
 
 -- delete_worker --
--- Forget a worker.
+-- Delete a worker.
 DELETE FROM worker WHERE id = :worker_id;
 
 -- put_joined --
--- The worker serves the objective, with this hindrance.
+-- Let the worker serve the objective, with this hindrance ('' for none).
 INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALUES (:worker_id, :objective_id, :hindrance, :now_us)
 ON CONFLICT (worker_id, objective_id) DO UPDATE SET hindrance = excluded.hindrance;
 
@@ -298,11 +298,11 @@ SELECT o.*, w.id AS worker_id, w.name AS worker_name, j.hindrance FROM ({{object
   LEFT JOIN worker_objective AS j ON j.worker_id = w.id AND j.objective_id = o.id;
 
 -- joined_by --
--- What the worker serves, by objective: the order in which objectives are locked.
+-- The objectives that the worker serves, by id, which is the order in which objectives are locked.
 SELECT * FROM worker_objective WHERE worker_id = :worker_id ORDER BY objective_id;
 
 -- delete_joined --
--- The worker serves the objective no more.
+-- Let the worker no longer serve the objective.
 DELETE FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :objective_id;
 
 -- standing --
@@ -313,5 +313,5 @@ SELECT (SELECT value FROM meta WHERE key = 'schema_version') AS schema_version,
                   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS can_serve;
 
 -- outlook --
--- What says whether a worker can claim something: the objective, how far its list is, and the worker's standing.
+-- One row that decides whether a worker can claim something: the objective, the counts of its tasks, and the worker's standing.
 SELECT o.*, t.*, s.* FROM ({{objective}}) AS o CROSS JOIN ({{tally}}) AS t CROSS JOIN ({{standing}}) AS s;

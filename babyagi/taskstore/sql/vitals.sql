@@ -1,7 +1,7 @@
--- What is measured of the whole store, in a number of queries that does not grow with it.
+-- The measurements of the whole store, in a number of queries that does not grow with it.
 
 -- active_objectives --
--- Every active objective, as the query `objective` has one.
+-- Every active objective, with the columns of the query `objective`.
 SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
        o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
        o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,
@@ -14,7 +14,7 @@ SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, 
   FROM objective AS o WHERE o.status = 'active' ORDER BY o.id;
 
 -- queues --
--- The queued tasks of each objective by what holds them up, and since when the oldest of those can run that nothing of their own does.
+-- The queued tasks of each objective, counted by what they wait for, and since when the oldest of those that wait only for a worker has done so.
 SELECT t.objective_id, o.status,
        sum(CASE WHEN t.blockers > 0 AND t.lack = '' THEN 1 ELSE 0 END) AS n_after,
        sum(CASE WHEN t.blockers > 0 AND t.lack <> '' THEN 1 ELSE 0 END) AS n_lack,
@@ -29,7 +29,7 @@ SELECT t.objective_id, o.status,
   FROM task AS t JOIN objective AS o ON o.id = t.objective_id WHERE t.status = 'queued' GROUP BY t.objective_id, o.status;
 
 -- counted_events --
--- How often what is counted has happened in each objective, and the last one of each.
+-- How often each counted kind of event has happened in each objective, and the id of the last one.
 SELECT objective_id, kind, count(*) AS n, max(id) AS last_id FROM event
  WHERE kind IN ('task.failed', 'task.dead', 'worker.lost', 'model.unavailable', 'model.available') GROUP BY objective_id, kind;
 
