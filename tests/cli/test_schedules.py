@@ -82,7 +82,7 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
         (["--cron", "0 9 * * *", "--tz", "Mars/Base"], "no time zone"),
         (["--at", "2026-03-29T02:30", "--tz", "Europe/Berlin"], "does not exist"),
         (["--at", "2001-01-01T09:00"], "ever due"),
-        (["--every", "1h", "--max-cost", "9"], "none would ever fire"),
+        (["--every", "1h", "--max-cost", "9"], "would never fire"),
         (["--every", "1h", "--jitter", "3d"], "at most 86400"),
     ],
 )
