@@ -94,13 +94,14 @@ class Rule:
         _require_utc("at", self.at)
         _require_utc("begins_at", self.begins_at)
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
-            raise ValueError("it needs one of cron, every and at")
+            raise ValueError("exactly one of cron, every and at must be given")
         if self.every_s and not self.every_s >= MIN_EVERY_S:
             raise ValueError(f"every_s must be at least {MIN_EVERY_S:g}, got {self.every_s!r}")
 
     @property
     def words(self) -> str:
-        """`cron 0 3 * * * Europe/Berlin`, `every 7200 s`, `at 2026-12-01T08:00+00:00`."""
+        """The rule as text: `cron 0 3 * * * Europe/Berlin`, `every 7200 s`,
+        `at 2026-12-01T08:00+00:00`."""
         if self.cron:
             return f"cron {self.cron} {self.tz}"
         if self.at is not None:
@@ -110,8 +111,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
-    """What is frozen with a schedule: the objective that each tick starts, the rule, and the
-    policies. A `daily_limit_usd` of 0 means no limit."""
+    """The part of a schedule that never changes: the objective that each tick starts, the rule for
+    its ticks, and the policies. A `daily_limit_usd` of 0 means no limit."""
 
     objective: ObjectiveSpec
     rule: Rule
@@ -129,7 +130,9 @@ class ScheduleSpec:
             raise ValueError(f"jitter_s must be at most {MAX_JITTER_S:g}, got {self.jitter_s!r}")
         most = self.objective.limits.max_cost_usd
         if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
-            raise ValueError("with a daily limit, a tick needs a cost limit of at most that")
+            raise ValueError(
+                "with a daily limit, each tick needs a cost limit, which must not exceed it"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +163,8 @@ class Tick:
 
     @property
     def words(self) -> str:
-        """`schedule 3: the tick of 2026-12-01 03:00 UTC fired as objective 12`, or what else became
-        of it."""
+        """The outcome as a line of text, such as `schedule 3: the tick of 2026-12-01 03:00 UTC
+        fired as objective 12`."""
         due = f"schedule {self.schedule_id}: the tick of {self.due_at:%Y-%m-%d %H:%M} UTC"
         if self.objective_id is not None:
             return f"{due} fired as objective {self.objective_id}"
@@ -171,8 +174,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """What `TaskStore.fire_schedules` decided, and the seconds until the next tick; None if no
-    schedule has a next tick."""
+    """The ticks that `TaskStore.fire_schedules` decided, and the seconds until the next tick; None
+    if no schedule has one."""
 
     ticks: tuple[Tick, ...] = ()
     wait_s: float | None = None
@@ -214,11 +217,11 @@ def require_cron(expression: str) -> str:
 
 
 def find_zone(name: str) -> ZoneInfo:
-    """Return the time zone of this name. Raises `ValueError` when there is none."""
+    """Return the time zone of this name. Raises `ValueError` if this machine does not know it."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"there is no time zone {name!r} here") from error
+        raise ValueError(f"{name!r} is not a time zone that this machine knows") from error
 
 
 def parse_local(text: str, zone: ZoneInfo) -> datetime:
@@ -270,8 +273,8 @@ def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
 
 
 def objective_uid(schedule_uid: str, due_at: datetime) -> str:
-    """Return the uid of the objective that a tick starts. It is derived, so there can be only
-    one."""
+    """Return the uid of the objective that a tick starts. It is derived from the tick, so one tick
+    cannot start two objectives."""
     return f"{schedule_uid}-{(due_at - _EPOCH) // _MICROSECOND:x}"
 
 

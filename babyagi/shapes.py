@@ -377,8 +377,7 @@ class _Field:
 
     @property
     def takes_null(self) -> bool:
-        """Whether null is passed on as a value. In other fields null means that no value is
-        given."""
+        """Whether a null is read as a value. If not, a null means that the field is left out."""
         return self.is_required or takes_null(self.shape.schema)
 
     @property
@@ -503,7 +502,7 @@ def _pydantic(hint: Any, make: Make) -> Shape | None:
 
 
 def _faults(error: Any) -> str:
-    """Return what pydantic reports, on one line."""
+    """Return the text of an error of pydantic on one line."""
     if not hasattr(error, "errors"):
         return shorten(str(error), 300)
     said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]

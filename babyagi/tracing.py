@@ -73,7 +73,7 @@ class Tracer(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what is left, for some seconds at most. Blocks."""
+        """Send the spans that were not sent yet. This blocks for some seconds at most."""
         ...
 
 
@@ -95,14 +95,14 @@ def answered(
 
 class _NoSpan:
     def note(self, attributes: Attributes) -> None:
-        """Nothing is kept."""
+        """Drop the attributes."""
 
 
 _NOTHING: AbstractContextManager[Span] = nullcontext(_NoSpan())
 
 
 class NoTracer:
-    """Does nothing."""
+    """A tracer that records and sends nothing."""
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
         return _NOTHING
@@ -116,10 +116,10 @@ class NoTracer:
     def objective(
         self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
     ) -> None:
-        """Nothing is kept."""
+        """Record nothing."""
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Do nothing: no span waits to be sent."""
 
 
 NO_TRACER = NoTracer()
@@ -169,7 +169,8 @@ class OtelTracer:
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
         class Ids(RandomIdGenerator):
-            """Generates the given ids next, otherwise random ones."""
+            """Generates the trace id and span id in `given` while it is set, otherwise random
+            ids."""
 
             given: tuple[int, int] | None = None
 
@@ -291,6 +292,6 @@ class _OtelSpan:
 
 
 def _ids_of(uid: str) -> tuple[int, int]:
-    """Return the trace id of an objective, and the id of its span."""
+    """Return the trace id of the objective with this uid, and the id of its span."""
     digest = hashlib.sha256(f"{SERVICE} {uid}".encode()).digest()
     return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1
