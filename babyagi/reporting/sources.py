@@ -134,7 +134,7 @@ def _is_source(origin: str) -> bool:
 def _given_with_results(
     result: Result, origins_by_task: Mapping[int, frozenset[str]]
 ) -> frozenset[str]:
-    """Return the origins of the earlier results in the task's prompts."""
+    """Return the origins of the earlier results that the task of this result was shown."""
     return frozenset().union(
         *(
             origins_by_task.get(int(name), frozenset())
@@ -160,7 +160,7 @@ class _Reading:
         self._steps_by_task: dict[int, Sequence[Step]] = {}
 
     async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
-        """Read the steps of the first of these tasks, as far as the bound allows."""
+        """Read the steps of these tasks; of too many tasks, of the first ones only."""
         new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
         new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
         if new:
