@@ -95,21 +95,22 @@ class Agent(Generic[T]):
             of the `openai` package (`AsyncOpenAI`, `AsyncAzureOpenAI`) is used with its own
             address, key and HTTP client, and is asked for the model that `llm_model` names; it
             belongs to one event loop, so use `run_async` with it.
-        tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
+        tools: tools, functions with type hints and a docstring, or what `as_tool` of another agent
+            returns.
         output_type: what an answer must be: a dataclass, a TypedDict, a model of pydantic, an Enum,
             a Literal, int, date, list[…] of these, …. An answer of another type is returned to the
             model with the error. Without it an answer is text.
-        instruction: text before the question.
+        instruction: text that the model reads before the question.
         protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
             the run with `ParkedError`.
-        memory: what it remembers between questions: a `ConversationMemory`, a
-            `ConversationSummaryMemory`, an `EntityMemory`; or a name, for a
-            `ConversationSummaryMemory` stored in the home under that name. Its content is shown as
-            data, within a bound of tokens.
+        memory: what the agent remembers between questions: a `ConversationMemory`, a
+            `ConversationSummaryMemory` or an `EntityMemory`; a name means a
+            `ConversationSummaryMemory` that is stored in the home under that name. The model is
+            shown its content as data, within a bound of tokens.
         options: the fields of `AgentBounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`,
-            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, if the model
-            is a name, settings.
+            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, if `model`
+            is a name, any setting.
 
     Raises:
         ValueError: two tools have the same name, a function cannot be a tool, or the output type
@@ -256,7 +257,8 @@ class Agent(Generic[T]):
         on_signal: OnSignal | None = None,
         on_text: OnText | None = None,
     ) -> Run[T]:
-        """Do the same as `run_async` in code that is not async; it also works in a notebook."""
+        """Ask the agent a question and return the run, as `run_async` does, but from code that is
+        not async or in a notebook."""
         return run_blocking(
             self.run_async(question, history=history, on_signal=on_signal, on_text=on_text)
         )
@@ -307,8 +309,8 @@ class Agent(Generic[T]):
     async def iter(
         self, question: str, *, history: History = (), on_text: OnText | None = None
     ) -> AsyncGenerator[Signal, None]:
-        """Yield the signals of a run; the last is `RunEnded`. Arguments and errors are those of
-        `run_async`."""
+        """Ask the agent a question, and yield what happens as signals; the last one is `RunEnded`.
+        Arguments and errors are those of `run_async`."""
         async with self._remember() as memory, self._open_desk(question, on_text) as desk:
             messages, n_told = await self._place(memory, question, history), 0
             while True:
@@ -511,7 +513,8 @@ class Agent(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Desk:
-    """One task of one objective in memory, and what executes it."""
+    """What one question needs: a store in memory, an objective with one task for the question, a
+    worker to claim it, and the model."""
 
     store: MemoryTaskStore
     worker: Worker
@@ -610,7 +613,8 @@ def _read_memory(given: ConversationMemory | str | None) -> ConversationMemory |
 
 
 async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded) -> RunEnded:
-    """Store the question and its answer before the end of the run is signalled."""
+    """Store the question and its answer in the memory, if there is one and the run has an answer;
+    return `ended` unchanged."""
     run = ended.run
     if memory is not None and run.stopped is Stopped.FINISH:
         await memory.keep(

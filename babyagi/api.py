@@ -124,7 +124,7 @@ class ObjectiveOutcome(Generic[T]):
 
     @property
     def usage(self) -> Usage:
-        """What the objective cost."""
+        """The calls, tokens and money that the objective cost."""
         return self.objective.usage
 
     def __repr__(self) -> str:
@@ -308,7 +308,8 @@ def run(
 
 
 def run(objective: str, *, output_type: object = None, **options: Any) -> ObjectiveOutcome[Any]:
-    """Do the same as `run_async` in code that is not async; it also works in a notebook."""
+    """Run an objective and return its outcome, as `run_async` does, but from code that is not async
+    or in a notebook."""
     return run_blocking(run_async(objective, output_type=output_type, **options))
 
 
@@ -336,8 +337,8 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
                 print(event.text)
 
     Both `for` and `async for` can be used. Leaving the loop early stops the run: calls in flight
-    may end, and the same objective continues from there later. Arguments and errors are those of
-    `run_async`.
+    are given time to end, and a later run of the same objective continues from there. Arguments and
+    errors are those of `run_async`.
     """
     work = _read_options(objective, output_type, options)
     return Stream(work, environ=variables_here(), cwd=Path.cwd())
@@ -601,7 +602,7 @@ class Stream(Generic[T]):
         allows it and any other text refuses it."""
         if self._app is None:
             raise RuntimeError(
-                "the run is over; open questions can be answered with babyagi answer"
+                "this run has ended; the command babyagi answer can still answer open questions"
             )
         step = await self._app.store.open_step(question.question_id)
         await self._app.store.answer_step(step.id, output=take_words(step, text).to_json())
@@ -652,7 +653,7 @@ async def _close(told: AsyncGenerator[Any, None]) -> None:
 
 
 class _Teller:
-    """Turns rows of the store into events for a program."""
+    """Turns the store's events and the pieces of text into the events that a program receives."""
 
     def __init__(self, store: TaskStore, objective_id: int) -> None:
         self._store = store

@@ -336,7 +336,7 @@ class App:
         if self.settings.cost_limit_is_explicit:
             raise SettingsError(
                 f"the money limit of ${self.settings.max_cost_usd:g} cannot be guaranteed",
-                why=f"no price is known for {embedding}, which makes the vectors",
+                why=f"no price is known for {embedding}, which computes the vectors",
                 fix=(
                     f"set BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL}, which costs nothing, "
                     "or turn the money limit off with --max-cost 0"
@@ -352,7 +352,8 @@ class App:
         return self.models.without_price(self.settings.model_by_role[role] for role in roles)
 
     def _daily_limit(self, spec: ObjectiveSpec, given: float | None) -> float:
-        """Return the cost limit of all ticks of a day; 0 for no limit."""
+        """Return the cost limit for all ticks of a day in US dollars; 0 means no limit. `given` is
+        the limit that a person chose, None if they chose none."""
         if given == 0:
             return 0.0
         if not spec.has_price:
@@ -360,10 +361,14 @@ class App:
                 raise SettingsError(
                     f"the limit of ${given:g} a day cannot be guaranteed",
                     why="no price is known for a model of this objective",
-                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, or --daily-limit 0",
+                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, or turn the daily limit off "
+                    "with --daily-limit 0",
                     guide="schedules",
                 )
-            self.notices.append("no price is known, so the ticks have no daily cost limit")
+            self.notices.append(
+                "no price is known for a model of this objective, so the schedule has no daily "
+                "cost limit"
+            )
             return 0.0
         limit, most = DAILY_LIMIT_USD if given is None else given, spec.limits.max_cost_usd
         if most > limit:
@@ -395,11 +400,12 @@ class App:
     async def run(
         self, objective: Objective, company: Company = ALONE, *, after_id: int | None = None
     ) -> RunOutcome:
-        """Work on the objective until it has ended and its report is written, is paused, or a
-        signal drains this worker.
+        """Work on the objective until it has ended and its report is written, until it is paused,
+        or until a signal drains this worker.
 
-        A paused objective is resumed. If a person must repair something and the run got no answer,
-        the objective is set aside: workers do not claim it until a person resumes it.
+        A paused objective is resumed first. If the run got no answer of a model because of
+        something that a person must mend, such as a refused key, the objective is set aside:
+        workers do not claim it until a person resumes it.
 
         Args:
             after_id: the id of the last event before this run; None means the newest event.
@@ -618,8 +624,8 @@ class App:
     # ----------------------------------------------------------------------------------------------
 
     def open_hooks(self) -> Hooks:
-        """Return what notifies the webhook addresses that were given with single objectives of
-        this home."""
+        """Return the `Hooks` that send notifications to the webhook addresses of single objectives
+        of this home."""
         settings = self.settings
         signer = self._make_signer()
         door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)

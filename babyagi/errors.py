@@ -43,11 +43,11 @@ class BabyagiError(Exception):
             it all.
         fix: what to type; empty when there is nothing to type.
         guide: the page of `babyagi guide` that says more.
-        may_be_billed: True when a request was sent that may have been worked on (a cut answer, a
-            time-out).
+        may_be_billed: True if the provider may charge for the call, because the request was sent (a
+            cut answer, a time-out).
 
     `said_usage` is the raw usage reported by an answer that could not be read; `billed` is the same
-    as a `Usage`.
+    usage as a `Usage`.
     """
 
     said_usage: Any = None
@@ -87,7 +87,7 @@ class IndexUnavailableError(BabyagiError):
 
 
 class IndexOwnedElsewhereError(IndexUnavailableError):
-    """Another process owns the index, and indexes results."""
+    """Another process has the index open and writes the results to it."""
 
 
 class ModelUnavailableError(BabyagiError):
@@ -96,7 +96,7 @@ class ModelUnavailableError(BabyagiError):
     Args:
         retry_after_s: how long to wait before the next call, as the endpoint or its circuit breaker
             says.
-        is_limit: True when the endpoint is up and limits us (429).
+        is_limit: True if the endpoint works and refused the call because of a rate limit (429).
     """
 
     def __init__(

@@ -137,9 +137,10 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
     if not found:
         raise NotFoundError(
             f"nothing with number {number} waits for a person",
-            why=f"these tasks ask: {', '.join(str(asking_task(step)) for step in steps[:20])}"
+            why="these tasks wait for a person: "
+            + ", ".join(str(asking_task(step)) for step in steps[:20])
             if steps
-            else "no task asks anything",
+            else "no task waits for a person",
             fix="babyagi inbox shows what waits",
             guide="inbox",
         )

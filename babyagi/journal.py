@@ -158,7 +158,7 @@ OnPiece = Callable[[TextPiece], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """What every journal of a worker calls.
+    """The store, the models and the embedder that all journals of a worker use, and how.
 
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
@@ -342,24 +342,25 @@ class Journal:
         return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """See `Calls`. The bound is halved for each time that this call, or any call of an earlier
-        try, was cut off at its deadline: as long an answer would be late again."""
+        """Return how many tokens the answer to the call at the path may have, at most `wanted`. The
+        number is halved for each time that this call, or any call of an earlier try, was cut off at
+        its deadline, because as long an answer would be late again."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
 
     def abilities(self, role: Role) -> Abilities | None:
-        """See `Calls`."""
+        """Return what is known about the role's model; None if it need not be probed."""
         known: Abilities | None = getattr(self._backends.models[role], "abilities", None)
         return known
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """See `Calls`."""
+        """Return the context to enter while the role's model is probed."""
         model = self._backends.models[role]
         return model.probing if isinstance(model, Adaptive) else nullcontext()
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """See `Calls`."""
+        """Remember what a probe found about the role's model."""
         model = self._backends.models[role]
         if isinstance(model, Adaptive):
             model.learn(found)
@@ -468,7 +469,7 @@ class Journal:
                 async with asyncio.timeout(timeout_s):
                     completion = await model.complete(prompt, role=role, **listeners)
             except TimeoutError as error:
-                raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
+                raise OverdueError(f"{model.name} gave no answer within {timeout_s} s") from error
             usage = completion.usage
             span.note(
                 answered(
@@ -674,7 +675,7 @@ class Journal:
             self._fence, key=self._prefix + path, kind=kind, request=request
         )
         if step.output is None:
-            shown = f"number {step.id}" if step.id else "the questions to answer first"
+            shown = f"request number {step.id}" if step.id else "the questions to answer first"
             raise ParkedError(
                 f"{self._fence.owner} waits for a person",
                 fix=f"babyagi inbox shows {shown}",

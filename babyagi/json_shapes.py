@@ -435,11 +435,11 @@ def verification_shape(found: Verification) -> Json:
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
-    """What `show --json` prints: a task, or a duty.
+    """Return what `babyagi show --json` prints about a task or a duty.
 
     Args:
         secrets: texts to hide.
-        only: show only this step.
+        only: the number of the only step to show; None shows all.
     """
     exchanges = list(number_exchanges(shown, secrets, only))
     steps = [_exchange_shape(exchange, shown) for exchange in exchanges]

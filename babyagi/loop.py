@@ -340,7 +340,7 @@ class Loop:
             await self._memory.flush(calls, within_s=within_s)
 
     async def ping_index(self) -> None:
-        """See `VectorIndex.ping`."""
+        """Check that the index can be used, and raise if not; see `VectorIndex.ping`."""
         await self._indexer.ping()
 
     # -- a task
@@ -349,8 +349,8 @@ class Loop:
     async def _execute(
         self, task: Task, objective: Objective, journal: Journal
     ) -> tuple[Outcome, tuple[int, ...]]:
-        """Carry the task out. Return its outcome, and the tasks whose results were in its
-        prompt."""
+        """Carry the task out. Return its outcome, and the ids of the tasks whose results were in
+        its prompt."""
         is_combined = objective.spec.planning is Planning.COMBINED
 
         async def build_inputs() -> Mapping[str, Any]:
@@ -657,7 +657,9 @@ class Loop:
             return Planned(failure=error.what)
         if reply.note:
             logger.warning(
-                "objective %d: left out of the creation agent's reply: %s", objective.id, reply.note
+                "objective %d: parts of the creation agent's reply were ignored: %s",
+                objective.id,
+                reply.note,
             )
         plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
@@ -798,7 +800,7 @@ class Loop:
                     window.tasks, objective_text=objective.spec.asked, journal=journal
                 )
             except FAULTS_OF_THE_TASK as error:
-                logger.warning("the list keeps its order: %s", error.what)
+                logger.warning("the task list keeps its order: %s", error.what)
         await self._finish_order(claim, journal, revision=window.revision, task_ids=task_ids)
 
     async def _finish_order(
@@ -812,7 +814,10 @@ class Loop:
             )
         except StaleOrderError:
             await journal.flush()
-            logger.info("the list changed while the prioritizer was thinking; its order is dropped")
+            logger.info(
+                "the task list changed while the model was asked for a new order; that order is "
+                "not applied"
+            )
             await self._store.release_duty(claim)
 
     # -- check and report
@@ -928,7 +933,7 @@ class Loop:
             )
         except FAULTS_OF_THE_TASK as error:
             logger.warning(
-                "objective %d: nothing was proposed for what is missing: %s",
+                "objective %d: no tasks were proposed for its missing parts: %s",
                 objective.id,
                 error.what,
             )

@@ -90,9 +90,10 @@ class Models:
         names = mine if self._settings.use_my_model else frozen
         if self._settings.model_is_explicit and mine != frozen:
             which = (
-                "this worker uses its own"
+                "this worker uses its own models instead"
                 if names is mine
-                else ("they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)")
+                else "these are used, and not this worker's own (BABYAGI_USE_MY_MODEL=true changes "
+                "that)"
             )
             self._tell(
                 f"objective {objective.id} was started with {_listed(frozen.values())}; "

@@ -683,7 +683,8 @@ _AMERICAN = [
 
 
 def stem(word: str) -> str:
-    """Return the word in one spelling, without the `s` of a plural or of a verb."""
+    """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
+    `colours`."""
     if (
         len(word) > 3
         and word[-1] == "s"
@@ -848,7 +849,8 @@ def _is_count(word: str) -> bool:
 
 
 def _linked(words: list[str], at: int, before: str) -> list[str]:
-    """Return the normalized form of a small word that links a noun or a verb to what follows."""
+    """Return the normalized form of a small word that links a noun or a verb to what follows, such
+    as `about` for `on` in `an essay on trees`."""
     word, following = words[at], words[at + 1 : at + 5]
     if (
         word == "that"

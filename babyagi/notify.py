@@ -62,7 +62,8 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 
 class Notifier:
-    """Sends `task.parked` as it happens, and `objective.ended` when the report is written.
+    """Sends notifications about objectives: `task.parked` as soon as a task waits for a person, and
+    `objective.ended` when the objective has ended.
 
     The last notified event is recorded in the task store, as an event. So notifications missed
     because of a kill or an outage are sent later, by any worker: each at least once, those of one
@@ -182,7 +183,7 @@ class Notifier:
                     after_id = event.id
             except BabyagiError as error:
                 logger.warning(
-                    "the events could not be read, notifications are late: %s", error.what
+                    "the events could not be read, so notifications are late: %s", error.what
                 )
                 await asyncio.sleep(POLL_S)
 
@@ -201,7 +202,10 @@ class Notifier:
                     if not await self._try_to_send(event):
                         break
         except TimeoutError:
-            logger.warning("pending notifications of objective %d are sent later", objective_id)
+            logger.warning(
+                "pending notifications of objective %d took too long; the rest is sent later",
+                objective_id,
+            )
         except BabyagiError as error:
             logger.warning("the notification about the end of the run failed: %s", error.what)
 
@@ -347,7 +351,7 @@ def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
         try:
             status = await door.post(address, body=body, headers=headers)
         except ToolError:
-            raise UndeliveredError("its address cannot be reached, or is not public") from None
+            raise UndeliveredError("the address cannot be reached, or is not public") from None
         _require_taken(status)
 
     return send
@@ -449,4 +453,4 @@ async def _post(address: str, body: bytes, proxy: str | None, signer: Signer | N
 
 def _require_taken(status: int) -> None:
     if status >= 300:
-        raise UndeliveredError(f"the address answered with {status}")
+        raise UndeliveredError(f"the address answered with HTTP status {status}")

@@ -135,7 +135,8 @@ class Results:
         space = self._objective.spec.embedding_space
         if self._backends.embedder.space != space:
             raise IndexUnavailableError(
-                f"the results are embedded as {space}, not as {self._backends.embedder.space}",
+                f"the results are embedded as {space}, and this process embeds as "
+                f"{self._backends.embedder.space}",
                 guide="results",
             )
 
@@ -150,7 +151,7 @@ class Results:
         if serving:
             raise SettingsError(
                 f"the results of objective {objective_id} cannot be embedded again now",
-                why=f"{', '.join(serving)} would continue with vectors of the old space",
+                why=f"{', '.join(serving)} would go on computing vectors with the old embedder",
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )

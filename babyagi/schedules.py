@@ -81,8 +81,9 @@ def _require_utc(name: str, at: datetime | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """When ticks are due. Exactly one is set: an expression of five fields (`cron`) in the zone
-    `tz`, every `every_s` seconds after `begins_at`, or once `at` an instant."""
+    """When ticks are due. Exactly one of three is set: `cron`, an expression of five fields in the
+    time zone `tz`; `every_s`, a number of seconds, counted from `begins_at`; or `at`, one
+    instant."""
 
     cron: str = ""
     every_s: float = 0.0
@@ -312,7 +313,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcome of a tick, and the reason."""
+    """What becomes of a tick, and the reason if it does not fire."""
 
     outcome: TickOutcome
     reason: TickReason = TickReason.NONE

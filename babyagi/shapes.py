@@ -584,7 +584,7 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if not {"type", "enum", "const", "anyOf"} & set(schema) or "prefixItems" in schema:
-        raise ValueError("any value, or a list of given length")
+        raise ValueError("a type for any value, or a list of fixed length, has no strict schema")
     kept = {key: value for key, value in schema.items() if key in _STRICT}
     if kept.get("format", "date") not in _STRICT_FORMATS:
         del kept["format"]
@@ -593,11 +593,11 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "items" in kept:
         kept["items"] = _strict(kept["items"])
     elif kept.get("type") == "array":
-        raise ValueError("a list of anything")
+        raise ValueError("a list whose items may be anything has no strict schema")
     if kept.get("type") != "object":
         return kept
     if schema.get("additionalProperties") or not schema.get("properties"):
-        raise ValueError("an object with names of its own")
+        raise ValueError("an object whose field names are free has no strict schema")
     required = schema.get("required", ())
     fields = {
         name: _strict(one) if name in required else _or_null(_strict(one))

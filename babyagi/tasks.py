@@ -38,7 +38,7 @@ class ObjectiveStatus(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why an objective ended. `words` complete the sentence "it stopped:"."""
+    """Why an objective ended. `words` say it to a person, after "it stopped:"."""
 
     words: str
 
@@ -435,8 +435,8 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Return whether no call costs money: the model is the rehearsal, a person, or in this
-        process."""
+        """Return whether no call costs money, because the model is the rehearsal, a person, or one
+        that runs in this process."""
         return self.spec.model_by_role.get(Role.EXECUTION) in (
             "rehearsal",
             "human",

@@ -336,7 +336,7 @@ def load_agent(reference: str, settings: Settings) -> AgentDescription:
     the file says.
 
     Raises:
-        SettingsError: as `load_description`.
+        SettingsError: the file cannot be used; see `load_description`.
     """
     from babyagi.components.description import load_description
 

@@ -49,7 +49,7 @@ class Span(Protocol):
     """A running span."""
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes that are known only now."""
+        """Add attributes to the span while it runs."""
         ...
 
 
@@ -156,8 +156,8 @@ def open_tracer(endpoint: str) -> Tracer:
 
 
 class OtelTracer:
-    """Creates spans with the SDK. The spans of one objective are one trace, across workers: the
-    trace id, and the id of the objective's span, are derived from the objective's uid.
+    """Creates spans with OpenTelemetry's SDK. The spans of one objective are one trace, across
+    workers: the trace id, and the id of the objective's span, are derived from the objective's uid.
 
     Args:
         processor: a span processor of the SDK.

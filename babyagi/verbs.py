@@ -471,8 +471,8 @@ async def fetch_duty(
 def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
-    """Yield the exchanges of all steps in `shown`, numbered from 1 through all times of a duty;
-    with `only`, just the one with that number.
+    """Yield the exchange of each step in `shown`; with `only`, just the one with that number. The
+    numbers begin at 1 and run on across the times that a duty was done.
 
     Raises:
         NotFoundError: no step has the number `only`.

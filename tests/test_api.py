@@ -443,7 +443,7 @@ async def test_a_question_of_a_stream_is_answered_through_it():
     assert (question.text, question.is_approval) == ("Which tea?", False)
     assert isinstance(told[-1], babyagi.ObjectiveEnded)
     assert told[-1].outcome.stop_reason is babyagi.StopReason.WAITING
-    with pytest.raises(RuntimeError, match="the run is over"):
+    with pytest.raises(RuntimeError, match="this run has ended"):
         await stream.answer(question, "green tea")
 
 

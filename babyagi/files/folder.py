@@ -62,7 +62,8 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
 
 
 def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """Do the same as `open_beneath` with ordinary system calls only."""
+    """Do the same as `open_beneath` without the system call `openat2`, one folder after the
+    other."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     if not parts:
         return os.open(".", flags, dir_fd=folder_fd)
@@ -355,7 +356,7 @@ class Folder:
         """Return the bytes of a file.
 
         Raises:
-            ToolError: also for a file of more than `MAX_FILE_BYTES`.
+            ToolError: the file cannot be read, or is larger than `MAX_FILE_BYTES`.
         """
         data = self._read_bytes(self._resolve(path), self._count_names)
         if len(data) > MAX_FILE_BYTES:

@@ -288,7 +288,7 @@ def _bound(text: str) -> str:
 
 
 def require_name(name: str) -> str:
-    """Return the name of a memory.
+    """Return the name of a memory unchanged, if it is valid.
 
     Raises:
         SettingsError: the name is invalid.
@@ -303,7 +303,7 @@ def require_name(name: str) -> str:
 
 
 def path_of(home: Path, name: str) -> Path:
-    """Return the path of a named memory. Raises as `require_name`."""
+    """Return the path of a named memory. Raises `SettingsError` if the name is invalid."""
     return home / MEMORIES / f"{require_name(name)}{SUFFIX}"
 
 
@@ -406,8 +406,8 @@ def write_fact(fact: Fact) -> dict[str, Any]:
 
 
 def _shorten(known: Known) -> Iterator[Record]:
-    """Yield the records of a shorter file: the newest turns, all turns not yet processed, the
-    summary, and the newest facts."""
+    """Yield the records of a shorter file: the newest turns, the turns not yet processed as far as
+    `N_MOST_TURNS` allows, the summary, and the newest facts."""
     yield {"kind": "memory", "v": VERSION, "id": known.id}
     made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
     first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)

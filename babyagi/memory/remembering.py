@@ -173,7 +173,7 @@ async def _note(log: MemoryLog, why: str) -> None:
     """Log and record why an update failed, for a person who looks at the memory. The next update
     tries again."""
     why = shorten(one_line(why), MAX_FAULT_CHARS)
-    logger.warning("a memory was not updated: %s", why)
+    logger.warning("an agent's memory was not updated: %s", why)
     known: Known = await log.read()
     await log.add({"kind": "fault", "why": why}, to=known.id)
 
@@ -288,7 +288,8 @@ FACTS_SCHEMA: Mapping[str, Any] = {
 
 
 class KeptCalls(PassedOn):
-    """Calls of a model; a reply already stored in the memory is read from there."""
+    """Calls of a model that store each reply in the memory, and read a reply stored there instead
+    of calling the model again."""
 
     def __init__(self, calls: Calls, log: MemoryLog, memory_id: str) -> None:
         super().__init__(calls)

@@ -41,8 +41,8 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric: its name without prefix, its help, and its values by labels, such as `(("status",
-    "queued"),)`."""
+    """One metric: its name without prefix, its help text, and its values by labels, such as
+    `(("status", "queued"),)`."""
 
     name: str
     help: str

@@ -36,7 +36,7 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
     """Return the command that continues the objective.
 
     Args:
-        has_dead: one of its tasks is dead.
+        has_dead: one of its tasks was given up.
         has_report: its report is written, or is being written.
     """
     here = f"--objective {objective.id}"

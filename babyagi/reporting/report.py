@@ -230,7 +230,7 @@ def render_report(
     Args:
         written: the model's part; if it has no text, the results are shown.
         tasks: all tasks of the objective, in list order.
-        results: in the order in which they were recorded.
+        results: all results, in the order in which they were recorded.
     """
     aside = aside or ReportNotes()
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"

@@ -53,7 +53,7 @@ _SAID_OTHERWISE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One source.
+    """A page, a file, a tool or a search that results were made from.
 
     Attributes:
         name: the address of a page, the path of a file, or the name of a tool or a search engine.

@@ -196,7 +196,8 @@ def describe_step(step: Step) -> str:
 
 
 def describe_call(request: str) -> str:
-    """Return a tool call as one bounded line; `?` when it was not stored."""
+    """Return the tool call in a step's stored request as one line of bounded length; `?` if the
+    request holds none."""
     fields = _load(request)
     if not isinstance(fields, dict) or "tool" not in fields:
         return "?"
