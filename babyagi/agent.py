@@ -72,12 +72,12 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-LEASE_S = 365 * 86_400.0  # no other worker can claim a run in one process
+LEASE_S = 365 * 86_400.0  # so long that the lease never ends during a run
 
 History = Run[Any] | Sequence[Message]
 ProtocolName = Literal["auto", "native", "json", "text"]
 _BOUNDS = frozenset(field.name for field in fields(AgentBounds))
-_KEYS = tuple(variable.lower() for variable in KEY_VARIABLES)  # the settings that hold them
+_KEYS = tuple(variable.lower() for variable in KEY_VARIABLES)  # the settings that hold keys
 _OF_FILES = ("agent_hosts", *(name for name in _KEYS if name != "openai_api_key"))
 _KEYS_AND_HOSTS = ("agent_hosts", *_KEYS)
 _PARAMETERS = frozenset(("model", "tools", "output_type", "instruction", "protocol", "ask"))

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_HEARD_CHARS = 200_000  # of pieces that a program has not fetched
+MAX_HEARD_CHARS = 200_000  # of the text pieces that wait for a program to fetch them
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
@@ -475,7 +475,7 @@ async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
         last = await store.last_event_id(objective_id)
         for step in await store.inbox(objective_id):
             said = await call_either(ask, describe(step))
-            with suppress(NotFoundError):  # another person was asked as well, and answered first
+            with suppress(NotFoundError):  # it was also asked elsewhere, and answered there first
                 await store.answer_step(step.id, output=take_words(step, said).to_json())
         await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
 

@@ -108,7 +108,7 @@ from babyagi.worker.serving import Pace, Patience, nobody
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription
 
-MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
+MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
@@ -620,7 +620,7 @@ class App:
         log = MemoryLog(path, clock=utc_now, new_id=partial(secrets.token_hex, 8))
         return OwnAgent(bounds=agent.bounds, memory=TaskMemory(agent.memory, log))
 
-    # -- telling whom the settings name, or an objective
+    # -- notifications
     # ----------------------------------------------------------------------------------------------
 
     def open_hooks(self) -> Hooks:
@@ -747,7 +747,7 @@ def read_timing(
             jitter_s=_read_duration("jitter", timing.jitter),
             daily_limit_usd=daily_usd,
         )
-    except (ValueError, OverflowError) as error:  # of times beyond the first or last year
+    except (ValueError, OverflowError) as error:  # overflow: beyond the years of `datetime`
         raise SettingsError(
             f"this is not a valid schedule: {error}",
             fix='babyagi schedule add "an objective" --cron "0 9 * * 1-5" --tz Europe/Berlin, '

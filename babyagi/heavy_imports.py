@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
-# the same thread takes it twice if one import includes another
+# reentrant, because one import may include another in the same thread
 _TURN = threading.RLock()
 
 

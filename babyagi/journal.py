@@ -84,8 +84,8 @@ MAX_FAULT_CHARS = 300  # of an exception's text
 MAX_REDACTED_CHARS = 4000
 _FOLDERS = re.compile(
     r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
-)  # variables of this machine; no model needs them
-LATE = "late"  # the key, below a call's, under which each cut-off at the deadline is noted
+)  # paths of this machine, which no model needs
+LATE = "late"  # part of the key under which it is noted that a call was cut off at its deadline
 MIN_OUTPUT_TOKENS = 64  # an answer may always be this long, however often it was late
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
@@ -280,8 +280,7 @@ class Journal:
         if isinstance(held, Outcome) and not isinstance(error, asyncio.CancelledError):
             await self.flush()
         elif held is not None:
-            # what cost nothing may be lost, and a cancellation does not wait for an unavailable
-            # store
+            # a `Kept` cost nothing and may be lost; a cancellation must not wait for the store
             with suppress(BabyagiError):
                 await self._record_once(held)
             self._let_go(held)
@@ -844,7 +843,7 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
             async with asyncio.timeout(tool.timeout_s):
                 found = (await tool.preview(inbox.read_request(approved)[1])).state
         except Exception as error:
-            # a tool is code from anywhere; without an answer, nobody can see what it would change
+            # a tool is code from anywhere; without a preview, its changes are not known
             found = type(error).__name__
         if found != seen:
             what = (

@@ -95,7 +95,7 @@ logger = logging.getLogger(__name__)
 
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
 N_KEPT_RESULTS = 100  # results whose words are cached for the next comparison
-N_NAMES = 2000  # task names that planning compares with, the newest
+N_NAMES = 2000  # how many of the newest task names planning compares with
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
 MAX_PLANNED = 32  # recorded tasks that are planned from at once, if their results are short enough
@@ -103,10 +103,10 @@ PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever it
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_ENRICHED_CHARS = 200_000
-N_LATEST = 4  # the newest results that creation is shown for what a check missed
-# where creation proposes nothing for a missing part
+N_LATEST = 4  # the newest results that the creation agent is shown with missing parts
+# the task for a missing part if the creation agent proposes none
 ANSWER_PART = "Answer this part of the objective: {part}"
-# one after the other, about sixteen in five minutes of an endpoint that hangs
+# if an endpoint hangs, about sixteen probes, one after the other, take five minutes
 PROBE_TIMEOUT_S = 18.0
 PROBE = Prompt(
     messages=(Message(speaker=Speaker.USER, text="Reply with the word ok.", origins=("program",)),),
@@ -146,7 +146,7 @@ class Bounds:
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
-    max_depth: int = 0  # 0: none
+    max_depth: int = 0  # 0: no bound
     protocol: str = "auto"
     agent: OwnAgent | None = None
     read_output: Callable[[str], object] = require_json

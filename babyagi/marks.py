@@ -21,7 +21,7 @@ from babyagi.text import OPENING, sentences_of
 
 _MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
 _PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
-# Words that are no names although they may be written with a capital: at the beginning of a
+# Words that are not names although they may be written with a capital: at the beginning of a
 # sentence, before a name, or elsewhere.
 _NO_NAMES = frozenset(
     "i the a an and or but if in on at by for with from to into it its this that these "

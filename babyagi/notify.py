@@ -41,8 +41,8 @@ POLL_S = 5.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 RETELL_S = 60.0
 MAX_AGE = timedelta(days=1)
-N_LOOKED_AT = 50  # objectives, for what was not told of them
-MAX_REST = 100  # events of one
+N_LOOKED_AT = 50  # how many of the newest objectives are searched for pending notifications
+MAX_REST = 100  # pending events of one objective
 MAX_NAME_CHARS = 200
 MAX_SAID_CHARS = 4000
 KEY_FILE = "notify_key"

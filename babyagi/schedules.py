@@ -24,7 +24,7 @@ MAX_CRON_CHARS = 200
 N_CRON_FIELDS = 5
 DAILY_LIMIT_USD = 5.0
 TICK_DECIDED = "tick.decided"  # the name of its record in a log; the row is the truth
-_MAX_STALE = 200  # results of the expression that are not later than the instant it was asked for
+_MAX_STALE = 200  # instants of an expression that may be skipped because they are past
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -244,11 +244,11 @@ def _next_of_cron(expression: str, zone: ZoneInfo, after: datetime) -> datetime 
     from cronsim import CronSim
 
     found = CronSim(expression, after.astimezone(zone))
-    # in a doubled hour it begins with local times whose first coming has passed
+    # within an hour that occurs twice it first gives local times that are past
     for _ in range(_MAX_STALE):
         try:
             due = next(found).astimezone(UTC)
-        except (StopIteration, OverflowError, ValueError):  # or beyond the last year that there is
+        except (StopIteration, OverflowError, ValueError):  # beyond the last year of `datetime`
             return None
         if due > after:
             return due
@@ -269,7 +269,7 @@ def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
     """Return the beginning and the end of the local day of an instant, in UTC."""
     zone = ZoneInfo(rule.tz)
     begins = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    ends = begins + timedelta(days=1)  # of the clock on the wall, also where a day has 23 hours
+    ends = begins + timedelta(days=1)  # one day on the clock, even if it has only 23 hours
     return begins.astimezone(UTC), ends.astimezone(UTC)
 
 

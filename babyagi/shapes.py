@@ -611,8 +611,8 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-CHARS_PER_TOKEN = 2  # of JSON with numbers, for the tokenizers that need the most tokens
-BLANK_TOKENS = 100  # at most, of blanks and line breaks, which no schema bounds
+CHARS_PER_TOKEN = 2  # in JSON with numbers, with the tokenizers that need the most tokens
+BLANK_TOKENS = 100  # room for blanks and line breaks, which no schema bounds
 MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # bounds where a schema sets none
 MIN_TEXT_CHARS = 24
 MAX_NUMBER = 999_999

@@ -343,8 +343,8 @@ def _can_write(character: str, encoding: str) -> bool:
     return True
 
 
-# -- for a model: our fences and their look-alikes, the turn tokens of chat templates, and invisible
-# characters are broken up but stay legible
+# -- for a model: fences of prompts and their look-alikes, chat markers such as `<|im_end|>`, and
+# invisible characters are broken up but stay legible
 # --------------------------------------------------------------------------------------------------
 
 GAP = "·"  # inserted to break a sequence: `<·|im_start|>`

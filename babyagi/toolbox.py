@@ -128,7 +128,7 @@ class Toolbox:
         """Return the tools of the objective. Raises `SettingsError` if this worker lacks one: it
         must not work on the objective then."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
-        granted.discard(RECALL)  # the loop has it
+        granted.discard(RECALL)  # the loop opens it
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
         home, uid = self._settings.home, objective.uid
         context = open_tool_context(self._settings, folder, pages=home / PAGES / uid)

@@ -75,7 +75,7 @@ OPEN_FIRST = (
     TaskStatus.DEAD,
 )
 SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
-MAX_EVENTS = 10_000  # steps of a task that are searched for calls without an outcome
+MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 
 # -- objectives
 # --------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
     for turn in reversed(known.turns[-n_shown:] if n_shown else ()):
         shown = _show_turn(turn)
         if _cost(shown) > left:
-            # the newest is rather cut than left out
+            # the newest turn is cut, and not left out
             shown = [] if turns else _fit(shown, left, share=2)
             return [*made, *shown, *turns]
         left -= _cost(shown)

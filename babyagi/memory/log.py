@@ -31,9 +31,9 @@ from babyagi.text import clean
 SUFFIX = ".jsonl"
 MAX_SAID_CHARS = 8000  # of a question or an answer
 MAX_FAULT_CHARS = 300
-MAX_BYTES = 2**20  # then what was made from old turns stands for them
-N_KEPT_TURNS = 100  # of those that are already part of what was made, the newest
-N_MOST_TURNS = 500  # whether or not something was made from them
+MAX_BYTES = 2**20  # a longer file is rewritten without its oldest turns
+N_KEPT_TURNS = 100  # turns that stay then, even if they are summarized or searched already
+N_MOST_TURNS = 500  # turns that stay at most, even if they are not processed yet
 N_KEPT_FACTS = 1000  # the newest
 VERSION = 1
 

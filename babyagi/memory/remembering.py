@@ -88,8 +88,8 @@ class Remembering:
         self._cut_s = cut_s
         self._updating: asyncio.Task[None] | None = None
         self._fault: BabyagiError | None = None
-        self._used: Usage | None = None  # of the run whose turn was kept last
-        self._has_failed = False  # an update; none is begun for the last turns alone then
+        self._used: Usage | None = None  # the usage of the run whose turn was kept last
+        self._has_failed = False  # an update failed, so none is begun for the last turns on exit
 
     async def __aenter__(self) -> Self:
         return self
@@ -258,10 +258,10 @@ MAX_SUMMARY_CHARS = 4000
 MAX_FACTS = 20  # of one reply
 MAX_FACT_CHARS = 300
 MAX_ENTITY_CHARS = 60
-MAX_FACTS_OF_ONE = 12  # then they are made one text
+MAX_FACTS_OF_ONE = 12  # more facts about one name are condensed into one
 MAX_CONDENSED_WORDS = 120
 MAX_CONDENSED_CHARS = 1200
-MAX_KNOWN_SHOWN = 60  # facts, the newest, beside the turns that are looked through
+MAX_KNOWN_SHOWN = 60  # the newest known facts that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
 ASKING = ("?", "？", "؟", ";")  # the last as Greek writes it
 

@@ -12,7 +12,7 @@ from babyagi.tools.base import read_observations
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
 SHOWN_DIGEST_CHARS = 16
-MAKER = "tool:run_python"  # what it gives has files with it
+MAKER = "tool:run_python"  # the only tool that makes artifacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

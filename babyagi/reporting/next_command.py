@@ -13,11 +13,11 @@ class Need(StrEnum):
 
     NOTHING = "nothing"  # it is over
     RESUME = "resume"  # it has not ended
-    REPORT = "report"  # it ended without one
+    REPORT = "report"  # it ended without a report
     ANSWERS = "answers"
-    LIMIT = "limit"  # a higher one
-    TASK = "task"  # for what is not answered
-    RETRY = "retry"  # of a task that was given up, which others may wait for
+    LIMIT = "limit"  # a higher limit
+    TASK = "task"  # a new task for what is not answered
+    RETRY = "retry"  # another try of a task that was given up
     LEAVE = "leave"  # permission to go on: no task was given up, and no limit need be raised
 
 

@@ -15,7 +15,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
 from babyagi.tools.base import read_observations
 
-MAX_TASKS_READ = 60  # whose steps are read to find what is known of pages
+MAX_TASKS_READ = 60  # how many tasks' steps are read to find data about pages
 MAX_TITLE_CHARS = 120
 MAX_ADDRESS_CHARS = 600
 MAX_TASKS_NAMED = 8
