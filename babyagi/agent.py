@@ -240,7 +240,8 @@ class Agent(Generic[T]):
         return agent
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
-        """Add a tool for all later runs; with `replace`, in the place of the tool with its name.
+        """Add a tool for all later runs; with `replace`, it takes the place of a tool that has the
+        same name.
 
         Raises:
             ValueError: a tool with this name exists, and `replace` is False.

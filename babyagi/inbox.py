@@ -67,8 +67,8 @@ def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
 
 
 def describe(step: Step) -> str:
-    """Return what the step asks the person, in words. Of a model's text in it, only control
-    characters are replaced."""
+    """Return what the step asks the person, in words. Text of a model in it is kept as the model
+    wrote it, except for control characters."""
     tool, arguments = read_request(step)
     given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
     call = f"{tool}({', '.join(given)})"

@@ -158,7 +158,7 @@ OnPiece = Callable[[TextPiece], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """The store, the models and the embedder that all journals of a worker use, and how.
+    """The store, the models and the embedder that all journals of a worker use.
 
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.

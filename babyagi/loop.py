@@ -429,7 +429,8 @@ class Loop:
         return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
     async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
-        """Add the task and its answer, which is durable already, to the agent's memory."""
+        """Record the outcome that waits, then add the task and its answer to the agent's memory, if
+        it has one."""
         task = claim.task
         if self._memory is None:
             return

@@ -48,8 +48,8 @@ def name_key(name: str) -> str:
 def _is_article(word: str, at: int, n_words: int) -> bool:
     """Return whether the word is an article that can be dropped.
 
-    A capitalized article counts only at the beginning, and the last word never counts: `Plan A` is
-    not `Plan`.
+    A capitalized article is dropped only at the beginning, and the last word never: `Plan A` is not
+    `Plan`.
     """
     return at < n_words - 1 and (word in _SKIPPED or (at == 0 and word.lower() in _SKIPPED))
 

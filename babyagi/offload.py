@@ -30,7 +30,8 @@ class ThreadOffload:
         self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Cancelling the call does not stop work that has begun."""
+        """Run the work in one of the threads, and return its result. Cancelling the call does not
+        stop work that has begun."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def close(self) -> None:

@@ -78,7 +78,7 @@ class AgentOptions(SettingOptions, total=False):
 
 
 class RunOptions(SettingOptions, total=False):
-    """The options of a run: its own, then settings."""
+    """The options of `run` and `stream`: first their own ones, then settings."""
 
     # of its own
     first_task: str

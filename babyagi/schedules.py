@@ -1,7 +1,7 @@
 """Schedules: objectives that are started again and again, when each tick is due, and the outcome of
 a tick.
 
-Only pure functions and nouns; the store keeps the schedules and provides the time. A tick is
+Only pure functions and data types; the store keeps the schedules and provides the time. A tick is
 identified by the instant at which it is due, before any jitter. Local times follow Debian's cron: a
 fixed time that does not exist on a day is due at the end of the gap, and one that occurs twice is
 due the first time only; an expression whose minutes or hours begin with `*` follows elapsed time.
@@ -46,7 +46,7 @@ class CatchUp(StrEnum):
 
 
 class TickOutcome(StrEnum):
-    """The outcome of a tick. Only `queued` can change."""
+    """The outcome of a tick. All but `queued` are final."""
 
     FIRED = "fired"
     QUEUED = "queued"  # it waits until an earlier objective is over

@@ -655,7 +655,8 @@ def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def _longest_chars(schema: Mapping[str, Any]) -> int:
-    """Return the length of the longest JSON value, including blanks that small models add."""
+    """Return how many characters the longest JSON value of the schema has, including blanks that
+    small models add."""
     if "enum" in schema or "const" in schema:
         return max(len(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:

@@ -72,7 +72,7 @@ class Place(StrEnum):
 
 
 class Role(StrEnum):
-    """What a model is called for. An objective keeps one model name for each role."""
+    """The purpose for which a model is called. An objective has one model name for each role."""
 
     EXECUTION = "execution"
     CREATION = "creation"

@@ -243,8 +243,8 @@ def _replace(match: re.Match[str]) -> str:
 
 
 def _does_its_work(text: str, at: int) -> bool:
-    """Return whether a joiner or a variation selector is at a legitimate place: in an emoji, or
-    between letters of a script that uses joiners."""
+    """Return whether the character at this place is a joiner or a variation selector where text
+    needs one: in an emoji, or between letters of a script that uses joiners."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     match text[at]:
         case "\ufe0e" | "\ufe0f":

@@ -80,7 +80,7 @@ class Tracer(Protocol):
 def answered(
     model: str, *, prompt_tokens: int, completion_tokens: int, cost_usd: float
 ) -> Attributes:
-    """Return the attributes of a model's answer."""
+    """Return the attributes that a span gets from a model's answer."""
     return {
         RESPONSE_MODEL: model,
         INPUT_TOKENS: prompt_tokens,

@@ -215,7 +215,8 @@ class Prunable:
 
 
 async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]:
-    """Return the objectives that ended before a moment, or that never got an answer."""
+    """Return the objectives that may be deleted: those that ended before the moment `before`, and
+    those that never got an answer."""
     judged = [await _judge(store, one, before=before) for one in await store.objectives()]
     return [going for going in judged if going is not None]
 
@@ -375,8 +376,8 @@ async def skip_task(store: TaskStore, objective: Objective, task_id: int) -> Cha
 
 
 async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
-    """Queue a task that was given up for one more try. An objective that has ended becomes active
-    again."""
+    """Give a task that was given up another try, by queueing it again. An objective that has ended
+    becomes active again."""
     from babyagi.app import require_room
 
     if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":

@@ -414,7 +414,8 @@ class Folder:
 
     @contextmanager
     def _within_quota(self, n_bytes: int) -> Iterator[None]:
-        """Count a file against the quota, and undo that if writing fails."""
+        """Count a file against the limits on written files during the context, which writes it;
+        undo that if writing fails."""
         with self._quota:
             if self._n_written >= MAX_WRITTEN_FILES:
                 raise ToolError(

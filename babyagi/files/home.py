@@ -145,7 +145,7 @@ def remember_hook(home: Path, uid: str, address: str) -> None:
 
 
 def remembered_hooks(home: Path) -> dict[str, str]:
-    """Return the stored addresses by the uids of their objectives."""
+    """Return the stored webhook addresses, by the uids of their objectives."""
     found = (home / HOOKS).iterdir() if (home / HOOKS).is_dir() else ()
     return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in found}
 
@@ -196,8 +196,8 @@ def memory_of(uid: str) -> str:
 
 
 def is_memory_of_objective(name: str) -> bool:
-    """Return whether a memory belongs to an objective's agent and is not a person's
-    conversation."""
+    """Return whether the memory with this name belongs to an objective's agent. If not, it is a
+    person's conversation."""
     return re.fullmatch("objective-[0-9a-f]{16}(-[0-9a-f]+)?", name) is not None
 
 

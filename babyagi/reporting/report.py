@@ -449,7 +449,8 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
 
 
 def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> str:
-    """Return a list of the first few tasks by name."""
+    """Return a section with this title that lists the first few tasks by name; "" if there are no
+    tasks."""
     if not tasks:
         return ""
     lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks[:MAX_LISTED]]

@@ -308,7 +308,7 @@ def find_unopened(sources: Sources, answer: str) -> list[str]:
 
 
 def _cut_end(url: str) -> str:
-    """Return the address without the punctuation of the sentence around it."""
+    """Return the address without punctuation at its end that belongs to the sentence around it."""
     url = url.rstrip(".,;:!?*_")
     while url.endswith(")") and url.count(")") > url.count("("):
         url = url[:-1].rstrip(".,;:!?*_")

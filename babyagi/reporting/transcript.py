@@ -23,9 +23,9 @@ MAX_CALL_CHARS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A text of a step and its kind: `system`, `user`, `assistant`, `tool`, `reply`, `calls`,
-    `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt contained
-    it."""
+    """One text of a step. `label` is its kind: `system`, `user`, `assistant`, `tool`, `reply`,
+    `calls`, `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt
+    contained the same text."""
 
     label: str
     text: str

@@ -86,8 +86,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The state of an objective: its standing, the registered workers, and the steps that wait for
-    a person."""
+    """The state of an objective: what the store counts and records about it (`standing`), the
+    registered workers, and the steps that wait for a person."""
 
     standing: Standing
     workers: Sequence[Worker] = ()
@@ -130,8 +130,8 @@ def explain_task(
     """Return why the task does not run, or that it does.
 
     Args:
-        status_by_id: the statuses of the tasks that it comes after.
-        place: its place among the claimable tasks, from 1; 0 if unknown.
+        status_by_id: the statuses of the tasks that this task comes after.
+        place: the task's place among the claimable tasks, from 1; 0 if unknown.
     """
     match task.status:
         case TaskStatus.QUEUED:
