@@ -513,7 +513,8 @@ def _describe_source(source: Source) -> UsedSource:
 async def _read_output(
     store: TaskStore, objective: Objective, output: OutputType
 ) -> tuple[Any, str]:
-    """Return the content of the report as a value, or None and the reason."""
+    """Return the content of the report as a value of the type, and ''; or None, and the reason why
+    there is no such value."""
     if objective.spec.output_schema != output.schema:
         kind = "another" if objective.spec.output_schema else "no"
         return None, (

@@ -197,7 +197,7 @@ class _Recorded:
         self._late_keys: list[str] = []
 
     async def find(self, key: str) -> Step | None:
-        """Return the step if its outcome is recorded, else None."""
+        """Return the step with this key if its outcome is recorded, else None."""
         if self._step_by_key is None:
             steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
             # a call at the same time may have read it meanwhile, and added to it
@@ -321,8 +321,9 @@ class Journal:
             self._recorded.held = None
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
-        """Let the outcome wait for the next change, and return True. Return False while another
-        call is in flight: the caller must then record the outcome alone."""
+        """Let the outcome wait for the next change, and return True. Return False if it cannot
+        wait, because another call is in flight or the journal is not entered as a context: the
+        caller must then record the outcome alone."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome

@@ -423,8 +423,8 @@ class Loop:
         )
 
     async def _recollect(self, task: Task) -> list[list[Any]]:
-        """Return the agent's memories that may bear on the task, with label, text, origin and
-        sources."""
+        """Return the passages that the agent's memory shows with the task, each as label, text,
+        origin and sources; none if the agent has no memory."""
         found = await self._memory.recollect(task.name) if self._memory is not None else ()
         return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
@@ -784,7 +784,8 @@ class Loop:
         return self._names
 
     async def _note_cut(self, objective_id: int, task_id: int, cut: list[int]) -> None:
-        """Append the event that results were cut in the prompt for this task."""
+        """Record, as an event, that the results of the tasks `cut` were shortened in the prompt for
+        the task `task_id`."""
         await self._store.append_event(
             objective_id, kind=events.CONTEXT_CUT, task_id=task_id, data={"cut": cut}
         )

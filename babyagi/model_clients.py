@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _HOW = {
-    "native": "in fields of their own",
+    "native": "in the API's own fields",
     HELD: "as JSON that must fit a schema",
     "json": "as JSON",
     "text": "in labelled text",

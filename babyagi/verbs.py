@@ -387,7 +387,8 @@ async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Ch
 
 
 def _reopening(task: Task, words: str, before: Objective) -> Changed:
-    """Return the change, with words that its objective is active again if it had ended."""
+    """Return the change. If the objective had ended, its words add that the objective is active
+    again, and the command that continues it."""
     is_reopened = before.status is ObjectiveStatus.ENDED
     if is_reopened:
         words += f"; objective {before.id} is active again: babyagi resume --objective {before.id}"

@@ -580,7 +580,8 @@ class Folder:
     def _scan(
         self, parts: tuple[str, ...], max_entries: int
     ) -> Iterator[tuple[str, os.stat_result | None]]:
-        """Yield each entry of a folder, with its status if it is a visible file or folder."""
+        """Yield the name of each entry of a folder, with the entry's status if it is a file or
+        folder that may be shown, else with None."""
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):
