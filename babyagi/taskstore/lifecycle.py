@@ -268,7 +268,8 @@ class Snapshot:
     Attributes:
         n_held: tasks that a worker holds.
         n_recorded: tasks that wait for planning.
-        n_unblocked: queued tasks that wait for no other task, delayed or not.
+        n_unblocked: queued tasks that wait neither for another task nor for a person's answer,
+            delayed or not.
         n_resumable: those of `n_unblocked` that were claimed before; known only at the limit of
             tasks.
         n_begun: all tasks that were claimed at least once.
