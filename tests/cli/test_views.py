@@ -94,7 +94,7 @@ def test_every_change_of_state_has_words(kind):
             {"model": "m", "is_said": False, "limit": ""},
             (
                 "the cost of an answer differs from its reservation: m does not say how many "
-                "tokens it took"
+                "tokens it used"
             ),
         ),
         (
