@@ -121,10 +121,10 @@ ASKS = {
 """The questions to confirm operations that cannot be undone, by the operation's name."""
 OVERLAPS = (
     ("skip", "skip the new one"),
-    ("queue", "begin the new one after it"),
-    ("allow", "let both go on"),
+    ("queue", "start the new one after it"),
+    ("allow", "let both run"),
 )
-CATCH_UPS = (("one", "begin one of them"), ("none", "begin none"), ("all", "begin them all"))
+CATCH_UPS = (("one", "start only the last"), ("none", "start none"), ("all", "start all"))
 N_HITS = 20
 MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
