@@ -117,7 +117,7 @@ class ShownValue:
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Return every declared setting, in the order of the example file."""
+    """Return every declared setting, in the order of `.env.example`."""
     waits = {
         found.name: f"{found.variable}={found.shown} in {found.file.name}"
         for found in reversed(loaded.waiting)
@@ -160,7 +160,7 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
         if value.waits:
             lines.append(
                 Line(
-                    f"{pad('', label_width)}  waits for trust: {safe_line(value.waits)}",
+                    f"{pad('', label_width)}  no effect until trusted: {safe_line(value.waits)}",
                     Style.YELLOW,
                 )
             )
@@ -355,7 +355,7 @@ def _check_store(settings: Settings) -> Check:
     return Check(
         name="store",
         state=OK,
-        found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}",
+        found=f"can be opened, and has {n_objectives} objective{'' if n_objectives == 1 else 's'}",
     )
 
 

@@ -235,9 +235,9 @@ def memory_show(name: str, as_json: bool) -> None:
     if known.used.calls:
         echo(_say_used(known.used), Style.DIM)
     if known.fault:
-        echo(f"The last update failed: {known.fault}", Style.YELLOW)
+        echo(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
     if known.n_damaged:
-        echo(f"{known.n_damaged} damaged lines of its file are ignored.", Style.YELLOW)
+        echo(f"{known.n_damaged} damaged lines of the memory's file are ignored.", Style.YELLOW)
 
 
 @memory.command("forget")
@@ -248,7 +248,8 @@ def memory_forget(name: str) -> None:
 
     n_turns = len(_require(name).turns)
     asyncio.run(_open(name).forget())
-    echo(f"{name} is forgotten: {n_turns} {'turn' if n_turns == 1 else 'turns'}.")
+    turns = "turn" if n_turns == 1 else "turns"
+    echo(f"The conversation {name} is deleted, with {n_turns} {turns}.")
 
 
 def describe(known: Known) -> str:
@@ -315,7 +316,7 @@ def _require(name: str) -> Known:
     if not known.id and not known.n_damaged:
         raise NotFoundError(
             f"there is no conversation {name}",
-            fix="babyagi memory lists the stored ones",
+            fix="babyagi memory lists the stored conversations",
             guide="tools",
         )
     return known

@@ -190,7 +190,7 @@ class Asker:
                 finally:
                     typed.cancel() if not typed.done() else None
                 if not typed.done():
-                    warn("This was answered elsewhere.")
+                    warn("This request was answered elsewhere.")
                     return
                 if await self._decide(request, typed.result().strip()):
                     return
@@ -205,7 +205,7 @@ class Asker:
             except NotFoundError:
                 return
             except BabyagiError as error:
-                _log.info("the request cannot be shown now: %s", error.what)
+                _log.info("whether the request is still open cannot be read now: %s", error.what)
 
     async def _decide(self, request: Request, typed: str) -> bool:
         decision = _read(request, typed)
@@ -215,7 +215,7 @@ class Asker:
         try:
             await settle(self._store, request.step, decision, text, seen=request)
         except NotFoundError:
-            warn("This was answered elsewhere.")
+            warn("This request was answered elsewhere.")
         else:
             warn(f"Task {request.task.id} continues with your answer.")
         return True

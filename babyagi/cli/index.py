@@ -244,7 +244,7 @@ def search(
 
     words = " ".join(text)
     if not words.strip():
-        raise click.UsageError("there is nothing to search for", context)
+        raise click.UsageError("there is nothing to search for: the text is blank", context)
 
     async def find(opened: Results) -> Ranking:
         return await opened.search(words, k=n_hits, in_all=in_all)
@@ -326,4 +326,4 @@ def _say(found: Verification) -> None:
         f"{len(found.damages) or 'nothing'} damaged."
     )
     if found.damages:
-        echo("To go on, restore a backup: babyagi guide store")
+        echo("To go on, restore a backup; babyagi guide store says how.")

@@ -109,8 +109,8 @@ def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
 
 
 class Desk:
-    """Carries out what the person chooses with keys in the live view: read a task, answer, pause,
-    resume, stop.
+    """The actions that a person can start with keys in the live view: to read a task, answer,
+    pause, resume and stop.
 
     Args:
         stop: called for the key q.
@@ -477,7 +477,7 @@ class Terminal(LinuxDriver):
 
     @property
     def is_clogged(self) -> bool:
-        """Whether earlier output is still waiting to be accepted."""
+        """Whether so much output waits for the terminal that no more should be added."""
         thread = self._writer_thread
         return thread is not None and thread._queue.qsize() > MAX_WAITING_WRITES
 

@@ -50,14 +50,14 @@ status_option = click.option(
     "statuses",
     type=click.Choice([status.value for status in TaskStatus]),
     multiple=True,
-    help="Only tasks with this status; may be given several times.",
+    help="List only tasks with this status; can be given several times.",
 )
 limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
     help=(
-        "At most this many; 0 means all. Default: as many as fit the terminal, or all if the "
+        "List at most this many; 0 means all. Default: as many as fit the terminal, or all if the "
         "output is not a terminal."
     ),
 )
@@ -224,8 +224,8 @@ objectives = Searched(
 
 @objectives.command("list")
 @click.argument("words", nargs=-1)
-@click.option("--active", "is_active", is_flag=True, help="Only those that have not ended.")
-@click.option("--ended", "is_ended", is_flag=True, help="Only those that have ended.")
+@click.option("--active", "is_active", is_flag=True, help="List only those that have not ended.")
+@click.option("--ended", "is_ended", is_flag=True, help="List only those that have ended.")
 @click.option("--all", "shows_all", is_flag=True, help="List all, not only the newest.")
 @json_option
 def objectives_list(
@@ -327,7 +327,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
 @click.command()
 @objective_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Delete it without asking.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective and its data."""
     from babyagi.cli.session import load, pick_objective, with_store
@@ -364,7 +364,7 @@ def delete(objective: str, yes: bool) -> None:
     metavar="DAYS",
     help="Only objectives that ended more than this long ago.",
 )
-@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@click.option("--yes", "is_sure", is_flag=True, help="Delete them without asking.")
 @json_option
 def prune(days: float, is_sure: bool, as_json: bool) -> None:
     """Delete old objectives, and those that never got an answer.
@@ -559,7 +559,7 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def retry(task_id: int, objective: str, as_json: bool) -> None:
-    """Try a dead task again.
+    """Try a dead task (one that was given up) again.
 
     If its objective has ended, `babyagi resume` then continues it.
     """

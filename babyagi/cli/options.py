@@ -22,7 +22,7 @@ objective_option = click.option(
     metavar="ID|latest",
     default="latest",
     show_default=True,
-    help="Which objective is meant.",
+    help="The number of the objective; latest is the one that you used last.",
     shell_complete=complete_objectives,
 )
 ALL = "all"
@@ -32,7 +32,7 @@ objectives_option = click.option(
     default=ALL,
     show_default=True,
     shell_complete=complete_objectives,
-    help="Which objective is meant.",
+    help="The number of the objective; latest is the one that you used last.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output."
@@ -134,7 +134,7 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise SettingsError(
                 f"{entry.flags[-1]} must be {error}, got {text!r}",
-                fix=f"{entry.flags[-1]} N, or 0 for no such limit",
+                fix=f"{entry.flags[-1]} N, where 0 means no limit",
                 guide="limits",
             ) from error
     return values

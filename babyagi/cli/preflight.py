@@ -53,7 +53,7 @@ def missing_credentials(
         return CredentialsError(
             "LLM_MODEL=human needs a person at a terminal",
             why="standard input or standard error is not a terminal",
-            fix="start it on a terminal, or choose another model with LLM_MODEL",
+            fix="type the command on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
     from babyagi.llm.client import missing_key

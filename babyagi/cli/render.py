@@ -253,7 +253,9 @@ def render_status(
             f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
         )
     )
-    lines += [Line(f"Further:  {fit(one, max(40, 2 * width))}") for one in objective.spec.further]
+    lines += [
+        Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in objective.spec.further
+    ]
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
@@ -274,7 +276,7 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
     return [
         Line(
             (
-                f"{head}they cannot be written to the result store: {fit(trouble, 400)}; none is "
+                f"{head}cannot be written to the result store: {fit(trouble, 400)}; no result is "
                 "lost. "
                 f"{how}"
             ),

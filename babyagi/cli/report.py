@@ -107,7 +107,8 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 
 
 def require_writable(path: Path) -> None:
-    """Raises `SettingsError` if the file could not be written. The file is not changed."""
+    """Check that the file can be written, without changing it. Raises `SettingsError` if it
+    cannot."""
     try:
         if path.is_dir():
             raise IsADirectoryError(21, "it is a directory")

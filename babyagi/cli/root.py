@@ -125,7 +125,7 @@ def demo(
     "--continue",
     "continued",
     metavar="ID|latest",
-    help="Ask a further question of an objective; any limits given replace its old ones.",
+    help="Ask a further question of this objective; limits that are given replace its old ones.",
     shell_complete=complete_objectives,
 )
 def run(
@@ -138,11 +138,11 @@ def run(
 ) -> int:
     """Run an objective until it ends, and print its report.
 
-    Standard output holds the report and nothing else. If an unfinished objective has the same text,
-    first task and name, it is continued. With --json every event is one line, and the last line is
-    the outcome. With --join it works on an objective that another process started, or waits until
-    one does. With --continue the words are a further question to an objective; its results are used
-    to answer it.
+    Standard output holds the report and nothing else. If an objective with the same text, first
+    task and name exists, it is continued, or if it has ended, its report is printed again. With
+    --json every event is one line, and the last line is the outcome. With --join it works on an
+    objective that another process started, or waits until one does. With --continue the words are a
+    further question to an objective; its results are used to answer it.
     """
     from babyagi.cli.run import continue_objective, run_objective
 
@@ -282,8 +282,8 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
 
     if objective is None and (flags["output"] or flags["report_format"]):
         raise click.UsageError(
-            "--output and --format go with --objective: a worker for all objectives writes no "
-            "report to a file",
+            "--output and --format can only be used with --objective: a worker for all objectives "
+            "writes no report to a file",
             click.get_current_context(),
         )
     output = _take_output(flags, as_json)

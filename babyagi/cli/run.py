@@ -310,7 +310,7 @@ async def work_on(
     """
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
-        warn("This objective has ended already; no model is asked. To start a new one: --new")
+        warn("This objective has ended already; no model is asked. To start it anew: --new")
         return await _end(app.store, objective, output)
     if after_id is None:
         after_id = await app.store.last_event_id(objective.id)
@@ -392,8 +392,8 @@ async def _wait_for_rest(
     trouble = await find_trouble(store, objective_id)
     if trouble and not before:
         tell(
-            f"results cannot be written to the result store: {trouble}; none is lost; "
-            f"`babyagi index rebuild --objective {objective_id}` fills it once it works again"
+            f"results cannot be written to the result store: {trouble}; no result is lost; once "
+            f"the store works again, `babyagi index rebuild --objective {objective_id}` fills it"
         )
     elif before and not trouble:
         tell("all results are in the result store now")

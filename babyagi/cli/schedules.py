@@ -64,7 +64,7 @@ def _rule_options(command: Any) -> Any:
             click.option(
                 "--every",
                 metavar="DURATION",
-                help=("Again and again after this time, such as 30m, 2h or 1d."),
+                help=("Again and again, each time after this period, such as 30m, 2h or 1d."),
             ),
             click.option(
                 "--at", metavar="TIME", help=("Once, at this time, such as 2026-12-01T09:00.")
@@ -157,7 +157,7 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     echo(f"Schedule {found.id}: {fit(found.spec.objective.text, 400)}", Style.BOLD)
     echo_lines(render_schedule(found)[1:])
     if needs := _say_needs(loaded.settings):
-        echo(f"Its worker needs the same files:  babyagi worker {needs}")
+        echo(f"Start its worker with the same files:  babyagi worker {needs}")
     if not is_served:
         echo("No worker is running. Ticks are fired by:  babyagi worker")
 
@@ -299,7 +299,7 @@ def render_schedule(one: Schedule) -> list[Line]:
         Line(f"  {one.status}: {spec.rule.words}{jitter}"),
         Line(f"  {_next(one)}"),
         Line(f"  a tick fires up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
-        Line(f"  while one is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
+        Line(f"  while its objective is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
         Line(f"  limit: {day} a day, {tick} a tick"),
     ]
 

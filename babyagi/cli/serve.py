@@ -116,7 +116,7 @@ def require_serve() -> None:
     type=click.Choice(LEVELS),
     default="admin",
     show_default=True,
-    help="The rights of the browser.",
+    help="The level of rights that the browser gets.",
 )
 @click.option(
     "--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser."
@@ -171,10 +171,10 @@ def _renew(settings: Settings) -> None:
 
     if settings.serve_token:
         raise SettingsError(
-            "the token was not made by this program",
+            "the token cannot be renewed, because this program did not make it",
             why="BABYAGI_SERVE_TOKEN is set",
             fix=(
-                "set BABYAGI_SERVE_TOKEN to a new one, such as $(openssl rand -hex 32), and "
+                "set BABYAGI_SERVE_TOKEN to a new token, such as $(openssl rand -hex 32), and "
                 "restart the servers"
             ),
             guide="serve",
@@ -212,7 +212,7 @@ async def _make_address(settings: Settings, level: str) -> str:
     except httpx2.HTTPError as error:
         raise _no_server(f"{near} does not answer: {type(error).__name__}") from error
     if answer.status_code != 201:
-        raise _no_server(f"{near} answers with {answer.status_code}: its token is a different one")
+        raise _no_server(f"{near} answers with {answer.status_code}: it has another token")
     return f"{near}/open?code={answer.json()['code']}"
 
 

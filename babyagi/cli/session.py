@@ -302,7 +302,7 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
             why="every objective of the task store has ended and has its report, or never began",
             fix=(
                 'babyagi run --continue latest "a further question", or babyagi run "an '
-                'objective"; babyagi objectives lists them'
+                'objective"; babyagi objectives lists all objectives'
             ),
             guide="objectives",
         )

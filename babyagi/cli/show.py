@@ -293,7 +293,7 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
     for n, given in enumerate(given_results(steps)):
         if n == 0:
             yield Line("")
-            yield Line("Given earlier results:", Style.BOLD)
+            yield Line("Earlier results that the task was given:", Style.BOLD)
         score = f"score {given.score:.2f}, " if given.score is not None else ""
         reason = _REASONS.get(given.reason, safe_line(given.reason))
         whose = f"objective {given.objective_id}, " if given.objective_id is not None else ""

@@ -334,7 +334,8 @@ def terminal_width() -> int:
 
 
 def ask(question: str) -> str:
-    """Ask on standard error and return the typed text, stripped; '' at the end of input."""
+    """Print the question on standard error, and return the line that is typed, without blanks
+    around it; '' at the end of input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 

@@ -58,9 +58,9 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     for name in NEEDS.keys() - {tool.name for tool, _ in found}:
         echo(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
     echo(
-        "To grant: --files FOLDER for those that read files, --tools web,python,… for the others "
+        "To grant tools: --files FOLDER grants those that read files, --tools web,python,… others "
         "(web is web_search and open_page, python is run_python, github is search_issues and "
-        "issue_link), BABYAGI_ASK=true for ask_user."
+        "issue_link), and BABYAGI_ASK=true grants ask_user."
     )
 
 

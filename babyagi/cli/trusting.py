@@ -29,8 +29,8 @@ MAX_ROUNDS = 3  # a file that is now trusted may name more files, about which th
 def trust(revoke: bool, lists: bool) -> None:
     """Trust the .env of this folder as it is now.
 
-    The settings in it that can run, send, read or spend something are shown. When the file changes,
-    it is no longer trusted. A file named with -e needs no trust.
+    The settings in it that can run programs, read or send data, or spend money are shown. When the
+    file changes, it is no longer trusted. A file named with -e needs no trust.
     """
     loaded = _read()
     if lists:
@@ -42,16 +42,16 @@ def trust(revoke: bool, lists: bool) -> None:
         return
     if not loaded.untrusted:
         echo(
-            "Nothing to trust: no file of this folder has settings that can run, send, read or "
-            "spend."
+            "Nothing to trust: no file of this folder has settings that can run programs, read or "
+            "send data, or spend money."
         )
     for _ in range(MAX_ROUNDS):
         if loaded.untrusted:
             echo_lines(render_untrusted(loaded.untrusted))
             _trust(loaded)
             echo(
-                "Trusted as it is now. It is no longer trusted after a change, or after: "
-                "babyagi trust --revoke"
+                "The file is trusted as it is now. After a change of it, or after babyagi trust "
+                "--revoke, it is no longer trusted."
             )
             loaded = _read()
 
@@ -93,7 +93,11 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
     lines = []
     for file in dict.fromkeys(found.file.path for found in untrusted):
         lines.append(
-            Line(f"{safe(str(file))} has settings that can run, send, read or spend:", Style.BOLD)
+            Line(
+                f"{safe(str(file))} has settings that can run programs, read or send data, or "
+                "spend money:",
+                Style.BOLD,
+            )
         )
         lines += [
             Line(f"  {found.variable}={safe(found.shown)}")
@@ -106,7 +110,7 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
 def _is_trusted_now(untrusted: Sequence[Untrusted]) -> bool:
     for line in render_untrusted(untrusted):
         warn(line.text, line.style)
-    return ask("Do you trust it as it is now? [y/N]").casefold() in ("y", "yes")
+    return ask("Do you trust this file as it is now? [y/N]").casefold() in ("y", "yes")
 
 
 def _trust(loaded: Loaded) -> None:
@@ -120,7 +124,7 @@ def _revoke(home: Path) -> None:
         distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder
     )
     echo(
-        "Nothing of this folder was trusted."
+        "No file of this folder was trusted."
         if not n_contents
         else "No file of this folder is trusted any more."
     )

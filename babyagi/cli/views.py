@@ -79,7 +79,7 @@ _OTHER_WORDS = {
         "a proposed task was left out: there were too many, or it was too deep"
     ),
     events.PLAN_FAILED: "nothing could be planned from a result",
-    events.CONTEXT_CUT: "a prompt was too small for all of its content",
+    events.CONTEXT_CUT: "a prompt had no room for whole results",
     events.ORDER_APPLIED: "the list was ordered",
     events.REPORT_WRITTEN: "the report is written",
     events.RESULTS_INDEXED: "the index is catching up",

@@ -88,7 +88,7 @@ class Page:
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a name, resolved by this machine."""
+    """Look up a host name with this machine's resolver, and return its IP addresses."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 

@@ -425,8 +425,8 @@ def _uid_of(verb: str, key: str) -> str:
 
 
 def _app_of(call: Call, body: ObjectiveFields) -> App:
-    """Return an app whose settings describe the requested objective: the settings of the server,
-    with the values of the request in their place.
+    """Return an app that can create the requested objective: its settings are those of the server,
+    with the values of the request in place of the server's.
 
     Raises:
         SettingsError: a value is invalid, or exceeds what this server offers.
@@ -446,8 +446,8 @@ def _app_of(call: Call, body: ObjectiveFields) -> App:
 
 
 def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
-    """Return the settings with the values of the request in their place. These are parsed as on the
-    command line.
+    """Return the server's settings, with the values of the request in place of the server's. They
+    are parsed as on the command line.
 
     Raises:
         SettingsError: a value is invalid.
@@ -642,13 +642,13 @@ def _show(call: Call, shown: verbs.Shown, *, only: int | None) -> Answer:
 
 
 async def why_task(call: Call) -> Answer:
-    """Say why a task does not run."""
+    """Say why a task does not run, and what would change that."""
     reason = await verbs.why_task(call.store, await call.objective(), call.task_id())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
 
 async def add_task(call: Call) -> Answer:
-    """Add a task."""
+    """Add a task to the list of an objective."""
     body: Addition = call.body
     to = Place.FIRST if body.first else Place.LAST
 
@@ -662,7 +662,7 @@ async def add_task(call: Call) -> Answer:
 
 
 async def move_task(call: Call) -> Answer:
-    """Move a queued task."""
+    """Move a queued task to another place of the list."""
     body: Move = call.body
     if (body.to is None) == (body.before is None):
         raise BadRequestError(
@@ -687,7 +687,7 @@ async def skip_task(call: Call) -> Answer:
 
 
 async def retry_task(call: Call) -> Answer:
-    """Try a dead task again."""
+    """Try a dead task (one that was given up) again."""
     return _changed(await verbs.retry_task(call.store, await call.objective(), call.task_id()))
 
 

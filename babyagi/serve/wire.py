@@ -142,7 +142,7 @@ def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
         if fields.get(name, {}).get("type") == "array":
             value.setdefault(name, []).append(clean(text))
         elif name in value:
-            raise BadRequestError(400, "a parameter of the address is given twice")
+            raise BadRequestError(400, "a parameter in the address is given twice")
         else:
             value[name] = clean(text)
     found = _read(value, "the address", hint, is_strict=False)
@@ -183,7 +183,7 @@ def _checked(value: Any) -> Any:
 
 def _require_small(value: Any) -> None:
     if isinstance(value, int | float) and abs(value) > MAX_NUMBER:
-        raise BadRequestError(400, "a number of the address is too large")
+        raise BadRequestError(400, "a number in the address is too large")
     if isinstance(value, list | tuple):
         for one in value:
             _require_small(one)

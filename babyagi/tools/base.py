@@ -351,9 +351,10 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
-    """Return the arguments that a value means which is not an object: the value of the only
-    parameter (the text as `written`, if a number stands for a text), or a list of all values in
-    order. Raises `ToolError` for any other value."""
+    """Return the arguments if the model wrote a `value` that is not a JSON object. It is taken as
+    the argument for the only parameter (as it was `written`, if that takes a text and the value is
+    a number); otherwise a list is taken as the arguments for all parameters in order. Raises
+    `ToolError` if neither fits."""
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
     if value is not None and (len(properties) == 1 or len(required) == 1):

@@ -117,7 +117,7 @@ def effect_of(name: str) -> Effect:
 
 
 def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
-    """Open the named tools, and return those that could be opened here."""
+    """Open the named tools, and return those for which the context has what they need."""
     return tuple(tool for tool in _open_all(context) if tool.name in names)
 
 

@@ -144,7 +144,7 @@ def _read_server(name: str, entry: Any) -> McpServer:
             f"a server's name must have 1 to 24 letters, digits or -, got {name[:60]!r}"
         )
     if not isinstance(entry, dict):
-        raise ValueError(f"{name} must be an object")
+        raise ValueError(f"the entry {name} must be a JSON object")
     if unknown := sorted(entry.keys() - _KEYS):
         raise ValueError(
             f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: "
@@ -191,7 +191,7 @@ def _texts(name: str, entry: Mapping[str, Any], key: str) -> tuple[str, ...] | N
 def _table(name: str, entry: Mapping[str, Any], key: str) -> dict[str, str]:
     value = entry.get(key, {})
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError(f"{key} of {name} must be an object of texts")
+        raise ValueError(f"{key} of {name} must be a JSON object with texts as values")
     return value
 
 
