@@ -23,9 +23,9 @@ from babyagi.text import clean, disarm
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more where the prompt happens to hold these
 MAX_SOURCES_SAID = 3
-# Passages and replies whose shown form is cached: each request of a run contains those of the one
-# before.
-N_SHOWN = 256
+# Passages and replies whose shown form is cached, of all tasks that run: each request of an agent
+# contains those of the one before.
+N_SHOWN = 2048
 _FENCED = re.compile(
     rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
     re.DOTALL,
