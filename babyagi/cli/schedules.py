@@ -57,14 +57,12 @@ def _rule_options(command: Any) -> Any:
     for option in reversed(
         (
             click.option(
-                "--cron",
-                metavar='"M H D M W"',
-                help=("At the times that these five fields describe, as in a crontab."),
+                "--cron", metavar='"M H D M W"', help="At the times that a crontab line describes."
             ),
             click.option(
                 "--every",
                 metavar="DURATION",
-                help=("Again and again, each time after this period, such as 30m, 2h or 1d."),
+                help="Again and again, each time after this period, such as 30m, 2h or 1d.",
             ),
             click.option(
                 "--at", metavar="TIME", help=("Once, at this time, such as 2026-12-01T09:00.")
