@@ -45,17 +45,18 @@ from babyagi.settings.values import Declared, parse_url
 
 
 def guide_folder() -> Path:
-    """Return the folder of the pages on disk."""
+    """Return the folder with the pages of the guide."""
     return Path(str(resources.files("babyagi") / "guide"))
 
 
 def list_topics() -> list[tuple[str, str]]:
-    """Return the title of each page by its name."""
+    """Return the name and the title of each page of the guide, ordered by name."""
     return [(name, _title(page)) for name, page in sorted(_pages().items())]
 
 
 def read_page(topic: str) -> str:
-    """Return the page as Markdown. Raises `NotFoundError`."""
+    """Return a page of the guide as Markdown. Raises `NotFoundError` if there is no page of this
+    name."""
     pages = _pages()
     if topic not in pages:
         near = difflib.get_close_matches(topic, pages, n=1)
@@ -86,8 +87,16 @@ def _title(page: Traversable) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownValue:
-    """One setting. `value` is safe to show; None when the setting is not set. `waits` is the value
-    in an untrusted file, which has no effect."""
+    """One setting, as `babyagi config` shows it.
+
+    Attributes:
+        label: its environment variable.
+        value: without secrets; None if the setting is not set.
+        source: where the value comes from.
+        help: what holds if it is not set.
+        waits: `VARIABLE=value in FILE`, if an untrusted file contains another value, which has no
+            effect.
+    """
 
     name: str
     label: str
@@ -108,7 +117,7 @@ class ShownValue:
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Return every declared setting, in the order of the example file."""
+    """Return every declared setting, in the order of `.env.example`."""
     waits = {
         found.name: f"{found.variable}={found.shown} in {found.file.name}"
         for found in reversed(loaded.waiting)
@@ -151,7 +160,7 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
         if value.waits:
             lines.append(
                 Line(
-                    f"{pad('', label_width)}  waits for trust: {safe_line(value.waits)}",
+                    f"{pad('', label_width)}  no effect until trusted: {safe_line(value.waits)}",
                     Style.YELLOW,
                 )
             )
@@ -159,10 +168,8 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The checks of `babyagi doctor`: what a run will meet, found without a model call.
-#
-# Does not cover: whether a key is accepted and whether a model exists, which only a paid call
-# shows.
+# The checks of `babyagi doctor`: they find what would hinder a run, without a model call. Whether a
+# key is accepted and whether a model exists is not checked; only a paid call shows that.
 # --------------------------------------------------------------------------------------------------
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -175,8 +182,8 @@ FIXED_SQLITE = (3, 51, 3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One check: its subject, its verdict (`ok`, `warn` or `fail`), what it found, and the command
-    that helps."""
+    """The outcome of one check: its subject (`name`), its verdict (`state`: `ok`, `warn` or
+    `fail`), what it found, and what to do about it (`fix`)."""
 
     name: str
     state: str
@@ -188,8 +195,8 @@ class Check:
 
 
 def run_checks(*, is_quick: bool = False) -> list[Check]:
-    """Return all checks, in the order in which a run depends on them. With `is_quick`, check only
-    the settings, the home and its store."""
+    """Make all checks and return them, in the order in which a run depends on them. With
+    `is_quick`, check only the settings, the home and its task store."""
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
     try:
@@ -247,8 +254,8 @@ def _check_trust(loaded: Loaded) -> list[Check]:
     if not loaded.waiting:
         return []
     fix = (
-        "read them with `babyagi config`, then type `babyagi trust`, or take them out of the "
-        "file; until then nothing is run"
+        "read these settings with `babyagi config`, then type `babyagi trust`, or take them out of "
+        "the file; until then no run starts"
     )
     return [Check(name="trust", state=WARN, found=describe_waiting(loaded.waiting), fix=fix)]
 
@@ -285,7 +292,7 @@ def _check_home(settings: Settings) -> list[Check]:
 
 
 def _check_private(home: Path) -> Check:
-    """Check that only its owner can read the home directory."""
+    """Check that no other user can read the home directory or a file in it."""
     wide = list(private.find_wide(home.resolve()))
     if not wide:
         return Check(name="home", state=OK, found=str(home))
@@ -338,8 +345,8 @@ def _check_fsync(fsync_s: float) -> Check:
 
 
 def _check_store(settings: Settings) -> Check:
-    """Check that the task store opens: the one in the home, or the one that BABYAGI_TASK_STORE
-    names. Create it if it is missing."""
+    """Check that the task store can be opened: the one that BABYAGI_TASK_STORE names, else the one
+    in the home. If there is none, create it."""
 
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
@@ -348,7 +355,7 @@ def _check_store(settings: Settings) -> Check:
     return Check(
         name="store",
         state=OK,
-        found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}",
+        found=f"can be opened, and has {n_objectives} objective{'' if n_objectives == 1 else 's'}",
     )
 
 
@@ -389,7 +396,7 @@ def _check_llama(settings: Settings) -> Check:
         f"a context of {engine.context_tokens:,} tokens"
     )
     if free is not None and needed > free:
-        fix = "LLAMA_CTX_MAX=N with fewer tokens, or a smaller model"
+        fix = "set LLAMA_CTX_MAX to fewer tokens, or choose a smaller model"
         return Check(
             name="model", state=FAIL, found=f"{found}, and {free / 1e9:.1f} GB are free", fix=fix
         )
@@ -405,13 +412,13 @@ def _check_key(settings: Settings) -> Check:
         state=OK,
         found="OPENAI_API_KEY is set"
         if settings.openai_api_key
-        else "none is set, and none is needed",
+        else "no key is set, and none is needed",
     )
 
 
 def _check_address(settings: Settings) -> Check:
-    """Check that a server listens at the endpoint, or at the proxy in front of it, and that its
-    certificate is trusted."""
+    """Check that a server listens at OPENAI_BASE_URL, or at the proxy that is used for it, and that
+    the certificate of an https server is trusted."""
     base_url = settings.openai_base_url
     proxy = settings.proxies.find(base_url)
     host, port = host_and_port(proxy or base_url)
@@ -444,7 +451,8 @@ def _check_address(settings: Settings) -> Check:
 
 
 async def _greet(settings: Settings) -> None:
-    """Raises the errors that a first call of the model would raise before it is sent."""
+    """Connect to the model's endpoint without sending a call. Raises the error that a call would
+    raise while it connects."""
     from babyagi.llm.client import Endpoint
 
     endpoint = Endpoint(
@@ -457,8 +465,8 @@ async def _greet(settings: Settings) -> None:
 
 
 def _check_abilities(settings: Settings) -> list[Check]:
-    """Show what is known about the model at a custom address, and the protocol that `auto` chooses
-    for it."""
+    """Show which abilities of the model at OPENAI_BASE_URL are known, and which protocol `auto`
+    therefore chooses. Return nothing for the address of a known provider."""
     from babyagi.llm.learning import describe, is_known_provider, read_abilities
     from babyagi.model_clients import address_of, say_how
 
@@ -476,7 +484,8 @@ def _check_abilities(settings: Settings) -> list[Check]:
 
 
 def _check_network(settings: Settings) -> list[Check]:
-    """Show the proxies in use, without their passwords, and the keys that are sent unencrypted."""
+    """Show the proxies in use, without their passwords, and warn about keys that would be sent
+    unencrypted."""
     shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
     used = [
         f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}"
@@ -491,7 +500,7 @@ def _check_network(settings: Settings) -> list[Check]:
     proxies = Check(
         name="proxy",
         state=OK,
-        found=", ".join(used) + without if used else "none is set",
+        found=", ".join(used) + without if used else "no proxy is set",
     )
     return [
         proxies,
@@ -500,7 +509,8 @@ def _check_network(settings: Settings) -> list[Check]:
 
 
 def _check_result_store(settings: Settings) -> Check:
-    """Fail when a run would refuse to begin; warn when it would begin without the index."""
+    """Check the index of results: `fail` if a run would refuse to start, `warn` if it would start
+    without the index."""
     try:
         asyncio.run(ask_result_store(settings))
     except SettingsError as error:
@@ -511,7 +521,7 @@ def _check_result_store(settings: Settings) -> Check:
         fix = f"{error.fix}; meanwhile results are found in the task store"
         return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
     if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
-        fix = "babyagi run starts it, and says whether results can be written to it"
+        fix = "babyagi run: it starts the store, and says whether results can be written to it"
         return Check(
             name="result store",
             state=WARN,
@@ -532,9 +542,10 @@ def _check_embedder(settings: Settings) -> Check:
             name="embedding",
             state=WARN,
             found=missing,
-            fix="they are fetched (80 MB) when a run begins; or set BABYAGI_EMBEDDING_MODEL=hash",
+            fix="babyagi run fetches them (80 MB); or set BABYAGI_EMBEDDING_MODEL=hash, which "
+            "needs no files",
         )
-    return Check(name="embedding", state=OK, found=f"{name}, its files are here")
+    return Check(name="embedding", state=OK, found=f"{name}, its files are on this machine")
 
 
 def _check_terminal() -> Check:
@@ -542,7 +553,7 @@ def _check_terminal() -> Check:
         return Check(
             name="terminal",
             state=OK,
-            found="standard output is no terminal: plain lines are printed",
+            found="standard output is not a terminal: plain lines are printed",
         )
     return Check(
         name="terminal",

@@ -1,5 +1,5 @@
-"""The commands ask and memory: a question to an agent that a file describes, and the conversations
-that are kept of it."""
+"""The commands `ask`, which puts a question to an agent described in a file, and `memory`, which
+shows and deletes the stored conversations of such agents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def complete_memories(
     try:
         home = load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings.home
         return [CompletionItem(name) for name in _names_in(home) if name.startswith(typed)]
-    except Exception:  # whatever it is, a person who is typing cannot be told
+    except Exception:  # no error may reach a person who is typing
         return []
 
 
@@ -47,13 +47,13 @@ def complete_memories(
     "agent_name",
     metavar="NAME",
     default="",
-    help="Which agent of the file; needed when there are several.",
+    help="Which agent of the file to ask; needed if the file describes several.",
 )
 @click.option(
     "--memory",
     metavar="NAME",
     default="",
-    help="Continue the stored conversation of this name, or begin it; babyagi memory lists them.",
+    help="Continue the stored conversation of this name, or begin one; babyagi memory lists them.",
     shell_complete=complete_memories,
 )
 @setting_options(SETTINGS)
@@ -68,8 +68,7 @@ def ask(
 ) -> int:
     """Ask an agent that a YAML FILE describes.
 
-    Its steps and its answer are printed. Nothing is stored, unless --memory names the conversation
-    to continue.
+    Its steps and its answer are printed. The conversation is stored only with --memory.
     """
     import asyncio
 
@@ -104,8 +103,8 @@ def ask(
 
 
 async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
-    """Put the question. Print which conversation it continues and, after the answer, how the
-    conversation's memory is updated."""
+    """Put the question by calling `put`. Before it, print which conversation it continues; after
+    it, print a warning if the conversation's memory could not be updated."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
             warn("this conversation is not stored; --memory NAME stores it", Style.DIM)
@@ -121,8 +120,8 @@ async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run
 
 
 def _show(signal: Signal) -> None:
-    """Print the text that the model writes beside its calls, one line for each call and one for its
-    outcome, and the answer at the end."""
+    """Print one step of the agent: the text that the model wrote beside its tool calls, a tool
+    call, the outcome of a tool call, or the answer at the end."""
     from babyagi.react.steps import Act, ModelDecided, RunEnded, ToolEnded, ToolStarted
 
     margin, width = "   ", terminal_width()
@@ -218,7 +217,7 @@ def memory_list(as_json: bool) -> None:
 @click.argument("name", shell_complete=complete_memories)
 @json_option
 def memory_show(name: str, as_json: bool) -> None:
-    """Show what a conversation remembers, with the source of each line."""
+    """Show what is remembered of a conversation, and from where."""
     known = _require(name)
     if as_json:
         print_json({"v": 1, "name": name, **_counts(known), **_known_shape(known)})
@@ -236,9 +235,9 @@ def memory_show(name: str, as_json: bool) -> None:
     if known.used.calls:
         echo(_say_used(known.used), Style.DIM)
     if known.fault:
-        echo(f"The last update failed: {known.fault}", Style.YELLOW)
+        echo(f"The last update of this memory failed: {known.fault}", Style.YELLOW)
     if known.n_damaged:
-        echo(f"{known.n_damaged} damaged lines of its file are ignored.", Style.YELLOW)
+        echo(f"{known.n_damaged} damaged lines of the memory's file are ignored.", Style.YELLOW)
 
 
 @memory.command("forget")
@@ -249,11 +248,12 @@ def memory_forget(name: str) -> None:
 
     n_turns = len(_require(name).turns)
     asyncio.run(_open(name).forget())
-    echo(f"{name} is forgotten: {n_turns} {'turn' if n_turns == 1 else 'turns'}.")
+    turns = "turn" if n_turns == 1 else "turns"
+    echo(f"The conversation {name} is deleted, with {n_turns} {turns}.")
 
 
 def describe(known: Known) -> str:
-    """Return a conversation as one line."""
+    """Return one line about a conversation: its number of turns, and its last question."""
     n = known.last
     said = f"{n} {'turn' if n == 1 else 'turns'}"
     if known.turns:
@@ -263,7 +263,8 @@ def describe(known: Known) -> str:
 
 
 def _say_used(used: Usage) -> str:
-    """Return the cost of the notes; without an amount of money when the cost is unknown."""
+    """Return a sentence about the cost of keeping the conversation's memory, without an amount of
+    money if the price is unknown."""
     cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
     calls = f"{used.calls} {'call' if used.calls == 1 else 'calls'}"
     return (
@@ -278,8 +279,8 @@ def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
 
 
 def _names_in(home: Path) -> list[str]:
-    """Return the names of the conversations of a home. The memory of an objective's agent is not
-    among them, although it can be shown by its name."""
+    """Return the names of the conversations that are stored in the home, without the memories of
+    agents that work on objectives. (`babyagi memory show` accepts their names, too.)"""
     from babyagi.files.home import is_memory_of_objective
     from babyagi.memory.log import names_in
 
@@ -315,7 +316,7 @@ def _require(name: str) -> Known:
     if not known.id and not known.n_damaged:
         raise NotFoundError(
             f"there is no conversation {name}",
-            fix="babyagi memory lists the stored ones",
+            fix="babyagi memory lists the stored conversations",
             guide="tools",
         )
     return known

@@ -1,5 +1,5 @@
-"""Asks the person at a plain terminal, and reads what is typed: the prompts of LLM_MODEL=human, and
-the questions of tasks."""
+"""Asks the person at a terminal without the live view, and reads the typed answers: to prompts when
+LLM_MODEL=human, and to the questions of tasks."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _log = logging.getLogger(__name__)
 LOOK_S = 1.0
 BACKGROUND_PAUSE_S = 1.0
 MAX_LINE_BYTES = 100_000
-_NO_MORE = "No more questions are asked here; babyagi inbox shows what waits."
+_NO_MORE = "No more questions are asked here; babyagi inbox shows the open ones."
 END_LINE = "."
 
 
 def find_person() -> AskHuman | None:
-    """Return a function that asks the person at the terminal; None when there is no terminal."""
+    """Return `ask_person`; None if there is no terminal to ask on."""
     return ask_person if is_person_there() else None
 
 
 async def ask_person(prompt: str) -> str:
-    """Show the prompt and return what is typed, up to the end of input or a line that contains only
-    a full stop."""
+    """Show the person the prompt for a model, and return the typed answer. It ends with a line that
+    contains only a full stop, or at the end of input."""
     warn("──── the prompt " + "─" * 40, Style.DIM)
     warn(prompt)
     warn(
@@ -57,7 +57,8 @@ async def ask_person(prompt: str) -> str:
 
 
 async def read_text(descriptor: int, *, may_read: Callable[[], bool] = is_in_foreground) -> str:
-    """Read until END_LINE or the end of input. See `read_line`."""
+    """Return the typed lines up to END_LINE or the end of input. For `may_read` see
+    `read_line`."""
     typed, lines = bytearray(), list[str]()
     try:
         while (line := await read_line(descriptor, typed, may_read=may_read)) != END_LINE:
@@ -70,12 +71,14 @@ async def read_text(descriptor: int, *, may_read: Callable[[], bool] = is_in_for
 async def read_line(
     descriptor: int, typed: bytearray, *, may_read: Callable[[], bool] = is_in_foreground
 ) -> str:
-    """Return the typed text up to the end of a line, without a thread, so that the waiting can be
-    cancelled. Nothing is read while another program has the terminal.
+    """Return the next typed line. It is awaited without a thread, so that the waiting can be
+    cancelled.
 
     Args:
-        typed: input from earlier calls that is not a whole line yet; input beyond the line stays in
-            it.
+        typed: a buffer for input that was read but not returned yet; pass the same one to each
+            call.
+        may_read: called before each reading; nothing is read while it returns False, because
+            another program uses the terminal.
 
     Raises:
         EOFError: the input has ended.
@@ -106,7 +109,8 @@ def _wake(readable: asyncio.Future[None]) -> None:
 
 
 class Asker:
-    """Asks the open questions one after the other, until the person ends the input."""
+    """Asks the person at the terminal the open questions of an objective, one after the other,
+    until the person ends the input."""
 
     def __init__(
         self,
@@ -127,12 +131,13 @@ class Asker:
         self._has_ended = False
 
     def is_person_there(self) -> bool:
-        """Return whether a person can be asked here; False when the objective has ended without an
-        open question."""
+        """Return whether a question would still be put to the person: the person has not ended the
+        input, and the objective has not ended or has an open question."""
         return self._is_there and not self._has_ended
 
     async def ask(self) -> None:
-        """Ask until cancelled, or until the person ends the input."""
+        """Ask each question as soon as it is open, until cancelled or until the person ends the
+        input."""
         try:
             while True:
                 await self._ask_next()
@@ -160,7 +165,8 @@ class Asker:
         await self._until_decided(request)
 
     def _forget_typed(self) -> None:
-        """Drop input that was typed before a call was shown, so that it approves nothing."""
+        """Drop input that was typed before the tool call was shown, so that this input does not
+        approve the call."""
         self._typed.clear()
         forget_typed(self._descriptor)
 
@@ -171,7 +177,7 @@ class Asker:
         return steps
 
     async def _until_decided(self, request: Request) -> None:
-        """Read lines until one of them contains a decision, or the request no longer waits."""
+        """Read lines until one of them decides the request, or until it was answered elsewhere."""
         gone = asyncio.ensure_future(self._until_gone(request.step))
         try:
             while True:
@@ -184,7 +190,7 @@ class Asker:
                 finally:
                     typed.cancel() if not typed.done() else None
                 if not typed.done():
-                    warn("This was answered elsewhere.")
+                    warn("This request was answered elsewhere.")
                     return
                 if await self._decide(request, typed.result().strip()):
                     return
@@ -199,7 +205,7 @@ class Asker:
             except NotFoundError:
                 return
             except BabyagiError as error:
-                _log.info("the request cannot be shown now: %s", error.what)
+                _log.info("whether the request is still open cannot be read now: %s", error.what)
 
     async def _decide(self, request: Request, typed: str) -> bool:
         decision = _read(request, typed)
@@ -209,7 +215,7 @@ class Asker:
         try:
             await settle(self._store, request.step, decision, text, seen=request)
         except NotFoundError:
-            warn("This was answered elsewhere.")
+            warn("This request was answered elsewhere.")
         else:
             warn(f"Task {request.task.id} continues with your answer.")
         return True
@@ -222,7 +228,8 @@ def _prompt(request: Request) -> str:
 
 
 def _read(request: Request, typed: str) -> Decision | None:
-    """Return the decision that a line means; None when it decides nothing."""
+    """Return the decision that the typed line means for this request; None if the line decides
+    nothing."""
     if not needs_leave(request.step):
         return Decision.ANSWER if typed else None
     match typed.lower():

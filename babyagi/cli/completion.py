@@ -1,7 +1,8 @@
 """Shell completion: offers objectives, tasks, tools and guide pages for the word being typed, and
 prints the script that connects a shell.
 
-Nothing here writes, waits long or raises: after Tab the shell gets suggestions or none.
+After the Tab key the shell gets suggestions or none: completing changes nothing, takes at most
+`MAX_WAIT_S` seconds and raises no error.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def completion(shell: str) -> None:
 
 
 def complete_objectives(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer `latest`, and the numbers of the newest objectives with their texts."""
+    """Suggest `latest`, and the numbers of the newest objectives with their texts."""
 
     async def read(store: TaskStore) -> Items:
         return [
@@ -65,7 +66,8 @@ def complete_objectives(_context: click.Context, _param: click.Parameter, typed:
 
 
 def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer the numbers and names of the tasks of the objective on the line."""
+    """Suggest the tasks, as numbers with names, of the objective that the typed `--objective`
+    names, else of the latest one."""
     selector = _find_selector(context)
 
     async def read(store: TaskStore) -> Items:
@@ -82,7 +84,7 @@ def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) 
 
 
 def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer the numbers of the tasks that wait for a person, with their questions."""
+    """Suggest the numbers of the tasks that wait for a person, with their questions."""
 
     async def read(store: TaskStore) -> Items:
         from babyagi.inbox import asking_task
@@ -97,7 +99,7 @@ def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str)
 
 
 def complete_schedules(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer the numbers of the schedules, with the texts of their objectives."""
+    """Suggest the numbers of the schedules, with the texts of their objectives."""
 
     async def read(store: TaskStore) -> Items:
         return [
@@ -125,7 +127,8 @@ def complete_pages(_context: click.Context, _param: click.Parameter, typed: str)
 def complete_choices(
     choices: Sequence[str], metavar: str
 ) -> Callable[[click.Context, click.Parameter, str], Items]:
-    """Offer the words that a setting accepts, or files when its value is a path."""
+    """Return a completer for an option. It suggests the `choices`; for an option whose `metavar` is
+    FILE or FOLDER, the shell completes paths."""
 
     def complete(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
         if metavar in ("FOLDER", "FILE"):
@@ -140,7 +143,8 @@ def _beginning_with(typed: str, items: Items) -> Items:
 
 
 def _find_selector(context: click.Context) -> str:
-    """Return the value of `--objective` on the line, given to this command or to its group."""
+    """Return the value of `--objective` as typed for this command or for its group; `latest` if it
+    was not typed."""
     at: click.Context | None = context
     while at is not None:
         selector = at.params.get("objective")
@@ -151,7 +155,8 @@ def _find_selector(context: click.Context) -> str:
 
 
 def _look(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
-    """Return what `read` gets from the task store; nothing if the store does not answer at once."""
+    """Return the suggestions that `read` makes from the task store; none if the store cannot be
+    read within `MAX_WAIT_S`."""
     import asyncio
 
     try:

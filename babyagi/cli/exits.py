@@ -70,8 +70,9 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
 
 
 def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
-    """Return the exit code of a run. A signal that stopped it early comes first (the report is
-    still to be written), then the stop reason; a paused run returns 0."""
+    """Return the exit code of a command that worked on the objective: 128 plus the number of the
+    signal if a signal stopped it before the report was written, else the code of the stop reason,
+    else 0 (such as for a paused objective)."""
     if stopped_by_signal and not objective.has_report:
         return 128 + stopped_by_signal
     return int(
@@ -80,7 +81,7 @@ def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = N
 
 
 def code_of_run(stopped: Stopped) -> ExitCode:
-    """Return the exit code of an agent's run."""
+    """Return the exit code of `babyagi ask`, from the reason why the agent stopped."""
     from babyagi.react.steps import Stopped
 
     if stopped is Stopped.FINISH:
@@ -89,7 +90,8 @@ def code_of_run(stopped: Stopped) -> ExitCode:
 
 
 def code_of_error(error: BabyagiError) -> int:
-    """Return the exit code of the error's class; 1 for errors that should never reach a person."""
+    """Return the exit code for an error; 1 if its class has none, because such an error should
+    never reach the command line."""
     return int(
         next(
             (code for kind, code in _CODE_BY_ERROR.items() if isinstance(error, kind)),
@@ -99,5 +101,5 @@ def code_of_error(error: BabyagiError) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM outside a run (a run drains by itself). It is raised as an exception so that the
-    terminal is restored."""
+    """Raised on SIGTERM by commands that have no work to drain. It is an exception, so that the
+    terminal is restored on the way out."""

@@ -1,4 +1,4 @@
-"""The inbox: shows the requests that wait for a person, and takes the answers."""
+"""The inbox: shows the requests of tasks that wait for a person, and takes the person's answers."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ _SECRET = (
 
 
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
-    """Return the lines of the request, with the command that answers it. A list shows only the
-    beginning of a long request, and says so."""
+    """Return the lines of the request; the last line has the commands that answer it. Without
+    `is_whole`, a long request is cut, and a line says how to see all of it."""
     from babyagi.inbox import Decision, asks_for_secret, decisions
 
     step, task = request.step, request.task
@@ -87,11 +87,11 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
 
 
 def call_lines(request: Request, width: int) -> Iterator[str]:
-    """Yield every argument. `|` precedes each line of a text, `:` continues the row above, and `=`
-    precedes any other value.
+    """Yield all arguments of the requested tool call as rows.
 
-    Lines of a change to a file have `+`, `-`, `@` or a blank instead, so that a plain text cannot
-    look like a difference.
+    A sign precedes each row: `|` for a line of a text, `:` for the rest of the row above, and `=`
+    for any other value. Rows of a file's difference have `+`, `-`, `@` or a blank instead, so that
+    a plain text cannot look like a difference.
     """
     from babyagi.inbox import CHANGED, read_request
 
@@ -122,7 +122,8 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
 
 
 def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield each value that contains no other value, with its path: `files[0].path`."""
+    """Yield each value that contains no other value, as its path (such as `files[0].path`) and the
+    value."""
     if depth == MAX_DEPTH and isinstance(value, dict | list):
         yield label, json.dumps(value, indent=1)
     elif isinstance(value, dict) and value:
@@ -185,8 +186,8 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
             yield f"{model} wants to make this call of {safe_line(tool)}{read}."
         case "changed":
             yield (
-                f"{model} wants to use {safe_line(tool)}, whose server has changed its "
-                f"description since it was granted{read}. Nothing is called before you decide."
+                f"{model} wants to use {safe_line(tool)}. The tool's server has changed its "
+                f"description since it was granted{read}. It is not called before you decide."
             )
         case _:
             yield (
@@ -198,8 +199,9 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
 
 
 def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
-    """Return `, after reading file:page.txt, result:3`: first the sources, then the results made
-    from them."""
+    """Return words such as `, after reading file:page.txt, result:3`, for the origins from which
+    the model's request was made: first files and pages, then results. At most `max_named` are
+    named."""
     outside = [origin for origin in origins if origin.partition(":")[0] not in _OURS]
     if not outside:
         return ", after reading only what you and this program wrote" if origins else ""
@@ -224,10 +226,9 @@ step_option = click.option(
 @step_option
 @json_option
 def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
-    """List what waits for a person, and what to type.
+    """List the requests that wait for a person, and what to type.
 
-    The list shows the beginning of a long request; with the number of its TASK the whole request is
-    shown.
+    A long request is cut in the list; the number of its TASK shows the whole request.
     """
     from babyagi.cli.session import NOTHING, load, with_store
     from babyagi.inbox import find_named, pick_named
@@ -323,7 +324,8 @@ def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What a person typed to name a request: the task's number, or the request's own number."""
+    """What a person typed to choose a request: the number of its task (or its own number), the
+    objective, and the value of --step."""
 
     number: int
     objective: str
@@ -357,7 +359,7 @@ def _decide(
 
     changed = with_store(change, changes=True)
     if changed is None:
-        warn(f"Nothing was decided; task {named.number} still waits.")
+        warn(f"You decided nothing; task {named.number} still waits.")
         return
     step, going_on = changed
     if as_json:
@@ -371,8 +373,8 @@ def _decide(
 
 
 def _is_confirmed(request: Request) -> bool:
-    """Show the whole call to the person, and ask. Raises `SettingsError` when there is no
-    terminal."""
+    """Show the whole requested call, and return whether the person approves it. Raises
+    `SettingsError` if there is no terminal."""
 
     name = request.name
     if not is_person_there():
@@ -390,7 +392,7 @@ def _is_confirmed(request: Request) -> bool:
 
 
 def ask_leave(step: Step) -> str:
-    """Return the yes-or-no question for the person."""
+    """Return the yes-or-no question that the person is asked about the requested call."""
     if step.kind == "changed":
         return "May the tool be used with its new description?"
     return "Make this call as shown?"

@@ -1,4 +1,5 @@
-"""The commands for the index of results, for the search in it, and for damage in the task store."""
+"""The commands `index` and `results search`, for the index of results, and `journal verify`, which
+checks the task store for damage."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) 
 def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
     lines = [
         *_render_ids("missing from the index", [f"task {task_id}" for task_id in report.missing]),
-        *_render_ids("in the index and nowhere else", report.extra),
+        *_render_ids("in the index, but not in the task store", report.extra),
         *_render_ids(
             "not found by their own vectors", [f"task {task_id}" for task_id in report.probe_misses]
         ),
@@ -93,8 +94,8 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
 
 
 def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:
-    """Return the lines of the ranking. If other objectives were searched, each line names its
-    objective."""
+    """Return two lines for each result found: its score and task, and the beginning of its text. A
+    result of an objective other than `objective_id` is shown with its objective."""
     lines: list[Line] = []
     for entry in ranking:
         whose = (
@@ -157,7 +158,7 @@ def status(objective: str, as_json: bool) -> None:
 def check(objective: str, as_json: bool) -> int:
     """Compare the index with the task store.
 
-    Nothing is changed; the exit code is 7 when they differ.
+    Nothing is changed. The exit code is 7 if they differ.
     """
     from babyagi import json_shapes
     from babyagi.cli.exits import ExitCode
@@ -243,7 +244,7 @@ def search(
 
     words = " ".join(text)
     if not words.strip():
-        raise click.UsageError("there is nothing to search for", context)
+        raise click.UsageError("there is nothing to search for: the text is blank", context)
 
     async def find(opened: Results) -> Ranking:
         return await opened.search(words, k=n_hits, in_all=in_all)
@@ -264,7 +265,8 @@ def search(
 def _with_results(
     selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = ""
 ) -> tuple[Objective, T]:
-    """Open the results and the search of the selected objective, and pass them to the body."""
+    """Open the results and the index of the selected objective, call `body` with them, and return
+    the objective with the value of `body`. `model` replaces the embedding model."""
     import asyncio
 
     from babyagi.app import open_app
@@ -288,7 +290,7 @@ def _with_results(
 
 @click.group()
 def journal() -> None:
-    """The record of every call."""
+    """The record of every call of a model or a tool."""
 
 
 @journal.command()
@@ -297,7 +299,7 @@ def journal() -> None:
 def verify(objective: str, as_json: bool) -> int:
     """Check every row of the task store for damage.
 
-    It names each row that cannot be read or has changed since it was written.
+    Each row that cannot be read, or that has changed since it was written, is named.
     """
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import pick_objective, with_store
@@ -324,4 +326,4 @@ def _say(found: Verification) -> None:
         f"{len(found.damages) or 'nothing'} damaged."
     )
     if found.damages:
-        echo("To go on, restore a backup: babyagi guide store")
+        echo("To go on, restore a backup; babyagi guide store says how.")

@@ -1,5 +1,5 @@
-"""The live view: the picture on a terminal, with keys to steer, to answer and to read. It restores
-the terminal however it ends, and puts events into words for the person who watches."""
+"""The live view: shows the state of objectives on a terminal while it changes, and lets a person
+steer, answer and read with keys. The terminal is restored however the view ends."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 0.25
 HURRY_S = 0.05  # words that a model writes appear on the screen within this time
-LEAVE_S = 3.0  # until the terminal is given back
+LEAVE_S = 3.0  # longest wait for the view to close; after it the terminal is restored anyway
 MAX_READ_CHARS = 30_000  # of a task, on one screen
-MAX_WAITING_WRITES = 8  # a terminal that accepts no output for so long is not drawn on
+MAX_WAITING_WRITES = 8  # with more, the terminal accepts no output, and nothing is drawn
 RESTORE = "\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
 _STYLES = {
@@ -90,7 +90,7 @@ WHAT_Q_DOES = {
 
 
 def to_content(lines: Iterable[Line]) -> Content:
-    """Return the lines as text for the screen; markup and escapes in them have no effect."""
+    """Return the lines as text for the screen. Markup and escapes in the lines have no effect."""
     parts: list[str | tuple[str, str]] = []
     for line in lines:
         parts += [(safe(line.text, keep_newlines=True), _STYLES[line.style]), "\n"]
@@ -98,7 +98,7 @@ def to_content(lines: Iterable[Line]) -> Content:
 
 
 def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
-    """Yield the lines in rows of at most `width` cells, wrapped as they would be printed."""
+    """Yield the lines in rows of at most `width` cells, wrapped as `echo` would print them."""
     for line in lines:
         for row in safe(line.text, keep_newlines=True).split("\n"):
             yield Line(flow(row, width), line.style)
@@ -109,7 +109,8 @@ def _flowing(lines: Iterable[Line], width: int) -> Iterator[Line]:
 
 
 class Desk:
-    """The actions on objectives that the live view offers.
+    """The actions that a person can start with keys in the live view: to read a task, answer,
+    pause, resume and stop.
 
     Args:
         stop: called for the key q.
@@ -121,8 +122,8 @@ class Desk:
         self.stop = stop
 
     async def read_task(self, key: Key, width: int) -> list[Line]:
-        """Return all that is known about a task, in lines; only the beginning of a very long
-        text."""
+        """Return the task with its result and steps as lines. After `MAX_READ_CHARS` characters
+        they are cut, and the last line names the command that shows all."""
         objective_id, task_id = key
         objective = await self._store.objective(objective_id)
         shown = await fetch_task(self._store, objective, task_id)
@@ -134,7 +135,7 @@ class Desk:
         return await gather_request(self._store, step, self._settings, among=among)
 
     async def decide(self, request: Request, decision: Decision, text: str) -> str:
-        """Record the person's decision, and return a sentence about the outcome."""
+        """Record the person's decision about the request, and return a sentence to show."""
         await settle(self._store, request.step, decision, text, seen=request)
         return f"task {request.task.id} continues with your answer"
 
@@ -146,7 +147,7 @@ class Desk:
                 return "paused: calls in flight end, and no further call is made; p resumes"
             case ObjectiveStatus.PAUSED:
                 await self._store.resume_objective(objective_id)
-                return "it goes on"
+                return f"objective {objective_id} goes on"
         return f"objective {objective_id} has ended"
 
 
@@ -165,7 +166,7 @@ def _bounded(lines: Iterable[Line], max_chars: int, more: str) -> list[Line]:
 
 
 class BoardScreen(Screen[None]):
-    """The screen with the picture."""
+    """The main screen of the live view: the objectives, their tasks, and recent messages."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)"),
@@ -236,7 +237,7 @@ class BoardScreen(Screen[None]):
     async def action_pause(self) -> None:
         selected, states = self._board.selected, list(self._board.states)
         if selected is None and len(states) != 1:
-            self.say("select a task of the objective that is to be paused")
+            self.say("first select a task of the objective to pause")
             return
         await self._try(self._desk.pause_or_resume(selected[0] if selected else states[0]))
 
@@ -274,7 +275,8 @@ async def _at_once(lines: list[Line]) -> list[Line]:
 
 
 class ReadingScreen(Screen[None]):
-    """A text that scrolls. `read` returns its lines for a width."""
+    """A screen with a text that scrolls. `read` is called with the width in cells and returns the
+    lines of the text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "app.pop_screen"),
@@ -298,7 +300,7 @@ class ReadingScreen(Screen[None]):
 
 
 class Answer(Input):
-    """The input line of an answer; pasted text becomes one line."""
+    """The input line for an answer. Pasted text becomes one line."""
 
     def on_paste(self, event: keys.Paste) -> None:
         event.prevent_default().stop()
@@ -306,8 +308,8 @@ class Answer(Input):
 
 
 class QuestionScreen(Screen[tuple[Decision, str] | None]):
-    """The whole request of a task, and the input for the answer. A call can be approved only after
-    its last row has been on the screen; earlier keys are ignored."""
+    """The screen with the whole request of a task, and a line to type the answer. A tool call can
+    be approved only after its last row was on the screen; before, the key has no effect."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)"),
@@ -373,7 +375,8 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
 
 
 class LiveApp(App[None]):
-    """The screens and their shared state."""
+    """The application of the live view: it shows the screens, and draws the picture again after
+    changes."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = """
@@ -408,11 +411,11 @@ class LiveApp(App[None]):
         self.ready.set()
 
     def changed(self) -> None:
-        """Note that the picture must be drawn again."""
+        """Have the picture drawn again at the next tick."""
         self._is_changed = True
 
     def hurry(self) -> None:
-        """Draw within `HURRY_S`."""
+        """Have the picture drawn again within `HURRY_S`, without waiting for the next tick."""
         self._is_changed = True
         if not self._is_hurried:
             self._is_hurried = True
@@ -423,7 +426,7 @@ class LiveApp(App[None]):
         self._draw()
 
     def _tick(self) -> None:
-        """Draw after a change, and once a second so that times advance."""
+        """Draw the picture if it has changed, and at least once a second so that times advance."""
         self._n_ticks += 1
         if self._n_ticks % 4 == 0 and isinstance(self._driver, Terminal) and self._driver.is_gone:
             logger.info("the terminal is gone; the work goes on without a view")
@@ -446,7 +449,7 @@ class LiveApp(App[None]):
         self._desk.stop()
 
     def _handle_exception(self, error: Exception) -> None:
-        """End the view when it has an error; only the log gets the traceback."""
+        """End the view after an error in it. The traceback goes to the log only."""
         logger.error("the live view failed", exc_info=error)
         self._exception = self._exception or error
         self._exception_event.set()
@@ -458,8 +461,8 @@ class LiveApp(App[None]):
 
 
 class Terminal(LinuxDriver):
-    """Standard error as the screen, wherever standard output goes. It never blocks on a terminal
-    that is gone or accepts no output."""
+    """Draws on standard error, so that standard output can be a pipe or a file. It never blocks on
+    a terminal that is closed or accepts no output."""
 
     has_left = True
 
@@ -474,13 +477,13 @@ class Terminal(LinuxDriver):
 
     @property
     def is_clogged(self) -> bool:
-        """Whether earlier output is still waiting to be accepted."""
+        """Whether so much output waits for the terminal that no more should be added."""
         thread = self._writer_thread
         return thread is not None and thread._queue.qsize() > MAX_WAITING_WRITES
 
     @property
     def is_gone(self) -> bool:
-        """Whether the terminal has been closed under this process."""
+        """Whether the terminal was closed while this process used it."""
         try:
             termios.tcgetattr(self.fileno)
         except (termios.error, OSError, ValueError):
@@ -504,8 +507,8 @@ class Terminal(LinuxDriver):
 
 @contextmanager
 def kept_terminal() -> Iterator[Callable[[], None]]:
-    """Restore the terminal's modes and the handlers of its signals afterwards. Yield a function
-    that restores the screen after a view that did not close."""
+    """After the body, restore the modes of the terminal and the signal handlers that a view
+    replaces. Yield a function that restores the screen; call it if the view did not close."""
     stdin, stderr = sys.__stdin__, sys.__stderr__
     modes = None
     with suppress(termios.error, OSError, ValueError):
@@ -530,8 +533,8 @@ def kept_terminal() -> Iterator[Callable[[], None]]:
 
 
 class _Caught(io.TextIOBase):
-    """Keeps what is printed while the view is on the screen. The view shows the last line; all
-    lines are printed afterwards."""
+    """Takes the place of an output stream while the view is on the screen. The view shows the last
+    text that was written; `release` writes all of them to the stream afterwards."""
 
     def __init__(self, stream: TextIO, app: LiveApp) -> None:
         self.stream = stream
@@ -539,7 +542,7 @@ class _Caught(io.TextIOBase):
         self._texts: list[str] = []
 
     @property
-    # that of the terminal, read-only
+    # read-only, unlike in the base class
     def encoding(self) -> str:  # type: ignore[override]
         return self.stream.encoding or "utf-8"
 
@@ -566,13 +569,14 @@ class _Caught(io.TextIOBase):
 
 @asynccontextmanager
 async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
-    """Show the live view on the terminal while the body runs."""
+    """Show the board in the live view on the terminal while the body runs. What the body prints is
+    printed after the view has closed."""
     loop = asyncio.get_running_loop()
     factory = loop.get_task_factory()
     no_color = os.environ.get("NO_COLOR")
     app = LiveApp(board, desk)
     if no_color is not None:
-        os.environ["NO_COLOR"] = no_color  # textual replaces this handler
+        os.environ["NO_COLOR"] = no_color  # textual changes this variable
     out, err = _Caught(sys.stdout, app), _Caught(sys.stderr, app)
     with kept_terminal() as restore:
         running = asyncio.ensure_future(app.run_async(mouse=False))
@@ -580,7 +584,7 @@ async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
             ready = asyncio.ensure_future(app.ready.wait())
             await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
             ready.cancel()
-            # tasks of the work are created as they are without a view
+            # textual's task factory is not for the tasks of the body
             loop.set_task_factory(factory)
             sys.stdout, sys.stderr = out, err
             yield app
@@ -601,8 +605,8 @@ async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
 
 
 class LiveView:
-    """Adds an objective to the board, and removes it at its end. If the app ended earlier, plain
-    lines replace it."""
+    """Shows one objective on the board until `close` is called. If the app ends earlier, this view
+    prints plain lines instead."""
 
     tick_s = 1.0
     pause_s = TICK_S
@@ -628,10 +632,10 @@ class LiveView:
         before, now = board.states.get(self._objective_id), await self._look()
         board.states[self._objective_id] = now
         if len(now.asked) > len(before.asked if before is not None else ()):
-            self._app.bell()  # a person who looks elsewhere is asked something
+            self._app.bell()  # a question is open, and the person may look elsewhere
 
     def hear(self, piece: TextPiece) -> None:
-        """Show the end of an answer while it is being written."""
+        """Show the end of the answer that a model is writing, with this piece of it added."""
         if piece.objective_id != self._objective_id or not self._app.is_running:
             return
         written = self._app.board.writing
@@ -672,8 +676,8 @@ class LiveView:
         self._app.changed()
 
     def is_person_there(self) -> bool:
-        """Return whether a person can be asked here: while the view is on the screen. For an
-        objective that has ended, only while a question is open."""
+        """Return whether a question can be put to the person: the view is on the screen, and the
+        objective has not ended or has an open question."""
         state = self._app.board.states.get(self._objective_id)
         is_ended = state is not None and state.objective.status is ObjectiveStatus.ENDED
         return self._app.is_running and not (is_ended and state is not None and not state.asked)
@@ -685,7 +689,8 @@ class LiveView:
 
 
 def _ends(event: Event, written: Writing) -> bool:
-    """Return whether the event records the outcome of the answer that is being written."""
+    """Return whether the event means that the shown answer is no longer being written: its outcome
+    is recorded, or its task, report or objective has ended."""
     match event.kind:
         case events.STEP_RECORDED | events.STEP_ABANDONED:
             return (event.data.get("owner"), event.data.get("key")) == (written.owner, written.key)
@@ -698,7 +703,7 @@ def _ends(event: Event, written: Writing) -> bool:
 
 
 MAX_FINDING_CHARS = 300
-MAX_QUESTION_CHARS = 120  # the picture shows more of it while it is open
+MAX_QUESTION_CHARS = 120  # in a message; the picture shows more of a question while it is open
 _CALLS = ("tool", "once")
 _BAD = (
     events.TASK_FAILED,
@@ -724,8 +729,12 @@ _SAID_ELSEWHERE = (
 
 
 class Teller:
-    """Puts events into words, with data about them from the store. It reads a task once for each
-    batch of events."""
+    """Puts events into words for the live view, with results and questions from the store. The
+    steps of a task are read at most once for each batch of events.
+
+    Attributes:
+        doing: what each running task does now, by task id.
+    """
 
     def __init__(self, store: TaskStore, objective_id: int) -> None:
         self._store = store
@@ -803,7 +812,8 @@ class Teller:
 
 
 def first_words(text: str) -> str:
-    """Return the beginning of a result as one line, without its headings if it has other text."""
+    """Return the beginning of a result as one line. Headings are left out, unless the result
+    consists of headings only."""
     lines = [line.strip() for line in text[:4000].splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith("#")] or [
         line.lstrip("# ") for line in lines
@@ -812,7 +822,8 @@ def first_words(text: str) -> str:
 
 
 def describe_call(step: Step) -> str:
-    """Return `read_file(path="a.md") gave 3,120 characters`, or the tool's own error."""
+    """Return words about a tool call, such as `read_file(path="a.md") gave 3,120 characters`, or
+    the call with the tool's error."""
     gave = ""
     if step.output:
         observation = Observation.from_json(step.output)

@@ -1,5 +1,5 @@
-"""Markdown on a terminal: headings, lists and tables, wrapped between words, links as text. A long
-page of the guide goes through a pager."""
+"""Shows Markdown on a terminal: headings, lists and tables, wrapped between words, and links as
+text. A page of the guide that is longer than the screen is shown in a pager."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from babyagi.cli.text import (
 from babyagi.pages.markdown import can_be_parsed, parse
 
 MAX_COLUMNS = 12  # columns of a table; a wider one has no room for words
-MAX_TOKENS = 15_000  # characters that are drawn within two seconds
+MAX_TOKENS = 15_000  # of Markdown; so many are drawn within two seconds
 _THEME = Theme(
     {
         "markdown.h1": "bold",
@@ -52,8 +52,9 @@ _THEME = Theme(
 
 
 def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
-    """Return the text as lines for a terminal of this width. The lines cannot control the
-    terminal."""
+    """Return the Markdown as rows for a terminal of this width. Only the colours set here can
+    control the terminal. A text that is too large, or cannot be parsed, is returned as it is, made
+    harmless."""
     tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
     if not 0 < _size(tokens) <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
         return safe(text.rstrip("\n"), keep_newlines=True)
@@ -110,8 +111,8 @@ class _Document(Markdown):
 
 
 def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Return the tokens with each link as `words (address)`, or as the address alone if the words
-    are the same."""
+    """Yield the tokens with each link as plain text: `words (address)`, or the address alone if the
+    words are the address."""
     opened: list[tuple[str, list[str]]] = []
     for token in tokens:
         if token.type == "link_open":
@@ -148,14 +149,14 @@ DEFAULT_PAGER = "less"
 
 
 def echo_markdown(text: str) -> None:
-    """Write the Markdown, rendered, to the terminal."""
+    """Render the Markdown, and write it to standard output."""
     width = min(terminal_width(), MAX_TEXT_WIDTH)
     echo_rendered(render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
 
 
 def show_page(text: str) -> None:
-    """Print the Markdown: rendered on a terminal, and paged if it is longer than the screen;
-    unchanged in a pipe."""
+    """Print the Markdown. On a terminal it is rendered, and shown in a pager if it is longer than
+    the screen; otherwise it is printed unchanged."""
     if not is_terminal():
         echo(text.rstrip("\n"))
         return
@@ -168,19 +169,19 @@ def show_page(text: str) -> None:
 
 
 def find_pager(environ: Mapping[str, str]) -> list[str]:
-    """Return the person's pager, or `less`. Return nothing if neither exists or PAGER is empty or
-    `cat`."""
+    """Return the command line of the pager: of the one that PAGER names, or of `less` if PAGER is
+    not set. Return [] if that program is missing, or if PAGER is empty or `cat`."""
     try:
         words = shlex.split(environ.get("PAGER", DEFAULT_PAGER))
     except ValueError:
         words = [DEFAULT_PAGER]
     if not words or words[0] == "cat" or not shutil.which(words[0]):
         return []
-    return [*words, "-R"] if Path(words[0]).name == "less" else words  # shows colours
+    return [*words, "-R"] if Path(words[0]).name == "less" else words  # -R shows colours
 
 
 def _page(pager: list[str], lines: str) -> bool:
-    """Show the lines in the pager, and return whether that worked."""
+    """Show the lines in the pager. Return False if it could not be started or failed."""
     import subprocess
 
     try:

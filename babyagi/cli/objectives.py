@@ -1,5 +1,5 @@
-"""The commands about objectives and their tasks: status, tasks, results and objectives only read;
-the others change something."""
+"""The commands that show and change objectives and their tasks: status, tasks, results, objectives,
+pause, cancel, extend, delete and retry."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ status_option = click.option(
     "statuses",
     type=click.Choice([status.value for status in TaskStatus]),
     multiple=True,
-    help="Only tasks with this status; may be given several times.",
+    help="List only tasks with this status; can be given several times.",
 )
 limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
     help=(
-        "At most this many; 0 means all. Default: as many as fit the terminal, or all if the "
-        "output is no terminal."
+        "List at most this many; 0 means all. Default: as many as fit the terminal, or all if the "
+        "output is not a terminal."
     ),
 )
 
@@ -132,8 +132,8 @@ async def _print_tasks(
 
 
 def _screen_limit(limit: int | None) -> int:
-    """Return the given limit. If none is given, return as many rows as fit the terminal, or no
-    limit in a pipe."""
+    """Return the given limit. If it is None, return the number of rows that fit the terminal, or 0
+    (all rows) if standard output is not a terminal."""
     if limit is not None:
         return limit
     return max(MIN_TASKS, terminal_height() - 4) if is_terminal() else 0
@@ -203,7 +203,8 @@ MAX_SHOWN = 30
 
 
 class Searched(Listing):
-    """A command group that searches for words which are not one of its commands."""
+    """A command group that passes all words to its command `list`, as words to search for, if the
+    first of them does not name a command."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -223,14 +224,14 @@ objectives = Searched(
 
 @objectives.command("list")
 @click.argument("words", nargs=-1)
-@click.option("--active", "is_active", is_flag=True, help="Only those that have not ended.")
-@click.option("--ended", "is_ended", is_flag=True, help="Only those that have ended.")
-@click.option("--all", "shows_all", is_flag=True, help="Also the oldest.")
+@click.option("--active", "is_active", is_flag=True, help="List only those that have not ended.")
+@click.option("--ended", "is_ended", is_flag=True, help="List only those that have ended.")
+@click.option("--all", "shows_all", is_flag=True, help="List all, not only the newest.")
 @json_option
 def objectives_list(
     *, words: Sequence[str], as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
 ) -> None:
-    """Do the same as `babyagi objectives` alone.
+    """List objectives, as `babyagi objectives` alone does.
 
     With WORDS, list only objectives whose text contains all of them.
     """
@@ -303,7 +304,7 @@ def cancel(objective: str, as_json: bool) -> None:
 def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     """Set new limits for an objective.
 
-    An objective that ended at a limit, stalled, failed or was left unmet can then go on.
+    An objective that has ended at a limit, or as stalled, failed or unmet, becomes active again.
     """
 
     from babyagi import verbs
@@ -326,7 +327,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
 @click.command()
 @objective_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Delete it without asking.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective and its data."""
     from babyagi.cli.session import load, pick_objective, with_store
@@ -347,7 +348,7 @@ def delete(objective: str, yes: bool) -> None:
     deleted, trouble = with_store(change, settings=settings) or (None, "")
     if trouble:
         warn(
-            f"note: the index may keep vectors and beginnings of its results: {trouble}",
+            f"note: the index may still hold its results' vectors and beginnings: {trouble}",
             Style.YELLOW,
         )
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
@@ -361,14 +362,15 @@ def delete(objective: str, yes: bool) -> None:
     default=OLD_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="Only those that ended more than this long ago.",
+    help="Only objectives that ended more than this long ago.",
 )
-@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@click.option("--yes", "is_sure", is_flag=True, help="Delete them without asking.")
 @json_option
 def prune(days: float, is_sure: bool, as_json: bool) -> None:
     """Delete old objectives, and those that never got an answer.
 
-    It shows what it would delete, and asks. Active objectives and paused ones with results stay.
+    It shows what it would delete, and asks first. Active objectives, and paused ones with results,
+    are kept.
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import load, with_store
@@ -394,7 +396,7 @@ def prune(days: float, is_sure: bool, as_json: bool) -> None:
 
     deleted, troubles = with_store(work, settings=settings)
     for trouble in dict.fromkeys(filter(None, troubles)):
-        warn(f"note: the index may keep vectors of them: {trouble}", Style.YELLOW)
+        warn(f"note: the index may still hold vectors of their results: {trouble}", Style.YELLOW)
     if as_json:
         print_json(prunable_shape(deleted))
     else:
@@ -411,7 +413,8 @@ def render_prunable(found: Sequence[Prunable]) -> list[str]:
 
 
 def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
-    """Ask the person to confirm. Raises `SettingsError` when there is no terminal."""
+    """Ask the person the question, and return whether the answer is yes. Raises `SettingsError`,
+    with `refused` as what happened, if there is no terminal."""
     if not is_person_there():
         from babyagi.errors import SettingsError
 
@@ -424,7 +427,7 @@ def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
 def _steer(
     change: Callable[[TaskStore, Objective], Awaitable[Standing]], selector: str, as_json: bool
 ) -> None:
-    """Change an objective, and print its new state."""
+    """Make a change to the selected objective itself, and print its new state."""
     from babyagi import json_shapes
     from babyagi.cli import render
     from babyagi.cli.session import pick_objective, touch, with_store
@@ -443,9 +446,9 @@ def _steer(
 
 
 # --------------------------------------------------------------------------------------------------
-# The commands that change the task list while workers work on it: tasks add, move, edit, skip; and
-# retry. Each is one transaction in the task store; a worker sees the change at its next claim or
-# call.
+# The commands that change the task list while workers work on it: tasks add, tasks move, tasks
+# edit, tasks skip, and retry. Each command is one transaction in the task store; a worker sees the
+# change at its next claim or call.
 # --------------------------------------------------------------------------------------------------
 
 NAME_WIDTH = 80
@@ -454,7 +457,7 @@ NAME_WIDTH = 80
 @tasks.command()
 @click.argument("name")
 @click.option(
-    "--first", is_flag=True, help="Put it before everything that is queued, instead of at the end."
+    "--first", is_flag=True, help="Put it before all queued tasks, instead of at the end."
 )
 @click.option(
     "--after",
@@ -462,7 +465,7 @@ NAME_WIDTH = 80
     shell_complete=complete_tasks,
     multiple=True,
     metavar="TASK",
-    help="Start it only when this task is done; can be given several times.",
+    help="Start it only after this task is done; can be given several times.",
 )
 @objective_option
 @json_option
@@ -484,10 +487,14 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
 @tasks.command()
 @click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
-@click.option("--first", is_flag=True, help="Before everything else that is queued.")
-@click.option("--last", is_flag=True, help="After everything else that is queued.")
+@click.option("--first", is_flag=True, help="Put it before all other queued tasks.")
+@click.option("--last", is_flag=True, help="Put it after all other queued tasks.")
 @click.option(
-    "--before", type=int, metavar="TASK", help="Before this task.", shell_complete=complete_tasks
+    "--before",
+    type=int,
+    metavar="TASK",
+    help="Put it before this task.",
+    shell_complete=complete_tasks,
 )
 @objective_option
 @json_option
@@ -507,7 +514,8 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 
     if first + last + (before is not None) != 1:
         raise click.UsageError(
-            "say where: --first, --last or --before TASK", click.get_current_context()
+            "say where to move the task: --first, --last or --before TASK",
+            click.get_current_context(),
         )
     if before is not None:
         return before
@@ -522,8 +530,8 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
     """Replace a queued task by another one.
 
-    A task's number and name never change. So the old task is cancelled, and a new one takes its
-    place in the list and in the dependencies of other tasks.
+    A task's number and name never change. Therefore the old task is cancelled, and a new one takes
+    its place in the list and in the dependencies of other tasks.
     """
 
     from babyagi import verbs
@@ -551,7 +559,7 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def retry(task_id: int, objective: str, as_json: bool) -> None:
-    """Try a dead task again.
+    """Try a dead task (one that was given up) again.
 
     If its objective has ended, `babyagi resume` then continues it.
     """
@@ -564,7 +572,7 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
 def _change(
     change: Callable[[TaskStore, Objective], Awaitable[Changed]], objective: str, as_json: bool
 ) -> None:
-    """Make the change in the selected objective, and print the outcome."""
+    """Make a change to one task of the selected objective, and print the outcome."""
     from babyagi.cli.session import pick_objective, touch, with_store
     from babyagi.json_shapes import changed_shape
 

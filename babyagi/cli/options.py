@@ -1,4 +1,4 @@
-"""The options of the commands. Options that are settings are made from the declarations of the
+"""Options that several commands share. Options for settings are made from the declarations of the
 settings."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ objective_option = click.option(
     metavar="ID|latest",
     default="latest",
     show_default=True,
-    help="Which objective is meant.",
+    help="The number of the objective; latest is the one that you used last.",
     shell_complete=complete_objectives,
 )
 ALL = "all"
@@ -32,7 +32,7 @@ objectives_option = click.option(
     default=ALL,
     show_default=True,
     shell_complete=complete_objectives,
-    help="Which objective is meant.",
+    help="The number of the objective; latest is the one that you used last.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output."
@@ -40,9 +40,9 @@ json_option = click.option(
 
 
 class Listing(click.Group):
-    """A command group that runs its command `list` when it is called alone, and accepts the options
-    of `list`. An option before a command holds for that command: `tasks --json list` means `tasks
-    list --json`."""
+    """A command group that runs its command `list` when no command follows it, and accepts the
+    options of `list`. An option before a command's name is passed to that command: `tasks --json
+    list` means `tasks list --json`."""
 
     def __init__(self, name: str, help: str) -> None:
         super().__init__(name, help=help, invoke_without_command=True, callback=self._list)
@@ -72,10 +72,15 @@ class Listing(click.Group):
 def setting_options(
     names: Iterable[str] | None = None, *, but: Iterable[str] = ()
 ) -> Callable[[F], F]:
-    """Return a decorator that gives a command one option for each setting with flags: those of
-    `names`, or all, except `but`. They keep their order.
+    """Return a decorator that adds options for settings to a command, in the order of the settings'
+    declarations. Settings without a command-line flag are left out.
 
-    Values stay the text that was typed; `load_settings` reads them in the same way as variables.
+    An option's value is the text that was typed; `load_settings` parses it, as it parses
+    environment variables.
+
+    Args:
+        names: the settings; None means all of them.
+        but: settings to leave out.
     """
     fields = declared_fields()
     wanted = set(fields if names is None else names) - set(but)
@@ -101,23 +106,23 @@ def setting_options(
 
 
 def require_words(text: str, otherwise: str = "the objective is empty") -> str:
-    """Return the words. Raises when there are none: an empty variable in a script must not run some
-    other objective."""
+    """Return `text`. If it is blank, raise `click.UsageError` with the words of `otherwise`: a
+    script with an empty variable must not run the objective of the settings."""
     if not text.strip():
         raise click.UsageError(otherwise, click.get_current_context())
     return text
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the flags that the person typed in this command."""
+    """Return the flags that were typed in this command, without those that have no value."""
     return {name: value for name, value in flags.items() if value not in (None, (), False)}
 
 
 def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the typed flags, read in the same way as the settings.
+    """Return the parsed values of the flags that were typed, which are named as settings.
 
     Raises:
-        SettingsError: a value cannot be read.
+        SettingsError: a value is invalid.
     """
 
     declared = declared_fields()
@@ -129,7 +134,7 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise SettingsError(
                 f"{entry.flags[-1]} must be {error}, got {text!r}",
-                fix=f"{entry.flags[-1]} N, or 0 for no such limit",
+                fix=f"{entry.flags[-1]} N, where 0 means no limit",
                 guide="limits",
             ) from error
     return values

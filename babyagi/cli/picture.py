@@ -1,5 +1,5 @@
-"""The picture of the live view: draws the current state in a given number of rows and cells. It
-depends on neither the terminal nor the store."""
+"""Draws the picture of the live view: the current state of objectives and tasks, in a given number
+of rows and cells. Nothing here reads the store or writes to the terminal."""
 
 from __future__ import annotations
 
@@ -20,29 +20,30 @@ MAX_QUEUED = 100
 MAX_TROUBLED = 20
 MAX_FINISHED = 100
 MAX_TOLD = 200
-MAX_WRITTEN_CHARS = 1000  # of an answer that is being written; its end is shown
-MAX_ROWS_OF_ONE = 3  # that one message may take
+MAX_WRITTEN_CHARS = 1000  # of an answer that is being written; only its end is kept
+MAX_ROWS_OF_ONE = 3  # rows of one message
 BAR_WIDTH = 24
 N_BEFORE_NAME = 8  # cells: the mark and the number of a task
-MOST_FOR_DOING = 30  # cells that what a task does now may take from its name
+MOST_FOR_DOING = 30  # cells by which a task's name is shortened to show what the task does now
 NARROW = 60  # cells; on a narrower screen, parts that are not needed are left out
 FEW_KEYS = "? keys · q {q}"
 KEYS = "p pause · a answer · enter open · q {q} · ? help"
 
 Key = tuple[int, int]
-"""The numbers of an objective and of a task of it."""
+"""The number of an objective, and the number of one of its tasks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveState:
-    """The state of an objective at one instant, read from the store. The lists may be cut short;
-    `counts` has the full numbers.
+    """The state of an objective at one instant, read from the store. The lists of tasks may be cut
+    short; `counts` has the full numbers.
 
     Attributes:
-        troubled: dead, or waiting without an open question.
-        finished: the latest first.
-        asked: requests that wait for a person.
-        doing: what running tasks do now, by task id.
+        troubled: tasks that are dead or wait for a person; those with a request in `asked` are
+            shown only once, as that request.
+        finished: finished tasks, the latest first.
+        asked: open requests to a person.
+        doing: what each running task does now in words, by task id.
     """
 
     objective: Objective
@@ -58,7 +59,7 @@ class LiveState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """One event in words: a result, a call, a question, a change of state."""
+    """A recent message of the live view: one event in words, and the task that it is about."""
 
     at: datetime
     key: Key | None
@@ -68,7 +69,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One row of the picture; `key` is the task that it shows."""
+    """One row of the picture; `key` is the task in it, None if it shows no task."""
 
     line: Line
     key: Key | None = None
@@ -76,7 +77,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """An answer that a model is writing: who asked for it, and its last words."""
+    """The end of an answer that a model is writing, with the owner and key of the step that asked
+    for it."""
 
     owner: str
     key: str
@@ -90,8 +92,8 @@ class Board:
     """What the live view shows now: objectives, recent messages, and the selected task.
 
     Args:
-        title: the first line; empty for none.
-        leaves: what the key q does, in words.
+        title: the first line; '' for no such line.
+        leaves: the word for what the key q does, `stop` or `leave`.
     """
 
     def __init__(self, *, title: str = "", leaves: str = "stop") -> None:
@@ -121,8 +123,8 @@ class Board:
 
 
 def draw(board: Board, *, now: datetime, width: int, height: int) -> list[Row]:
-    """Return the picture, at most `height` rows of at most `width` cells. Without enough room, the
-    least important rows are left out."""
+    """Return the picture as at most `height` rows of at most `width` cells. If there is not enough
+    room, the least important rows are left out."""
     head, tail = _head(board, width, height), _tail(board, width, height)
     room = max(0, height - len(head) - len(tail))
     tasks = _tasks(board, now=now, width=width)
@@ -144,7 +146,7 @@ def _fitted(row: Row, width: int) -> Row:
 
 
 def _around(rows: list[Row], selected: Key | None, n: int) -> list[Row]:
-    """Return `n` of the rows, including the selected one."""
+    """Return `n` consecutive rows, among them the row of the selected task."""
     at = next((at for at, row in enumerate(rows) if row.key == selected), 0) if selected else 0
     start = max(0, min(at - n // 2, len(rows) - n))
     return rows[start : start + n]
@@ -195,7 +197,8 @@ def _one_of_many(state: LiveState, width: int) -> Line:
 
 
 def _progress(state: LiveState) -> tuple[int, int]:
-    """Return the numbers of finished tasks and of all tasks, without cancelled ones."""
+    """Return the number of done or dead tasks, and the number of all tasks except cancelled
+    ones."""
     counts = state.counts
     n_known = sum(counts.values()) - counts.get(TaskStatus.CANCELLED, 0)
     return counts.get(TaskStatus.DONE, 0) + counts.get(TaskStatus.DEAD, 0), n_known
@@ -225,14 +228,15 @@ def _tail(board: Board, width: int, height: int) -> list[Row]:
 
 
 def _tail_of(writing: Writing, width: int) -> str:
-    """Return which agent is writing, and the last words of its answer, as one line."""
+    """Return one line such as `task 3 writes: …` with the last words of the answer."""
     kind, _, number = writing.owner.partition(":")
     head = f"{f'task {number}' if kind == 'task' else f'the {kind}'} writes: "
     return head + fit_end(writing.text, width - cell_width(head))
 
 
 def _used(state: LiveState) -> str:
-    """Return the cost so far, the money first."""
+    """Return one line with the cost, calls and tokens so far, the number of workers and the
+    model."""
     objective = state.objective
     usage = objective.usage
     return " · ".join(
@@ -251,8 +255,8 @@ def _used(state: LiveState) -> str:
 
 
 def _tasks(board: Board, *, now: datetime | None, width: int) -> list[Row]:
-    """Return a row for each task: first those that wait for a person, then running ones, then those
-    in trouble, then the next ones, then finished ones. Without `now` no times are shown."""
+    """Return a row for each task: first tasks that ask the person, then running, troubled, queued
+    and finished ones. If `now` is None, no times are shown."""
     states = list(board.states.values())
     groups = (
         [row for state in states for row in _asking(state, board)],
@@ -345,8 +349,8 @@ def _finished(state: LiveState, board: Board) -> list[Row]:
 
 
 def _told(board: Board, width: int, room: int) -> list[Row]:
-    """Return the last messages that fit, each in a few rows; of the latest message, as much as
-    fits."""
+    """Return the rows of the latest messages that fit into `room` rows. The latest message is shown
+    even if only its beginning fits."""
     rows: list[Row] = []
     for told in reversed(board.told):
         more = _rows_of(told, board, width)
@@ -368,8 +372,8 @@ def _rows_of(told: Told, board: Board, width: int) -> list[Row]:
 
 
 def wrap_words(text: str, width: int, *, max_rows: int) -> list[str]:
-    """Return the text in rows of at most `width` cells, broken at words, with an ellipsis when it
-    is cut."""
+    """Return the text in at most `max_rows` rows of at most `width` cells, broken between words. A
+    text that is cut ends with an ellipsis."""
     left = fit(text[: 4 * width * max_rows], 4 * width * max_rows)
     rows: list[str] = []
     while left and len(rows) < max_rows - 1 and cell_width(left) > width:

@@ -1,4 +1,5 @@
-"""Checks, before anything is paid for, that the models can be called."""
+"""Checks before a run, so that no money is spent in vain: whether the models can be called, and
+whether the folder of files and the index can be used."""
 
 from __future__ import annotations
 
@@ -23,11 +24,15 @@ CONNECT_TIMEOUT_S = 2.0
 
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
-    """Raises `CredentialsError` when a model needs a key and has none, or needs a person and there
-    is no terminal. Raises `SettingsError` when a model is to run in this process and cannot.
+    """Check that nothing is missing to call the models.
 
     Args:
         models: the models that will be called; None means those of the settings.
+
+    Raises:
+        CredentialsError: the key of a model is missing, or the model is a person (`human`) and
+            there is no terminal.
+        SettingsError: a model is to run in this process, and its file cannot be used.
     """
     missing = missing_credentials(settings, models)
     if missing is not None:
@@ -41,13 +46,14 @@ def require_credentials(settings: Settings, models: Iterable[str] | None = None)
 def missing_credentials(
     settings: Settings, models: Iterable[str] | None = None
 ) -> CredentialsError | None:
-    """Return the error that `require_credentials` would raise."""
+    """Return an error if the key of a model is missing, or if a model is a person (`human`) and
+    there is no terminal; else None. `models` as in `require_credentials`."""
     asked = set(settings.model_by_role.values() if models is None else models)
     if "human" in asked and not is_person_there():
         return CredentialsError(
             "LLM_MODEL=human needs a person at a terminal",
             why="standard input or standard error is not a terminal",
-            fix="start it on a terminal, or choose another model with LLM_MODEL",
+            fix="type the command on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
     from babyagi.llm.client import missing_key
@@ -58,8 +64,8 @@ def missing_credentials(
 
 
 def require_folder(settings: Settings) -> None:
-    """Raises `SettingsError` when the folder that tasks are to read does not exist. This runs
-    before an objective is created."""
+    """Raises `SettingsError` if the folder that tasks are to read (--files) is set and is not a
+    folder."""
     folder = settings.files
     if folder is None or folder.is_dir():
         return
@@ -67,17 +73,18 @@ def require_folder(settings: Settings) -> None:
     raise SettingsError(
         f"{folder} is a file, not a folder" if is_there else f"there is no folder {folder}",
         why="--files, or BABYAGI_FILES, names the folder that tasks may read",
-        fix=f"--files {folder.parent}, or another folder" if is_there else "correct the name",
+        fix=f"--files {folder.parent}, or another folder"
+        if is_there
+        else "correct the folder's name",
         guide="tools",
     )
 
 
 def require_embedder(settings: Settings, model: str = "") -> None:
-    """Download the files of an embedding model that runs in this process, if a person chose the
-    model and the files are missing.
+    """Download missing files of the embedding model, if it is the model that runs in this process.
 
     Args:
-        model: None means that of the settings.
+        model: the embedding model; '' means that of the settings.
 
     Raises:
         SettingsError: the download failed.
@@ -89,14 +96,15 @@ def require_embedder(settings: Settings, model: str = "") -> None:
 
 
 def require_index(settings: Settings) -> None:
-    """Raises `SettingsError` when results cannot be embedded, or cannot be stored in the chosen
-    index."""
+    """Check that the chosen index of results can be used, and download missing files of the
+    embedding model. Raises `SettingsError` if results could not be embedded or indexed."""
     require_result_store(settings)
     require_embedder(settings)
 
 
 def require_living_models(settings: Settings) -> None:
-    """Raises `ModelRejectedError` when a model of OpenAI is chosen that OpenAI has shut down."""
+    """Raises `ModelRejectedError` if the settings name a model of OpenAI that OpenAI has shut
+    down."""
     from babyagi.llm.errors import check_model_name
 
     if host_and_port(settings.openai_base_url)[0] in OPENAI_HOSTS:
@@ -105,11 +113,11 @@ def require_living_models(settings: Settings) -> None:
 
 
 def require_listener(settings: Settings, models: Iterable[str]) -> None:
-    """Raises `ModelUnavailableError` when the models are behind a port of this machine on which no
-    server listens.
+    """Raises `ModelUnavailableError` if OPENAI_BASE_URL is an address of this machine at which no
+    server listens, and one of the models is called there.
 
-    On another machine a refused connection may come from a proxy or an outage, so the run waits for
-    it.
+    Other addresses are not checked: a refused connection may then be an outage, for which a run
+    waits.
     """
     host, port = host_and_port(settings.openai_base_url)
     if not is_loopback(host) or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
@@ -126,10 +134,10 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
             fix="start the server or correct OPENAI_BASE_URL, then type the same again",
         ) from error
     except OSError:
-        return  # the run sees the real error, and waits if waiting helps
+        return  # the run meets the same error, and waits if waiting helps
 
 
 def host_and_port(base_url: str) -> tuple[str, int]:
-    """Return the address's host (empty when there is no address) and port."""
+    """Return the host and the port of an address; the host of '' is ''."""
     parts = urlsplit(base_url)
     return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

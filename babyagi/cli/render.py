@@ -1,5 +1,5 @@
-"""The words for objectives, tasks and results: takes data types, returns lines. Nothing here reads
-a store or writes to a stream."""
+"""Puts objectives, tasks and results into words: takes data types, returns texts and lines. Nothing
+here reads a store or writes to a stream."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _STYLE_BY_STATUS = {
 }
 
 
-# an objective, and how many tasks have each status
-Row = tuple[Objective, Mapping[TaskStatus, int], datetime]  # with when something last happened
+# an objective, how many of its tasks have each status, and the time of its last event
+Row = tuple[Objective, Mapping[TaskStatus, int], datetime]
 
 
 def render_duration(seconds: float) -> str:
-    """Return the two largest units: 45 s, 12 min 5 s, 2 h 3 min."""
+    """Return a duration in its two largest units, such as 45 s, 12 min 5 s or 2 h 3 min."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole} s"
@@ -55,7 +55,7 @@ def render_duration(seconds: float) -> str:
 
 
 def render_age(seconds: float) -> str:
-    """Return one unit: 45 s, 12 min, 2 h, 30 days."""
+    """Return a duration in its largest unit only, such as 45 s, 12 min, 2 h or 30 days."""
     for unit_s, name in ((86_400, "days"), (3600, "h"), (60, "min")):
         if seconds >= (2 if unit_s == 86_400 else 1) * unit_s:
             return f"{int(seconds // unit_s)} {name}"
@@ -63,7 +63,7 @@ def render_age(seconds: float) -> str:
 
 
 def render_status_words(objective: Objective) -> str:
-    """Return `active`, `paused`, or the words for the stop reason."""
+    """Return `active` or `paused`, or for an objective that has ended, `ended` and why."""
     if objective.stop_reason is None:
         why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
         return f"{objective.status.value}{why}"
@@ -72,7 +72,8 @@ def render_status_words(objective: Objective) -> str:
 
 
 def render_counts(counts: Mapping[TaskStatus, int]) -> str:
-    """Return `3 done, 2 running, 5 queued`, leaving out statuses with no task."""
+    """Return the numbers of tasks as words, such as `3 done, 2 running, 5 queued`. Statuses without
+    a task are left out."""
     order = (
         TaskStatus.DONE,
         TaskStatus.RECORDED,
@@ -99,8 +100,8 @@ def render_usage(objective: Objective) -> str:
 
 
 def render_cost(usage: Usage, objective: Objective) -> str:
-    """Return what a part of the objective's work cost: `$0.0040`, `cost unknown`, or words that say
-    that nothing is paid for."""
+    """Return the cost of `usage`, which is a part of the objective's usage: `$0.0040`, `cost
+    unknown` if the model has no known price, or `no cost` if it is free."""
     if objective.is_free and not usage.cost_usd:
         return "no cost (rehearsal)" if is_rehearsal(objective) else "no cost"
     if not objective.spec.has_price:
@@ -116,17 +117,17 @@ def render_cost(usage: Usage, objective: Objective) -> str:
 
 
 def render_tokens(usage: Usage) -> str:
-    """Return `812+120`: tokens in and out."""
+    """Return the tokens as prompt tokens, `+`, completion tokens: `812+120`."""
     return f"{usage.prompt_tokens:,}+{usage.completion_tokens:,}"
 
 
 def render_moment(moment: datetime | None) -> str:
-    """Return a time in the local time zone, to the second."""
+    """Return a moment in the local time zone, to the second; '' for None."""
     return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
 
 
 def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
-    """Return one text per limit that is set: how much of it is used."""
+    """Return a text for each limit that is set, such as `tasks 3/50`: how much of it is used."""
     limits, usage = objective.spec.limits, objective.usage
     n_tasks = (
         counts.get(TaskStatus.DONE, 0)
@@ -147,8 +148,8 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
 
 
 def render_limit_values(limits: Limits) -> str:
-    """Return the limits in words, without what is used. Calls are named only if they are
-    limited."""
+    """Return the limits in words, without how much of them is used. The limit of calls is named
+    only if it is set."""
     parts = [
         _amount(limits.max_tasks, "task"),
         *([_amount(limits.max_calls, "call")] if limits.max_calls else []),
@@ -166,10 +167,11 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list[Line]:
-    """Return a head, and a line for each objective: its start, time since its last event,
-    working time, state, finished tasks, cost and text.
+    """Return a table of objectives with a head: the start, the time since the last event, the
+    working time, the status, done tasks out of all, the cost and the text of each.
 
-    If any objective has unconfirmed cost, a column shows it. A narrow screen gets no times.
+    If any objective has unconfirmed cost, there is a column for it. On a narrow screen the times
+    are left out.
     """
     has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _, _ in rows)
     lines = [
@@ -197,11 +199,13 @@ _OBJECTIVE_HEAD = {
     name: name.upper()
     for name in ("id", "begun", "last", "worked", "status", "done", "cost", "perhaps")
 }
-WITH_THE_AGE, WITH_THE_HOUR = 72, 100  # blank cells in a row
+# widths from which the LAST and WORKED columns are shown, and from which BEGUN is shown as well
+WITH_THE_AGE, WITH_THE_HOUR = 72, 100
 
 
 def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: bool) -> str:
-    """Return the columns before an objective's text, as many as fit."""
+    """Return the columns before an objective's text. Columns of times for which `width` has no room
+    are left out."""
     times = f"{columns['begun'][:16]:<16}  " if width >= WITH_THE_HOUR else ""
     times += f"{columns['last']:>8}  "
     if width >= WITH_THE_HOUR or not has_unconfirmed:
@@ -214,8 +218,8 @@ def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: 
 
 
 def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return the stop reason or the status. An objective that was set aside before any task was
-    done shows `set aside`."""
+    """Return the stop reason or the status; `not begun` for an objective that was set aside before
+    any task was done."""
     if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
         return "not begun"
     return (objective.stop_reason or objective.status).value
@@ -249,7 +253,9 @@ def render_status(
             f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
         )
     )
-    lines += [Line(f"Further:  {fit(one, max(40, 2 * width))}") for one in objective.spec.further]
+    lines += [
+        Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in objective.spec.further
+    ]
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
@@ -270,7 +276,7 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
     return [
         Line(
             (
-                f"{head}they cannot be written to the result store: {fit(trouble, 400)}; none is "
+                f"{head}cannot be written to the result store: {fit(trouble, 400)}; no result is "
                 "lost. "
                 f"{how}"
             ),
@@ -280,7 +286,8 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
 
 
 def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return the command that the person should type next."""
+    """Return the command that the person should type next: one that continues the objective, or
+    `babyagi report` if there is a report."""
     found = _find_next(objective, counts)
     if found.need is Need.RESUME:
         return f"{found.resume}  (or `babyagi watch`, if a worker is running)"
@@ -291,7 +298,7 @@ def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
     return f"{found.resume}  (its report is still to be written)"
 
 
-WORD_WIDTH = 21  # of a status, or of why a task does not run
+WORD_WIDTH = 21  # cells for the status of a task, or the reason why it does not run
 
 
 def render_tasks_head() -> Line:
@@ -299,10 +306,10 @@ def render_tasks_head() -> Line:
 
 
 def render_task(task: Task, width: int, *, word: str = "") -> Line:
-    """Return one row of the list.
+    """Return one row of the list of tasks.
 
     Args:
-        word: why the task does not run, if that says more than its status.
+        word: why the task does not run; it replaces the status. '' shows the status.
     """
     head = f"{task.id:>4}  {pad(word or task.status.value, WORD_WIDTH)}  "
     after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
@@ -315,12 +322,13 @@ def render_task(task: Task, width: int, *, word: str = "") -> Line:
 
 
 def fit_tail(text: str, width: int) -> str:
-    """Return the line with its leading blanks, cut at its end to the width."""
+    """Return the text, cut at its end to `width` cells. Unlike `fit`, it keeps the two blanks with
+    which the text begins."""
     return text if len(text) <= width else f"  {fit(text, width - 2)}" if width > 4 else ""
 
 
 def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list[Line]:
-    """Return the lines of the results, each with its artifacts."""
+    """Return the lines of the results, each with the files (`made`) that belong to it."""
     lines: list[Line] = []
     for result in results:
         lines.append(Line(f"Task {result.task_id}: {safe_line(result.task_name)}", Style.BOLD))
@@ -331,7 +339,7 @@ def render_results(results: Sequence[Result], made: Sequence[Made] = ()) -> list
 
 
 def render_artifacts(made: Sequence[Made]) -> list[Line]:
-    """Return one row for each artifact of a result."""
+    """Return one row for each file of a result."""
     return [
         Line(f"  {'file':<8} {safe_line(f'{one.artifact.name} ({say_artifact(one)})')}")
         for one in made
@@ -339,7 +347,7 @@ def render_artifacts(made: Sequence[Made]) -> list[Line]:
 
 
 def render_task_words(task: Task) -> str:
-    """Return the status, rank and tries of a task in words."""
+    """Return the status, rank, try, failures and lost workers of a task in words."""
     failures = (
         f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}"
         if task.failures
@@ -361,7 +369,7 @@ def render_closing(
     is_told: bool = False,
 ) -> list[Line]:
     """Return the last lines of a run: how it ended, what it cost, and what to type next. With
-    `is_told`, the report above has stated how it ended and what it cost, so these are left out."""
+    `is_told` only the last part is returned, because the report on the screen states the others."""
     lines = (
         []
         if is_told
@@ -398,7 +406,8 @@ def _how_it_came_out(objective: Objective) -> str:
 
 
 def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return the command that continues the objective; `""` when it has ended."""
+    """Return the command that continues the objective; '' if there is nothing left to continue.
+    Unlike `render_next`, it never names the report."""
     found = _find_next(objective, counts)
     match found.need:
         case Need.NOTHING:

@@ -1,5 +1,5 @@
-"""The command `report`, and the choice of destination (screen, pipe or file) and format for a
-report."""
+"""The command `report`, and the options --output and --format, which choose where and in which
+format a report is written."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def output_options(command: F) -> F:
-    """Return a decorator that gives a command `--output` and `--format`, which `choose_output`
-    reads."""
+    """Add the options `--output` and `--format` to a command (as a decorator). The command passes
+    their values to `choose_output`."""
     command = click.option(
         "--format",
         "report_format",
         type=click.Choice(FORMATS),
-        help="The report's format. Default: by the file's suffix, else Markdown.",
+        help="The report's format. Default: that of the file's suffix, else Markdown.",
     )(command)
     return click.option(
         "--output", metavar="FILE", help="Write the report to this file; - is standard output."
@@ -54,9 +54,12 @@ def output_options(command: F) -> F:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where the report goes: to the file, or to standard output when there is none.
+    """Where and in which format a report is written.
 
-    `as_json`: standard output is for a program that reads JSON, not for people.
+    Attributes:
+        path: the file; None means standard output.
+        format: one of `FORMATS`.
+        as_json: whether standard output must contain nothing but JSON.
     """
 
     path: Path | None = None
@@ -65,11 +68,15 @@ class Output:
 
 
 def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
-    """Return where the report is to go. It first checks that the report can be written there, so
-    that no money is wasted.
+    """Return where and in which format the report is to be written. It is checked before a run that
+    this is possible, so that no money is wasted.
+
+    Args:
+        output: the value of --output.
+        report_format: the value of --format.
 
     Raises:
-        SettingsError: it cannot be written.
+        SettingsError: the file cannot be written, or the package for PDF is missing.
         click.UsageError: the options contradict each other.
     """
     path = Path(output) if output not in (None, "", "-") else None
@@ -100,7 +107,8 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
 
 
 def require_writable(path: Path) -> None:
-    """Raises `SettingsError` when the file cannot be written; the file is not changed."""
+    """Check that the file can be written, without changing it. Raises `SettingsError` if it
+    cannot."""
     try:
         if path.is_dir():
             raise IsADirectoryError(21, "it is a directory")
@@ -114,8 +122,8 @@ def require_writable(path: Path) -> None:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write the file whole or not at all: after a kill or on a full disk it is either the old file
-    or the new one. Raises `SettingsError`."""
+    """Write the file whole or not at all: even after a kill or on a full disk, it is either the old
+    file or the new one. Raises `SettingsError` if it cannot be written."""
     try:
         if _is_special(path):  # a pipe, /dev/null
             path.write_bytes(data)
@@ -142,7 +150,7 @@ def _is_special(path: Path) -> bool:
 
 
 def _beside(path: Path) -> Path:
-    """Return a path in the file's folder that no other process uses, for a temporary file."""
+    """Return the path of a temporary file in the same folder, which no other process uses."""
     target = path.resolve()
     with suppress(FileNotFoundError):
         target.lstat()  # a name may be too long
@@ -169,7 +177,7 @@ def _cannot_write(path: Path, error: OSError, *, fix: str) -> SettingsError:
 async def give_report(
     store: TaskStore, objective: Objective, output: Output, *, now: datetime
 ) -> None:
-    """Write the report to the file or to standard output.
+    """Write the objective's report as `output` says, to its file or to standard output.
 
     Raises:
         SettingsError: the file cannot be written.
@@ -231,7 +239,7 @@ async def _render(
 def report(objective: str, output: str | None, report_format: str | None, as_json: bool) -> None:
     """Print the report of an objective, or write it to a file.
 
-    An objective without a report yet gets the results of its tasks so far instead.
+    If the objective has no report yet, the results of its tasks so far are printed.
     """
     from babyagi.backends import utc_now
     from babyagi.cli.session import pick_objective, with_store

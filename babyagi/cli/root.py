@@ -1,6 +1,7 @@
-"""The command `babyagi`: its commands, what it does without one, and how it fails.
+"""The command `babyagi`: its subcommands, what it does without a subcommand, and how it reports
+errors.
 
-Each command's work is in a module that is imported when the command is called.
+Most of a subcommand's work is in a module that is imported only when the subcommand is called.
 """
 
 from __future__ import annotations
@@ -79,17 +80,17 @@ DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a 
     "--new",
     "always_new",
     is_flag=True,
-    help="Start a new demo, even if an earlier one was cut off.",
+    help="Start a new demo instead of continuing one that was cut off.",
 )
 @output_options
 @json_option
 def demo(
     folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
 ) -> int:
-    """Try it on real files, without a key and without a network.
+    """Try babyagi on real files, without a key or a network.
 
-    It reads the documents of FOLDER, or else this program's own guide. Only the model is replaced:
-    a rehearsal model quotes sentences, each with its file and line.
+    It reads the documents of FOLDER, or this program's own guide. Only the language model is
+    replaced: a rehearsal model quotes sentences, each with its file and line.
     """
     from babyagi.cli.run import run_demo
 
@@ -124,7 +125,7 @@ def demo(
     "--continue",
     "continued",
     metavar="ID|latest",
-    help="Ask a further question of an objective; any limits given replace its old ones.",
+    help="Ask a further question of this objective; limits that are given replace its old ones.",
     shell_complete=complete_objectives,
 )
 def run(
@@ -137,10 +138,11 @@ def run(
 ) -> int:
     """Run an objective until it ends, and print its report.
 
-    Standard output holds the report and nothing else. An objective with the same text, first task
-    and name is continued where it was stopped. With --json every event is one line, and the last
-    line is the outcome. With --join it works on an objective that was started elsewhere, or waits
-    for it. With --continue the words are a further question; earlier results are used to answer it.
+    Standard output holds the report and nothing else. If an objective with the same text, first
+    task and name exists, it is continued, or if it has ended, its report is printed again. With
+    --json every event is one line, and the last line is the outcome. With --join it works on an
+    objective that another process started, or waits until one does. With --continue the words are a
+    further question to an objective; its results are used to answer it.
     """
     from babyagi.cli.run import continue_objective, run_objective
 
@@ -184,8 +186,8 @@ def resume(objective: str, as_json: bool, **flags: Any) -> int:
 def watch(objective: str, as_json: bool, **output: str | None) -> int:
     """Watch an objective that runs in another process.
 
-    It ends when the objective does, with its report. With --json: every event from the first, one a
-    line, and the outcome as the last line.
+    When the objective ends, its report is printed. With --json every event from the first on is one
+    line, and the last line is the outcome.
     """
     from babyagi.cli.run import watch_objective
 
@@ -193,7 +195,8 @@ def watch(objective: str, as_json: bool, **output: str | None) -> int:
 
 
 def run_from_settings() -> int:
-    """Bare `babyagi`: run the OBJECTIVE of the environment, or say what to type."""
+    """Do what `babyagi` does without a command: run the OBJECTIVE of the environment, or print what
+    can be typed if there is none."""
     from babyagi.cli.run import run_objective
     from babyagi.cli.session import load
     from babyagi.settings.load import DEFAULT_SOURCE
@@ -245,8 +248,8 @@ NOT_OF_SUBMIT = (
 def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
     """Queue an objective for workers.
 
-    Its number is printed. This command does not work on it: `babyagi worker` does, in this home or
-    wherever the task store can be reached.
+    Its number is printed. To work on it, type `babyagi worker`, in this home or wherever the task
+    store can be reached.
     """
     from babyagi.cli.run import submit_objective
 
@@ -271,16 +274,16 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
 
-    Objectives submitted later are included. While there is nothing to do, the worker waits. Ctrl-C
-    or SIGTERM lets the calls in flight end.
+    Objectives submitted later are included. While there is nothing to do, the worker waits. On
+    Ctrl-C or SIGTERM it lets the calls in flight end, and stops.
     """
     from babyagi.cli.run import join_objective
     from babyagi.cli.worker import serve_all
 
     if objective is None and (flags["output"] or flags["report_format"]):
         raise click.UsageError(
-            "--output and --format go with --objective: a worker for all objectives writes no "
-            "report to a file",
+            "--output and --format can only be used with --objective: a worker for all objectives "
+            "writes no report to a file",
             click.get_current_context(),
         )
     output = _take_output(flags, as_json)
@@ -293,9 +296,10 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
 @click.command()
 @json_option
 def workers(as_json: bool) -> None:
-    """List the workers and what each works on.
+    """List the workers, and what each works on.
 
-    It also shows since when, and why a worker claims nothing.
+    Each objective is shown with the time since the worker joined it, or with the reason why the
+    worker cannot work on it.
     """
     from babyagi.cli.session import with_store
     from babyagi.cli.views import render_workers
@@ -317,7 +321,7 @@ def workers(as_json: bool) -> None:
 def metrics() -> None:
     """Print metrics of the task store, for Prometheus.
 
-    Prometheus's textfile collector can read them: babyagi metrics > babyagi.prom
+    For the textfile collector of Prometheus: babyagi metrics > babyagi.prom
     """
     from babyagi.cli.session import with_store
     from babyagi.reporting.metrics import read_metrics
@@ -327,7 +331,7 @@ def metrics() -> None:
 
 @click.command()
 def migrate() -> None:
-    """Bring a PostgreSQL task store to this program's version.
+    """Upgrade a PostgreSQL task store to this program's version.
 
     No worker may run meanwhile.
     """
@@ -340,7 +344,7 @@ def migrate() -> None:
     echo(
         f"The task store has version {after} already."
         if before == after
-        else f"The task store went from version {before} to {after}."
+        else f"The task store was upgraded from version {before} to {after}."
     )
 
 
@@ -351,7 +355,7 @@ def migrate() -> None:
 @click.command()
 @json_option
 def config(as_json: bool) -> None:
-    """Show every setting, its value, and where that comes from.
+    """Show every setting, its value, and where the value comes from.
 
     Secrets stay hidden.
     """
@@ -416,7 +420,9 @@ def guide(topic: str | None) -> None:
 @click.command()
 @click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
 @objective_option
-@click.option("--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, whole.")
+@click.option(
+    "--step", type=click.IntRange(min=1), metavar="N", help="Show only this step, with whole texts."
+)
 @click.option(
     "--full", "is_full", is_flag=True, help="Show every text whole, not only its beginning."
 )
@@ -449,7 +455,7 @@ def show(
 def why(task: str | None, objective: str, as_json: bool) -> None:
     """Say why a task does not run, and what would change that.
 
-    Without a TASK, say why the objective makes no progress, or what is being done for it.
+    Without a TASK, say why the objective makes no progress, or what is done for it now.
     """
     from babyagi.cli.show import show_why
 
@@ -457,7 +463,7 @@ def why(task: str | None, objective: str, as_json: bool) -> None:
 
 
 def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
-    """Let a bare TASK mean the same as --task TASK."""
+    """Take the value of the argument TASK as the value of --task."""
     if task is not None:
         context.params["task_id"] = task
 
@@ -515,9 +521,9 @@ def log(
 Items = list[CompletionItem]
 
 HELP_FLAGS = ("-h", "--help")
-SURELY_MEANT = (
-    0.75  # of the first of several words to a command; with less it may begin an objective
-)
+# how similar the first of several words must be to a command's name; a less similar word is taken
+# as the beginning of an objective
+SURELY_MEANT = 0.75
 ORIGINAL_FLAGS = {
     "instance_name",
     "cooperative_mode",
@@ -530,8 +536,8 @@ ORIGINAL_FLAGS = {
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order of their definition, and suggests a command for
-    a mistyped name."""
+    """A command group that lists its commands in the order of their definition, and suggests a
+    command if a name is mistyped."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -618,7 +624,7 @@ def babyagi(context: click.Context, version: bool) -> int | None:
 
 
 def complete_help(context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """Offer commands; after the name of a group, offer the commands of that group."""
+    """Suggest the names of commands; after the name of a group, the names of its commands."""
     found = _walk(tuple(context.params.get("words") or ()))
     command = babyagi if found is None else found.command
     names = list(command.commands) if isinstance(command, click.Group) else []
@@ -649,6 +655,7 @@ def help_(words: tuple[str, ...]) -> None:
 
 
 def no_help(words: Sequence[str], pages: Iterable[str]) -> str:
+    """Return the message that `babyagi help` does not know the words, with a suggestion."""
     near = difflib.get_close_matches(words[0], [*babyagi.commands, *pages], n=1)
     return f"there is no command {' '.join(words)!r}" + (
         f"; did you mean `babyagi help {near[0]}`?" if near else "; babyagi help lists them"
@@ -656,7 +663,8 @@ def no_help(words: Sequence[str], pages: Iterable[str]) -> str:
 
 
 def _walk(words: Sequence[str]) -> click.Context | None:
-    """Return the context of the command that the words name; None when there is no such command."""
+    """Return the click context of the command that the words name, such as `tasks add`; None if
+    there is no such command."""
     context = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
     for word in words:
         group = context.command
@@ -668,10 +676,11 @@ def _walk(words: Sequence[str]) -> click.Context | None:
 
 
 def route(args: Sequence[str]) -> list[str]:
-    """Return the arguments. `run` is put before arguments that mean a run.
+    """Return the command line's arguments, with `run` put before them if they have no command but
+    describe a run, as in the original BabyAGI.
 
     Raises:
-        click.UsageError: the words are neither a command nor a run.
+        click.UsageError: the arguments neither begin with a command nor describe a run.
     """
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, "--version"):
@@ -686,15 +695,16 @@ def route(args: Sequence[str]) -> list[str]:
 
 
 def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Return whether the words that are not flags are an objective. With a first task they always
-    are; with another flag of the original BabyAGI they are, unless they are a single word."""
+    """Return whether the words are an objective to run, and not a mistyped command. They are if
+    `flags`, the names of the typed flags, contain the first task, or contain another flag of the
+    original BabyAGI and there are several words."""
     if words[0] in babyagi.commands:
         return False
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
 
 
 def what_was_meant(words: Sequence[str]) -> str:
-    """Return why the words cannot be run, and what the person may have meant."""
+    """Return a message that says why the words are not understood, and what to type instead."""
     text = " ".join(words)
     if words[0] in babyagi.commands:
         return (
@@ -717,21 +727,21 @@ def what_was_meant(words: Sequence[str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# How the command line fails: four lines for an error that a person can mend, one line for an
-# unexpected one, never a traceback.
+# How the command line reports errors: in four lines if a person can mend the error, in one line if
+# it was unexpected, never as a traceback.
 # --------------------------------------------------------------------------------------------------
 
 BROKEN_PIPE_CODE = 141  # the exit code of a process that was ended by SIGPIPE
 
 
 def run_guarded(args: list[str]) -> int:
-    """Run the command line and return its exit code. Every error is printed on standard error."""
+    """Run the command line, print any error on standard error, and return the exit code."""
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except SystemExit as error:
-        # click reports so that a completion was printed, or that the reader is gone
+        # click raises this with code 0 after a completion, with 1 if the reader of a pipe is gone
         return _tell(BrokenPipeError()) if error.code else 0
     except BaseException as raised:
         return _tell(first_error(raised))
@@ -763,7 +773,7 @@ def _tell(error: BaseException) -> int:
 
 
 def tell_error(error: BabyagiError) -> None:
-    """Print what happened, the likely reason, what to type, and which page to read."""
+    """Print an error: what happened, why, what to type, and which page of the guide to read."""
     warn(f"babyagi: {error.what}", Style.RED)
     if error.why:
         warn(f"  because: {error.why}")
@@ -794,7 +804,8 @@ NO_COMMAND = re.compile(r"No such command '(.*)'", re.DOTALL)
 
 
 def _mend_usage(error: click.UsageError, context: click.Context) -> tuple[str, str]:
-    """Return what is wrong with the typed command, and what to type instead."""
+    """Return what is wrong with the typed command, and what to type instead, in words better than
+    click's."""
     command, text = context.command_path, error.format_message()
     if extra := EXTRA_WORDS.match(error.message):
         return _mend_extra(extra[1], context)
@@ -843,7 +854,8 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
 
 
 def _say_number(error: click.ClickException) -> str:
-    """Return which kind of number was expected; `""` if the error has another cause."""
+    """Return a message that says which kind of number was expected; '' if the error has another
+    cause."""
     param = getattr(error, "param", None)
     given = re.match(r"'?(.+?)'? is not ", error.message)
     if not isinstance(param, click.Parameter) or given is None:
@@ -874,6 +886,7 @@ def _tell_crash(error: BaseException) -> int:
 
 
 def _silence_stdout() -> None:
-    """Keep the interpreter from failing at exit when it flushes to a reader that is gone."""
+    """Send standard output to /dev/null, so that the interpreter does not fail when it flushes
+    standard output at exit and the reader of the pipe is gone."""
     devnull = os.open(os.devnull, os.O_WRONLY)
     os.dup2(devnull, sys.stdout.fileno())

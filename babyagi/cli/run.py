@@ -91,14 +91,15 @@ if TYPE_CHECKING:
     from babyagi.app import App, Company, RunOutcome
 
 # --------------------------------------------------------------------------------------------------
-# Run an objective with a view of it: open, start, work and watch at once, print the outcome.
+# Run an objective and show it meanwhile: open the store, start the objective, work on it and watch
+# it at once, print the outcome.
 # --------------------------------------------------------------------------------------------------
 
 WATCH_CHECK_S = 1.0
-REST_UNTOLD_S = 1.0  # after a report, before a person is told what is still waited for
+REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 
-# options that are frozen when an objective is created, or that select one
+# options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
 )
@@ -107,8 +108,9 @@ NOT_OF_CONTINUING = frozenset(
 def run_objective(
     flags: Mapping[str, Any], *, always_new: bool, output: Output, selector: str = ""
 ) -> int:
-    """Run the objective that flags, environment and files describe, or join the one that `selector`
-    names. Return the exit code."""
+    """Run the objective that the flags, the environment and the settings files describe. With
+    --join, work on the objective that `selector` names instead, which another process started.
+    Return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, selector=selector, output=output)
@@ -178,7 +180,7 @@ def run_demo(
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
-    """Continue an unfinished objective, and return the exit code."""
+    """Continue the unfinished objective that `selector` means, and return the exit code."""
     loaded = load_to_work(flags)
     return asyncio.run(_resume(loaded, selector, output=output))
 
@@ -189,15 +191,16 @@ def watch_objective(selector: str, *, output: Output) -> int:
 
 
 def load_to_work(flags: Mapping[str, Any]) -> Loaded:
-    """Return the settings of a worker, after a check that results can be stored."""
+    """Return the settings for a command that works on objectives, after a check that the index of
+    results can be used."""
     loaded = load(flags)
     require_index(loaded.settings)
     return loaded
 
 
 def require_objective(settings: Settings, command: str = "babyagi run") -> None:
-    """Raises `SettingsError` when no objective is named; the error says what to type for this
-    command."""
+    """Raises `SettingsError` if the settings have no objective. `command` is what the error says to
+    type before the objective."""
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
@@ -256,7 +259,8 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
 
 
 async def _require_listener(app: App, objective: Objective) -> None:
-    """Do the same as `require_listener`. If it raises, set the objective aside."""
+    """Check as `require_listener` does that the models' server listens. If it does not, set the
+    objective aside before the error is raised, so that no worker claims it."""
     try:
         require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
@@ -297,16 +301,16 @@ async def work_on(
     after_id: int | None = None,
     is_joined: bool = False,
 ) -> int:
-    """Work on the objective while a view follows, write its report, print the outcome, and return
-    the exit code. If the objective has ended, only write the report.
+    """Work on the objective and show its events meanwhile, write its report, print the outcome, and
+    return the exit code. If the objective has ended already, only write the report.
 
     Args:
-        after_id: the event after which the view begins; None means the last one so far.
-        is_joined: the objective was started elsewhere.
+        after_id: the id of the event after which the view begins; None means the last one so far.
+        is_joined: whether another process started the objective.
     """
     as_json = output.as_json
     if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
-        warn("This objective has ended already; no model is asked. To start a new one: --new")
+        warn("This objective has ended already; no model is asked. To start it anew: --new")
         return await _end(app.store, objective, output)
     if after_id is None:
         after_id = await app.store.last_event_id(objective.id)
@@ -336,8 +340,8 @@ async def work_on(
 async def _told_how_it_stands(
     store: TaskStore, objective_id: int, output: Output
 ) -> AsyncIterator[None]:
-    """If the body raises, print the state of the objective and how to continue it, and raise the
-    error again."""
+    """If the body raises an error that a person must mend, print the state of the objective and how
+    to continue it, and raise the error again."""
     try:
         yield
     except (CredentialsError, ModelRejectedError, SettingsError) as error:
@@ -351,7 +355,7 @@ async def _told_how_it_stands(
 
 @asynccontextmanager
 async def _ended_with_this(work: asyncio.Task[Any]) -> AsyncIterator[None]:
-    """Cancel the work, unless it is done, and wait until it has ended."""
+    """After the body, cancel the work if it is not done, and wait until it has ended."""
     try:
         yield
     finally:
@@ -377,8 +381,9 @@ async def _wait_for_report(
 async def _wait_for_rest(
     store: TaskStore, objective_id: int, work: asyncio.Task[RunOutcome]
 ) -> None:
-    """Wait for the work after a report: the last results are indexed, and the agent's memory reads
-    the last tasks."""
+    """Wait for the work that is left after the report: indexing the last results, and adding the
+    last tasks to the agent's memory. Print what is waited for if it takes longer than
+    `REST_UNTOLD_S`."""
     before = await find_trouble(store, objective_id)
     await asyncio.wait({work}, timeout=REST_UNTOLD_S)
     if not work.done():
@@ -387,8 +392,8 @@ async def _wait_for_rest(
     trouble = await find_trouble(store, objective_id)
     if trouble and not before:
         tell(
-            f"results cannot be written to the result store: {trouble}; none is lost; "
-            f"`babyagi index rebuild --objective {objective_id}` fills it once it works again"
+            f"results cannot be written to the result store: {trouble}; no result is lost; once "
+            f"the store works again, `babyagi index rebuild --objective {objective_id}` fills it"
         )
     elif before and not trouble:
         tell("all results are in the result store now")
@@ -401,8 +406,8 @@ async def _end(
     *,
     stopped_by_signal: int | None = None,
 ) -> int:
-    """Write the report if there is one, print the outcome, and return the exit code. If the run was
-    paused or stopped, only print its state."""
+    """Write the report if the objective has ended, print the outcome, and return the exit code. For
+    an objective that was paused or stopped, print only its state."""
     code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
     has_report = objective.status is ObjectiveStatus.ENDED and (
         objective.has_report or not stopped_by_signal
@@ -426,7 +431,7 @@ async def _end(
 async def _print_outcome(
     store: TaskStore, objective: Objective, *, code: int, has_report: bool
 ) -> None:
-    """Print the outcome as the last line of JSON."""
+    """Print the outcome of the objective as one line of JSON, the last one of the command."""
     results = await store.results(objective.id)
     made = await find_artifacts(store, results)
     shape = outcome_shape(
@@ -441,8 +446,8 @@ async def _print_outcome(
 
 
 async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
-    """Return whether an objective that ended as `waiting` has an open question that a person here
-    can answer."""
+    """Return whether the objective ended as `waiting` with an open question, and a person is at the
+    terminal to answer it."""
     is_asking = not as_json and is_person_there() and is_in_foreground()
     is_waiting = objective.stop_reason is StopReason.WAITING
     return is_asking and is_waiting and bool(await store.inbox(objective.id))
@@ -450,9 +455,8 @@ async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bo
 
 @contextmanager
 def _told_by_sigterm() -> Iterator[None]:
-    """Let SIGTERM cancel the task that runs the body, as Ctrl-C does, and raise `Terminated`. The
-    signal handler raises nothing itself: in another library's callback its exception could be lost.
-    """
+    """While the body runs, let SIGTERM cancel it, as Ctrl-C does, and then raise `Terminated`. The
+    signal handler does not raise it, because an exception could be lost in a library's callback."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     sent: list[bool] = []
 
@@ -475,7 +479,8 @@ def _told_by_sigterm() -> Iterator[None]:
 
 
 async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
-    """Return or raise as soon as one of the awaitables does; cancel the others."""
+    """Run the coroutines until one of them ends, and cancel the others. Raise the error of the one
+    that ended, if it has one."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -487,8 +492,8 @@ async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
-    """Wait until the objective has ended and its report is written, or until no worker is left to
-    write it."""
+    """Wait until the objective has ended and its report is written, or until it has ended and no
+    worker is left to write the report."""
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
@@ -508,9 +513,9 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
 async def _seated(
     app: App, objective: Objective, *, as_json: bool
 ) -> AsyncIterator[tuple[View, Company]]:
-    """Return the view of the work on the objective, and the person who can be asked. The view is
-    JSON if requested, the live view on a terminal (unless a person answers as the model there), and
-    plain lines otherwise."""
+    """Open the view in which this process shows its work on the objective, and say how a person can
+    be asked meanwhile. The view is `JsonView` if requested, `LiveView` on a terminal (unless the
+    model is a person, who needs the terminal), and otherwise `PlainView`."""
     from babyagi.app import ALONE, Company
 
     is_shared = "human" in models_of(objective)
@@ -552,7 +557,8 @@ async def _watching(
     as_json: bool,
     stop: Callable[[], None],
 ) -> AsyncIterator[View]:
-    """Return the view of an objective that other processes work on."""
+    """Open the view of an objective that only other processes work on. `stop` is called when the
+    person leaves the view."""
     if as_json:
         yield JsonView()
     elif is_live_terminal():
@@ -567,8 +573,8 @@ async def _watching(
 
 
 def interrupt() -> None:
-    """Do what Ctrl-C does when the terminal does not send it: signal the worker, so that it
-    drains."""
+    """Signal this process to drain, as Ctrl-C would. Needed in the live view, where the terminal
+    does not turn Ctrl-C into a signal."""
     signal.raise_signal(signal.SIGINT)
 
 
@@ -596,7 +602,7 @@ async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool)
         warn(line.text, line.style)
 
 
-# -- joining an objective that somebody else started or will start
+# -- joining an objective that another process started or will start
 # --------------------------------------------------------------------------------------------------
 
 
@@ -605,11 +611,11 @@ CHANGE_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The objective to join: a number, `latest` or an instance name; otherwise its text and
-    instance name.
+    """Describes the objective to join: by a number, `latest` or an instance name (`selector`), or
+    without a selector by its text and instance name.
 
-    If several match, it is the newest unfinished one, else the newest that has ended. `latest`
-    never means one that has ended.
+    If several objectives match, the newest unfinished one is meant, else the newest. `latest` never
+    means an objective that has ended.
     """
 
     selector: str = ""
@@ -643,7 +649,7 @@ class Wanted:
 
 def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
     """Work on an objective that another process started or will start, and return the exit code of
-    its stop reason."""
+    its stop reason. Without a `selector`, the settings describe the objective."""
     loaded = load_to_work(flags)
     wanted = Wanted(
         selector=selector,
@@ -664,7 +670,7 @@ async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
 
 
 async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
-    """Return the objective as soon as it exists."""
+    """Wait until the wanted objective exists, and return it."""
     found = await wanted.find(store)
     if found is None:
         tell(f"there is no objective {wanted} yet; this worker waits for it")
@@ -701,6 +707,6 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
         else "was there already" + (", and has ended" if is_over(objective) else "")
     )
     echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    echo("Work on it:  babyagi worker  (any number, wherever this task store can be reached)")
+    echo("Work on it:  babyagi worker  (one or more, wherever this task store can be reached)")
     echo(f"Watch it:    babyagi watch --objective {objective.id}")
     return ExitCode.OK

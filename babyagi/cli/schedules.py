@@ -48,8 +48,8 @@ id_argument = click.argument(
 def schedule() -> None:
     """Start an objective again and again.
 
-    `babyagi worker` fires the ticks that are due. Schedules are kept in the task store: however
-    many workers read it, each tick starts one objective.
+    `babyagi worker` fires the ticks (the times of a schedule) that are due. Schedules are kept in
+    the task store: however many workers read it, each tick starts one objective.
     """
 
 
@@ -57,12 +57,12 @@ def _rule_options(command: Any) -> Any:
     for option in reversed(
         (
             click.option(
-                "--cron", metavar='"M H D M W"', help=("When: five fields, as in a crontab.")
+                "--cron", metavar='"M H D M W"', help="At the times that a crontab line describes."
             ),
             click.option(
                 "--every",
                 metavar="DURATION",
-                help=("Again and again after this time, such as 30m, 2h or 1d."),
+                help="Again and again, each time after this period, such as 30m, 2h or 1d.",
             ),
             click.option(
                 "--at", metavar="TIME", help=("Once, at this time, such as 2026-12-01T09:00.")
@@ -79,34 +79,34 @@ def _rule_options(command: Any) -> Any:
                 metavar="DURATION",
                 default="1h",
                 show_default=True,
-                help="How late a tick may still fire when no worker was running.",
+                help="How late a tick may still fire if no worker was running when it was due.",
             ),
             click.option(
                 "--overlap",
                 type=click.Choice(["skip", "queue", "allow"]),
                 default="skip",
                 show_default=True,
-                help="What to do with a tick while an earlier one is running.",
+                help="What happens to a tick while the objective of an earlier one is running.",
             ),
             click.option(
                 "--catch-up",
                 type=click.Choice(["one", "all", "none"]),
                 default="one",
                 show_default=True,
-                help="Which of the ticks that are later than the grace period still fire.",
+                help="Which of the ticks that are overdue for longer than --grace still fire.",
             ),
             click.option(
                 "--jitter",
                 metavar="DURATION",
                 default="0s",
                 show_default=True,
-                help="Delay each tick by up to this much, the same for every worker.",
+                help="Delay each tick by up to this much.",
             ),
             click.option(
                 "--daily-limit",
                 metavar="USD",
                 type=click.FloatRange(min=0),
-                help="What its ticks may cost per day; 0 means no limit.  [default: 5]",
+                help="How much all its ticks of a day may cost; 0 means no limit.  [default: 5]",
             ),
         )
     ):
@@ -122,8 +122,8 @@ def _rule_options(command: Any) -> Any:
 def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
     """Add a schedule: --cron, --every or --at.
 
-    The objective's text, limits, models and tools are frozen now; keys and addresses come from the
-    worker that runs it.
+    The objective's text, limits, models and tools are stored now and stay as they are; keys and
+    addresses come from the worker that runs it.
     """
     import asyncio
 
@@ -155,13 +155,13 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     echo(f"Schedule {found.id}: {fit(found.spec.objective.text, 400)}", Style.BOLD)
     echo_lines(render_schedule(found)[1:])
     if needs := _say_needs(loaded.settings):
-        echo(f"Its worker needs the same files:  babyagi worker {needs}")
+        echo(f"Start its worker with the same files:  babyagi worker {needs}")
     if not is_served:
         echo("No worker is running. Ticks are fired by:  babyagi worker")
 
 
 def _say_needs(settings: Settings) -> str:
-    """Return the flags with which a worker must be started to carry the objective out."""
+    """Return the flags that a worker needs to work on a schedule's objective; '' for none."""
     from shlex import quote
 
     given = {"--agent": settings.agent, "--mcp": settings.mcp, "--tools-from": settings.tools_from}
@@ -220,7 +220,7 @@ def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
 @id_argument
 @json_option
 def pause(schedule_id: int, as_json: bool) -> None:
-    """Pause a schedule: ticks that fall due meanwhile are skipped."""
+    """Pause a schedule: ticks that are due meanwhile are skipped."""
     _change(lambda store: store.pause_schedule(schedule_id), as_json)
 
 
@@ -228,7 +228,7 @@ def pause(schedule_id: int, as_json: bool) -> None:
 @id_argument
 @json_option
 def resume(schedule_id: int, as_json: bool) -> None:
-    """Resume a paused schedule with its next tick."""
+    """Resume a paused schedule; its next tick fires again."""
     _change(lambda store: store.resume_schedule(schedule_id), as_json)
 
 
@@ -257,7 +257,7 @@ def _change(change: Callable[[TaskStore], Awaitable[Schedule]], as_json: bool) -
 
 
 def render_schedules(found: list[Schedule], width: int) -> list[Line]:
-    """Return a head, and a line for each schedule."""
+    """Return a table of schedules: a head, and a line for each."""
     lines = [Line(f"{'ID':>4}  {'STATUS':<8} {'NEXT (UTC)':<17} OBJECTIVE", Style.DIM)]
     for one in found:
         at = f"{one.fires_at:%Y-%m-%d %H:%M}" if one.fires_at is not None and _is_on(one) else "-"
@@ -271,9 +271,9 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
 
 
 _OF_LATER_TICKS = {
-    "one": "of later ticks only the last fires",
-    "all": "later ticks fire as well",
-    "none": "later ticks do not fire",
+    "one": "of ticks that are later, only the last one fires",
+    "all": "ticks that are later fire as well",
+    "none": "ticks that are later do not fire",
 }
 _WHILE_ONE_IS_AT_WORK = {
     "skip": "the next tick is skipped",
@@ -283,7 +283,8 @@ _WHILE_ONE_IS_AT_WORK = {
 
 
 def render_schedule(one: Schedule) -> list[Line]:
-    """Return all about a schedule except its ticks."""
+    """Return the lines about a schedule: its rule, next tick, options and limits, but not its past
+    ticks."""
     from babyagi.cli.render import render_duration
 
     spec = one.spec
@@ -296,7 +297,7 @@ def render_schedule(one: Schedule) -> list[Line]:
         Line(f"  {one.status}: {spec.rule.words}{jitter}"),
         Line(f"  {_next(one)}"),
         Line(f"  a tick fires up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
-        Line(f"  while one is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
+        Line(f"  while its objective is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
         Line(f"  limit: {day} a day, {tick} a tick"),
     ]
 

@@ -1,4 +1,5 @@
-"""The commands of the server: `serve`, and `open`, which gives a browser or a program access."""
+"""The commands `serve`, which runs the HTTP server, and `open`, which gives a browser or a program
+access to it."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """Work as `worker` does, and serve HTTP.
 
     It serves a board, an API and live events. It listens on this machine only, unless
-    BABYAGI_SERVE_TOKEN is set. Ctrl-C or SIGTERM lets the calls in flight end. With --json every
-    event is one line; without a terminal it writes a log as `worker` does.
+    BABYAGI_SERVE_TOKEN is set. On Ctrl-C or SIGTERM it lets the calls in flight end, and stops.
+    With --json every event is one line; without a terminal it writes a log, as `worker` does.
     """
     import asyncio
 
@@ -89,7 +90,8 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
 
 
 def require_serve() -> None:
-    """Raises SettingsError when the extra `serve` is not installed."""
+    """Raises `SettingsError` if a package of the extra `serve` (`pip install …[serve]`) is
+    missing."""
     from importlib.util import find_spec
 
     missing = [name for name in MODULES if find_spec(name) is None]
@@ -114,7 +116,7 @@ def require_serve() -> None:
     type=click.Choice(LEVELS),
     default="admin",
     show_default=True,
-    help="The rights of the browser.",
+    help="The level of rights that the browser gets.",
 )
 @click.option(
     "--print", "is_printed", is_flag=True, help="Print the address instead of opening a browser."
@@ -129,9 +131,9 @@ def require_serve() -> None:
 def open_(
     token_level: str | None, level: str, is_printed: bool, is_renewed: bool, as_json: bool
 ) -> None:
-    """Open the board of the server of this home.
+    """Open the board of this home's server in a browser.
 
-    The address works once, within two minutes. With --token, it prints a token for a program
+    The address works once, within two minutes. With --token, a token for a program is printed
     instead.
     """
     import asyncio
@@ -160,7 +162,8 @@ def open_(
 
 
 def _renew(settings: Settings) -> None:
-    """Raises SettingsError when the token in use is not the one that the home stores."""
+    """Replace the server's token in the home by a new one. Raises `SettingsError` if
+    BABYAGI_SERVE_TOKEN is set, because the token in the home is not used then."""
     import secrets
 
     from babyagi.files.home import make_home
@@ -168,10 +171,10 @@ def _renew(settings: Settings) -> None:
 
     if settings.serve_token:
         raise SettingsError(
-            "the token was not made by this program",
+            "the token cannot be renewed, because this program did not make it",
             why="BABYAGI_SERVE_TOKEN is set",
             fix=(
-                "set BABYAGI_SERVE_TOKEN to a new one, such as $(openssl rand -hex 32), and "
+                "set BABYAGI_SERVE_TOKEN to a new token, such as $(openssl rand -hex 32), and "
                 "restart the servers"
             ),
             guide="serve",
@@ -189,8 +192,8 @@ def _find_token(settings: Settings, level: str) -> str:
 
 
 async def _make_address(settings: Settings, level: str) -> str:
-    """Get a one-time code from the server. Raises `SettingsError` when the server does not
-    answer."""
+    """Get a one-time code from the server, and return the address that opens the board with it.
+    Raises `SettingsError` if there is no server or it gives no code."""
     import httpx2
 
     from babyagi.serve.server import find_token, read_address
@@ -199,7 +202,7 @@ async def _make_address(settings: Settings, level: str) -> str:
     if not url:
         raise _no_server("no server of this home is known")
     headers = {"authorization": f"Bearer {find_token(settings)}"}
-    # whatever address it listens on, this machine reaches it here
+    # a server that listens on all addresses is reached at this machine's own
     near = url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
     try:
         async with httpx2.AsyncClient(timeout=ASK_TIMEOUT_S, trust_env=False) as client:
@@ -209,7 +212,7 @@ async def _make_address(settings: Settings, level: str) -> str:
     except httpx2.HTTPError as error:
         raise _no_server(f"{near} does not answer: {type(error).__name__}") from error
     if answer.status_code != 201:
-        raise _no_server(f"{near} answers with {answer.status_code}: its token is a different one")
+        raise _no_server(f"{near} answers with {answer.status_code}: it has another token")
     return f"{near}/open?code={answer.json()['code']}"
 
 

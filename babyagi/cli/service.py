@@ -1,5 +1,5 @@
-"""The command `service`: installs a worker or a server as a service that the system starts and
-restarts, as a user unit of systemd or an agent of launchd."""
+"""The command `service`: installs a worker or a server as a service of the system (a user unit of
+systemd, or an agent of launchd), which starts it at login and restarts it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Plan:
     """The service to install.
 
     Attributes:
-        line: the program with its arguments; the first is an absolute path, the last is the command
-            of this program.
-        folder: its working directory.
-        environment: variables in addition to those of the system.
-        home: the directory for its files.
+        line: the command line; the first word is the absolute path of Python, the last one is
+            `worker` or `serve`.
+        folder: the working directory of the service.
+        home: the directory for its task store, log and environment file.
+        environment: variables in addition to those that the system sets.
     """
 
     line: Sequence[str]
@@ -50,7 +50,7 @@ class Plan:
 def service() -> None:
     """Let the system keep a worker or a server running.
 
-    It is installed as a user unit of systemd, or as an agent of launchd on macOS.
+    The worker or server is installed as a user unit of systemd, or on macOS as an agent of launchd.
     """
 
 
@@ -59,10 +59,10 @@ def service() -> None:
 @click.option("--no-start", "is_idle", is_flag=True, help="Write the files, and start nothing.")
 @click.option("--serve", "is_server", is_flag=True, help="Run `serve` instead of `worker`.")
 def install(is_shown: bool, is_idle: bool, is_server: bool) -> None:
-    """Write the unit, and start the worker now and at each login.
+    """Install the service, and start it now and at each login.
 
-    It runs in this folder, with the settings of this environment. Keys among them are stored in a
-    file that only you can read.
+    The worker runs in this folder, with the settings of this environment. They are stored with
+    their keys in a file that only you can read.
     """
     if is_server:
         require_serve()
@@ -87,7 +87,7 @@ def install(is_shown: bool, is_idle: bool, is_server: bool) -> None:
 
 @service.command()
 def status() -> int:
-    """Say whether the service is installed and runs."""
+    """Say whether the service is installed, and whether it runs."""
     manager = _find_manager()
     if not manager.path.exists():
         echo("The service is not installed. Type: babyagi service install")
@@ -102,7 +102,7 @@ def status() -> int:
 
 @service.command()
 def remove() -> None:
-    """Stop the service, and remove the files that `install` wrote."""
+    """Stop the service, and remove its files."""
     manager = _find_manager()
     if not manager.path.exists():
         echo("The service is not installed.")
@@ -120,7 +120,8 @@ def remove() -> None:
 
 
 def make_plan(command: str) -> Plan:
-    """Return the plan for a command of this program, with the current settings and environment."""
+    """Return the service that runs `babyagi COMMAND` in the current folder, with the settings of
+    the current environment."""
     from babyagi.settings.fields import declared_fields
 
     home = _home()
@@ -145,14 +146,14 @@ def _home() -> Path:
 
 
 def render_environment(environment: Mapping[str, str]) -> str:
-    r"""Return lines in systemd's syntax: in double quotes, with `$`, `"`, `\` and the backtick
-    escaped."""
+    r"""Return the environment file in systemd's syntax: a line `NAME="value"` for each variable,
+    with `$`, `"`, `\` and the backtick escaped."""
     lines = [f'{name}="{value.translate(_ESCAPED)}"' for name, value in sorted(environment.items())]
     return "\n".join([f"# {MARK}", *lines, ""])
 
 
 def render_unit(plan: Plan) -> str:
-    """Return systemd's unit."""
+    """Return the content of systemd's unit file for the service."""
     line = " ".join(_quote_for_unit(word) for word in plan.line)
     return f"""# {MARK}
 [Unit]
@@ -164,7 +165,7 @@ Type=exec
 WorkingDirectory={_percent(str(plan.folder))}
 EnvironmentFile={_percent(str(plan.environment_path))}
 ExecStart={line}
-# 143 is a drain that was asked for; 2, 4 and 8 are for a person to mend
+# 143: it was told to stop, and drained; 2, 4, 8: an error that only a person can mend
 SuccessExitStatus=143
 Restart=on-failure
 RestartSec=5
@@ -189,7 +190,7 @@ def _quote_for_unit(word: str) -> str:
 
 
 def render_agent(plan: Plan) -> str:
-    """Return launchd's agent."""
+    """Return the content of launchd's property list for the service."""
     import plistlib
 
     content = {
@@ -208,7 +209,7 @@ def render_agent(plan: Plan) -> str:
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether `install` wrote the file."""
+    """Return whether `babyagi service install` wrote the file."""
     return MARK in path.read_text(encoding="utf-8", errors="replace")
 
 
@@ -218,7 +219,8 @@ def is_ours(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manager:
-    """The program that runs services on this system: the file that it reads, and its commands."""
+    """The service manager of this system (systemd or launchd): the file that it reads, and the
+    command lines to start, stop, forget and query the service."""
 
     path: Path
     is_launchd: bool
@@ -267,14 +269,14 @@ def _require_ours(manager: _Manager) -> None:
     if manager.path.exists() and not is_ours(manager.path):
         raise SettingsError(
             f"{manager.path} exists; this program did not write it",
-            why="another program may need it",
-            fix="move it away, then type the same again",
+            why="another program may need the file",
+            fix="move the file away, then type the same again",
             guide="schedules",
         )
 
 
 def _do(lines: Sequence[Sequence[str]]) -> None:
-    """Run the commands one after the other. For each failure, print what to type."""
+    """Run the commands one after the other. For each command that fails, print a warning."""
     for line in lines:
         trouble = _run(line)
         if trouble:
@@ -282,20 +284,20 @@ def _do(lines: Sequence[Sequence[str]]) -> None:
 
 
 def _run(line: Sequence[str]) -> str:
-    """Return why the command failed; '' when it succeeded."""
+    """Run the command. Return why it failed; '' if it succeeded."""
     code, said = _call(line)
     return "" if code == 0 else said or f"it ended with {code}"
 
 
 def _ask(line: Sequence[str]) -> str:
-    """Return the first line of the command's output; '' when it cannot be run."""
+    """Run the command. Return the first line of its output; '' if it could not be run."""
     code, said = _call(line)
     return "" if code is None else said
 
 
 def _call(line: Sequence[str]) -> tuple[int | None, str]:
-    """Return the exit code and the first line of output, or None and the reason why it cannot be
-    run."""
+    """Run the command. Return its exit code and the first line of its output, or None and the
+    reason if it could not be run or took too long."""
     import subprocess
 
     try:

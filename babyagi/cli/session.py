@@ -1,5 +1,5 @@
-"""What every command needs first: the settings, the log file, the store, and the selected
-objective."""
+"""The first steps of every command: load the settings, open the log file and the task store, and
+find the selected objective."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.port import TaskStore
 
-# -- the log file, to find causes later; nothing is logged to the terminal
+# -- the log file; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------
 
 MAX_BYTES = 5_000_000
@@ -36,8 +36,8 @@ _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 class _OneLineFormatter(logging.Formatter):
-    """Writes each record, with its traceback, as one harmless line without keys; `\n` in it stands
-    for the end of a line."""
+    """Formats each record with its traceback as one harmless line without secrets. In it, a
+    backslash and `n` stand for a line end."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__(_FORMAT)
@@ -49,7 +49,8 @@ class _OneLineFormatter(logging.Formatter):
 
 
 class _LogFile(RotatingFileHandler):
-    """A log file. In the home only its owner can read it; elsewhere the person's umask decides."""
+    """A log file that begins anew when it is too large. Only its owner can read it if it is in the
+    home; elsewhere the umask decides."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
@@ -62,7 +63,8 @@ class _LogFile(RotatingFileHandler):
 
 
 def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
-    """Return the file, opened for writing; a missing folder is created. Raises OSError."""
+    """Return the log file, opened for appending; create its folder if it is missing. Raises
+    `OSError` if that fails."""
     is_at_home = path.is_relative_to(home)
     if is_at_home:
         private.make_folder(path.parent)
@@ -78,10 +80,10 @@ def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
 
 
 def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[str] = ()) -> None:
-    """Write this program's records from `level` on, and other packages' records from WARNING on, to
-    the file.
+    """From now on, write log records to the file: this program's records from `level` on, and those
+    of other packages from WARNING on.
 
-    If the home cannot be written, there is no log file; a command that needs the home reports that.
+    If the file cannot be written, nothing is logged and no error is raised.
 
     Args:
         secrets: texts that no record may contain, in any spelling.
@@ -98,7 +100,7 @@ def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[s
 
 
 def close_log() -> None:
-    """Close what `open_log` opened."""
+    """Close the log file that `open_log` opened."""
     root = logging.getLogger()
     for handler in list(root.handlers):
         if isinstance(handler, RotatingFileHandler):
@@ -117,7 +119,8 @@ def _open_handler(path: Path, *, home: Path, secrets: Iterable[str]) -> logging.
 
 
 def record_crash(error: BaseException) -> Path:
-    """Write the traceback of an unexpected error to the log file, and return the file's path."""
+    """Write the traceback of an unexpected error to the log file, or to a temporary file if no log
+    file is open. Return the file's path."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, RotatingFileHandler):
             logging.getLogger("babyagi.cli").error("unexpected error", exc_info=error)
@@ -144,7 +147,7 @@ def record_crash(error: BaseException) -> Path:
 T = TypeVar("T")
 
 LATEST = "latest"
-HOME = "babyagi.home"  # of this command line, in click's context
+HOME = "babyagi.home"  # key in click's context, for the home of this command line
 NOTHING: frozenset[str] = frozenset()
 STORE = frozenset({"home", "task_store"})
 
@@ -159,11 +162,12 @@ def load(
     file.
 
     Args:
-        needs: the fields that must come from a trusted source; None for all of them, `NOTHING` for
-            commands that only read.
+        needs: the settings that must not come from an untrusted file; None means all of them, and
+            `NOTHING` is for commands that only read.
+        reads_files: whether `.env` and configuration files are read.
 
     Raises:
-        SettingsError: a value is invalid, or one of these fields comes from a file that the person
+        SettingsError: a value is invalid, or a setting in `needs` comes from a file that the person
             does not trust.
     """
     loaded = settle(
@@ -183,12 +187,12 @@ def load(
     if context is not None:
         context.meta[HOME] = settings.home
     if loaded.settings.no_color:
-        os.environ["NO_COLOR"] = "1"  # so that a flag, a file and a variable use the same words
+        os.environ["NO_COLOR"] = "1"  # the setting may come from a flag or a file
     return loaded
 
 
 def find_secrets(settings: Settings) -> list[str]:
-    """Return the keys in the settings; no log and no screen may show them."""
+    """Return the secrets in the settings, which no log and no screen may show."""
     return settings.known_secrets
 
 
@@ -198,10 +202,12 @@ def with_store(
     changes: bool = False,
     settings: Settings | None = None,
 ) -> T:
-    """Open the task store of the settings, run the body on it, and close it.
+    """Open the task store, call `body` with it, close it, and return the value of `body`.
 
     Args:
-        changes: whether the body changes something; the store must then be trusted.
+        changes: whether `body` changes something. If so, the setting that names the task store must
+            not come from an untrusted file.
+        settings: the settings, if they are loaded already.
     """
     from babyagi.backends import open_store
 
@@ -215,7 +221,8 @@ def with_store(
 
 
 def touch(objective: Objective) -> Objective:
-    """Remember the objective as the one that the person used last, so that `latest` means it."""
+    """Remember the objective as the one that the person used last, so that `latest` means it, and
+    return it."""
     home = _home()
     if home is not None:
         remember_touch(home, objective.uid, objective.id)
@@ -223,14 +230,14 @@ def touch(objective: Objective) -> Objective:
 
 
 def _home() -> Path | None:
-    """Return the home of this command line; it is known after `load`."""
+    """Return the home of this command line; None before `load` was called."""
     context = click.get_current_context(silent=True)
     return context.meta.get(HOME) if context is not None else None
 
 
 async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
-    """Return the objectives that the person used here and that the store still has, the latest
-    first."""
+    """Yield the objectives that the person used in this home and that are still in the task store,
+    the last used first."""
     home = _home()
     for uid, number in reversed(touched(home) if home is not None else []):
         with suppress(NotFoundError):
@@ -268,10 +275,14 @@ def _none_yet() -> NotFoundError:
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
-    """Return the objective to continue: the named one, else the one that the person used last, else
-    the newest. Objectives that ended with a report are left out.
+    """Return the objective to continue. A number selects that objective; `latest` selects the
+    unfinished objective that the person used last, else the newest unfinished one.
 
-    An objective that was set aside is taken only if it was the last one used.
+    An objective that was set aside counts as unfinished only if the person used it last of all.
+
+    Raises:
+        NotFoundError: there is no such objective.
+        SettingsError: the selector is neither a number nor `latest`.
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
@@ -291,7 +302,7 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
             why="every objective of the task store has ended and has its report, or never began",
             fix=(
                 'babyagi run --continue latest "a further question", or babyagi run "an '
-                'objective"; babyagi objectives lists them'
+                'objective"; babyagi objectives lists all objectives'
             ),
             guide="objectives",
         )

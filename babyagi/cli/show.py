@@ -1,5 +1,6 @@
-"""Shows a task, or a duty of the objective, with all its prompts, replies and calls. Shows why a
-task does not run, and the log of an objective."""
+"""The commands `show`, `why` and `log`: a task, or the planning, ordering, checking or reporting of
+an objective, with its prompts, replies and tool calls; why a task does not run; and the events of
+an objective."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ from babyagi.verbs import (
 FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
 MAX_SOURCES_SHOWN = 10
-N_TIMES = 5  # shown times that a duty was done, without --full
+N_TIMES = 5  # how often a repeated duty (such as planning) is shown without --full
 _LABEL_WIDTH = 9
 _MARGIN = " " * 6
 
@@ -96,7 +97,12 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How much is shown: whole texts or their beginnings, one step or all."""
+    """How much is shown, and how wide.
+
+    Attributes:
+        is_full: whether texts are shown whole, not only their beginnings.
+        only: the number of the only step to show, with whole texts; None means all steps.
+    """
 
     width: int
     is_full: bool = False
@@ -108,7 +114,8 @@ class Look:
 
 
 def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_json: bool) -> None:
-    """Print a task, or a duty."""
+    """Print a task by its number, or what was done for the objective itself (`plan`, `order`,
+    `check` or `report`), with prompts, replies and tool calls."""
     duty = Duty(what) if what in [duty.value for duty in SHOWN_DUTIES] else None
     task_id = 0 if duty else _parse_task(what)
     settings = load(needs=NOTHING).settings
@@ -130,7 +137,8 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
 
 
 def show_artifact(what: str, name: str, *, selector: str) -> None:
-    """Print an artifact of a task's result and nothing else; a picture is printed as its bytes."""
+    """Print the content of the file `name` of a task's result, and nothing else. A picture is
+    written as binary data, but not to a terminal."""
     task_id = _parse_task(what)
 
     async def fetch(store: TaskStore) -> list[Made]:
@@ -163,7 +171,8 @@ def _parse_task(what: str) -> int:
     if not what.isdecimal() or len(what) > 18:
         raise SettingsError(
             f"there is no task {what!r}",
-            why="a task is named by its number; plan, order, check and report can be shown, too",
+            why="a task is named by its number; besides tasks, babyagi show knows plan, order, "
+            "check and report",
             fix="babyagi tasks shows the numbers",
             guide="looking",
         )
@@ -175,7 +184,8 @@ def _parse_task(what: str) -> int:
 
 
 def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
-    """Return the head and the steps, or one step.
+    """Yield the lines about a task or a duty: a head and all steps, or only the step that `look`
+    names.
 
     Args:
         secrets: texts that must not be shown.
@@ -241,7 +251,8 @@ def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
 
 
 def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
-    """Return one or two rows for each source of the result that is not a result itself."""
+    """Yield the rows that name the sources of the result, such as files and pages; other results
+    are not named."""
     named = shown.sources.named
     listed = named if look.is_whole else named[:MAX_SOURCES_SHOWN]
     if listed:
@@ -278,11 +289,11 @@ def _render_times(task: Task) -> str:
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
-    """Return the earlier results that each try received, and why."""
+    """Yield a line for each earlier result that a try of the task was given, with the reason."""
     for n, given in enumerate(given_results(steps)):
         if n == 0:
             yield Line("")
-            yield Line("Given earlier results:", Style.BOLD)
+            yield Line("Earlier results that the task was given:", Style.BOLD)
         score = f"score {given.score:.2f}, " if given.score is not None else ""
         reason = _REASONS.get(given.reason, safe_line(given.reason))
         whose = f"objective {given.objective_id}, " if given.objective_id is not None else ""
@@ -290,7 +301,8 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
 
 
 def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
-    """Return one step as lines: a head, then its texts, each labelled with its kind."""
+    """Yield the lines of one step: a head, then its texts, each labelled with its kind, such as
+    `reply`."""
     step = exchange.step
     words = [
         f"{exchange.n:>4}  {step.created_at.astimezone():%H:%M:%S}  {safe_line(exchange.title)}"
@@ -378,13 +390,12 @@ def _cost(usage: Usage, objective: Objective) -> str:
     return f"{calls}, {tokens}, {render_cost(usage, objective)}"
 
 
-# -- Why a task does not run, and why an objective makes no progress.
-# Why a task does not run, and why an objective does not move.
+# -- why a task does not run, and why an objective makes no progress
 # --------------------------------------------------------------------------------------------------
 
 
 def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
-    """Print why a task does not run, or why an objective makes no progress."""
+    """Print why the task does not run; without a task, why the objective makes no progress."""
 
     async def fetch(store: TaskStore) -> tuple[Reason, str]:
         picked = await pick_objective(store, selector)
@@ -407,8 +418,8 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
 
 
 PAGE = 500
-WAIT_S = 5.0  # pause between two looks whether an objective without a worker has ended
-MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long they took
+WAIT_S = 5.0  # longest pause between two checks whether the objective has ended
+MAX_IN_FLIGHT = 1000  # calls whose start is remembered, to compute how long each took
 _LINE_CHARS = 300
 _STEPS = (events.STEP_RECORDED, events.STEP_UNCONFIRMED, events.STEP_LEFT_UNKNOWN)
 _SHOWN_WITH_STEP = (*_STEPS, events.TASK_PARKED)
@@ -426,7 +437,7 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """An event with its line. `step` is the step of the event, if it is known."""
+    """A line of the log: an event, its text, and its step, if that is known."""
 
     event: Event
     text: str
@@ -435,8 +446,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which part of the log is shown: the task, the start, the number of last lines, and whether to
-    follow. 0 and None mean no restriction."""
+    """Which part of the log is shown.
+
+    Attributes:
+        task_id: only events of this task; None means all.
+        since_s: only events of this many last seconds; None means all.
+        n_last: only this many last lines; 0 means all.
+        is_followed: whether events are shown until the objective has ended.
+    """
 
     task_id: int | None = None
     since_s: float | None = None
@@ -445,7 +462,7 @@ class Selection:
 
 
 def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
-    """Print what happened."""
+    """Print the log of the objective: the selected events, one line for each."""
     settings = load(needs=NOTHING).settings
     secrets = find_secrets(settings)
 
@@ -463,7 +480,8 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
 
 
 def parse_since(text: str | None) -> float | None:
-    """Parse `--since` into seconds. Raises `SettingsError`."""
+    """Return the value of `--since`, such as `10m`, in seconds. Raises `SettingsError` if it is not
+    a duration."""
     if text is None:
         return None
     try:
@@ -477,11 +495,11 @@ def parse_since(text: str | None) -> float | None:
 
 
 class Writer:
-    """Writes entries as lines, with the date before the first entry of each day, or as lines of
-    JSON.
+    """Prints log entries as JSON lines, or as plain lines with the date before the first entry of
+    each day.
 
     Args:
-        width: the width at which a line is cut; 0 for whole lines.
+        width: cells after which a plain line is cut; 0 means that lines stay whole.
     """
 
     def __init__(self, *, as_json: bool, width: int) -> None:
@@ -512,8 +530,8 @@ def _entry_shape(entry: Entry) -> Json:
 async def read_log(
     store: TaskStore, objective: Objective, wanted: Selection, *, secrets: Sequence[str] = ()
 ) -> AsyncIterator[Entry]:
-    """Yield the entries in order, read page by page. With `is_followed`, continue until the
-    objective has ended."""
+    """Yield the selected log entries in order, read from the store page by page. With
+    `wanted.is_followed`, continue until the objective has ended."""
     teller, after_id = Teller(store, objective, secrets), 0
     if wanted.since_s is not None:
         after_id = await store.last_event_before(objective.id, since_s=wanted.since_s)
@@ -547,7 +565,8 @@ async def _read_pages(
 
 
 async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted: Selection) -> bool:
-    """Return whether no event can follow: the objective has ended, and all its events are read."""
+    """Return whether no event will follow: the objective has ended, its report is written, and it
+    has no event after `after_id`."""
     if not is_over(await store.objective(objective_id)):
         return False
     return not await store.history(objective_id, after_id=after_id, task_id=wanted.task_id, limit=1)
@@ -556,7 +575,8 @@ async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted:
 async def _read_last(
     store: TaskStore, teller: Teller, wanted: Selection, between: tuple[int, int]
 ) -> list[Entry]:
-    """Return the last entries between two events, read in pages from the end."""
+    """Return the last `wanted.n_last` entries after the first and up to the second of two event
+    ids. Events are read from the end."""
     read: list[Event] = []
     (after_id, newest_id), objective_id = between, teller.objective.id
     before_id = newest_id + 1
@@ -572,7 +592,7 @@ async def _read_last(
 
 
 class Teller:
-    """Puts events into lines, with the requests and outcomes of their steps."""
+    """Puts events into words for the log, with the requests and outcomes of their steps."""
 
     def __init__(self, store: TaskStore, objective: Objective, secrets: Sequence[str]) -> None:
         self.objective = objective
@@ -582,7 +602,7 @@ class Teller:
         self._begun: dict[tuple[str, str], datetime] = {}
 
     async def tell(self, page: Sequence[Event]) -> list[Entry]:
-        """Return the entries of these events; events of no interest to a person have none."""
+        """Return the log entries for these events. Some kinds of events have no entry."""
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
         steps = {
             (step.owner, step.key): step
@@ -659,14 +679,14 @@ def _address(event: Event) -> tuple[str, str]:
 
 
 def _place(event: Event) -> str:
-    """Return the task or the duty to which a step belongs, for a line of the log."""
+    """Return the owner of the event's step in words: `task 3`, or a duty such as `plan`."""
     if event.task_id is not None:
         return f"task {event.task_id}"
     return str(event.data.get("owner", "")).partition(":")[0] or "objective"
 
 
 def _say_calls(step: Step | None) -> str:
-    """Return the first line of a reply as words for the log, if the reply has text."""
+    """Return ` → ` and the first line of the model's reply or tool calls; '' if there are none."""
     if step is None or step.kind != "model":
         return ""
     (exchange,) = read_exchanges([step])
@@ -682,7 +702,8 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """Return the decision of a person, or the outcome of a call that must not be repeated."""
+    """Return what a person decided in this step, or the outcome of a tool call that must not be
+    repeated."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

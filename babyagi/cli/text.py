@@ -1,4 +1,4 @@
-"""The only module that writes to the terminal, and how it makes text harmless.
+"""Prints to standard output and standard error; no other module does. Makes text harmless first.
 
 `echo` and `warn` neutralise every text. Text from models, tools, files and people may contain
 terminal escapes, bidirectional overrides, invisible characters and floods of combining marks; none
@@ -23,9 +23,9 @@ from typing import Any, TextIO
 from babyagi.text import JOINERS, harmless, is_mark, one_line
 
 MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
-MAX_PER_CELL = 8  # code points that are looked at, to find the end of a text
+MAX_PER_CELL = 8  # code points that are looked at per cell, to find the end of a text
 
-# since Unicode 16
+# wide since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
 
 
@@ -33,14 +33,14 @@ _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\
 _NEVER_JOINED = re.compile(
     "[\x00-\x7f\xa0-\u02ff\u2010-\u2027\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uac00-\ud7a3\uff01-\uff60]*"
 )
-# colours of skin, vowels of Thai and Lao, voicing of half-width kana, the later parts of Hangul
+# skin tones, vowels of Thai and Lao, voicing marks of half-width kana, the later parts of Hangul
 _JOINED = re.compile("[\U0001f3fb-\U0001f3ff\u0e33\u0eb3\uff9e\uff9f\u1160-\u11ff\ud7b0-\ud7ff]")
 _FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
-_VIRAMA = 9  # the combining class of what joins two consonants
+_VIRAMA = 9  # the combining class of marks that join two consonants
 
 
 class Style(Enum):
-    """The look of a whole line in colour; the values are SGR parameters."""
+    """How a whole line looks on a terminal with colours. The values are SGR parameters."""
 
     PLAIN = ""
     BOLD = "1"
@@ -59,8 +59,8 @@ class Line:
 
 
 def safe(text: str, *, keep_newlines: bool = False) -> str:
-    """Return the text as it is safe to print: characters that could control a terminal or stay
-    hidden are shown as visible, harmless ones.
+    """Return the text with visible, harmless characters in the place of those that could control a
+    terminal or stay hidden.
 
     Args:
         keep_newlines: keep line feeds; otherwise the text is returned as one line.
@@ -76,16 +76,16 @@ def safe_line(text: str) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many terminal cells a text from `safe` takes at most: two for a wide character,
-    none for a combining one."""
+    """Return how many terminal cells a text from `safe` takes at most. A wide character takes two
+    cells, a combining one none."""
     if text.isascii():  # nearly every text is ASCII, and a list may contain very many
         return len(text)
     return sum(map(_cluster_width, split_characters(text)))
 
 
 def split_characters(text: str) -> Iterator[str]:
-    """Yield each character as a person sees it: a letter with its marks, with the vowels around it,
-    a joined emoji, a flag with both of its letters."""
+    """Yield each visible character, which may consist of several code points: a letter with its
+    marks and vowel signs, a joined emoji, a flag of two letters."""
     if _NEVER_JOINED.fullmatch(text):
         yield from text
         return
@@ -99,7 +99,8 @@ def split_characters(text: str) -> Iterator[str]:
 
 
 def _belongs_to(before: str, character: str) -> bool:
-    """Return whether the character belongs to the visible character that `before` began."""
+    """Return whether the code point belongs to the same visible character as the code points in
+    `before`."""
     last = before[-1]
     return (
         unicodedata.category(character) in ("Mn", "Me", "Mc")
@@ -112,7 +113,7 @@ def _belongs_to(before: str, character: str) -> bool:
 
 
 def _cluster_width(cluster: str) -> int:
-    if _FLAG_LETTER.fullmatch(cluster):  # alone, it is drawn as a box of two cells
+    if _FLAG_LETTER.fullmatch(cluster):  # a single flag letter is drawn as a box of two cells
         return 2
     return sum(map(_character_width, cluster))
 
@@ -130,8 +131,8 @@ def _character_width(character: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """Return the text as one safe line of at most `width` cells, cut with an ellipsis between two
-    words, unless the last word fills most of the line."""
+    """Return the text as one safe line of at most `width` cells. A longer text is cut between two
+    words and gets an ellipsis; it is cut within a word that fills most of the line."""
     return cut_words(safe_line(text), width)
 
 
@@ -148,7 +149,7 @@ def fit_end(text: str, width: int) -> str:
 
 
 def cut_words(line: str, width: int) -> str:
-    """Do the same as `fit` for a line from `safe`, but keep its blanks."""
+    """Cut a line from `safe` as `fit` does, but keep its blanks as they are."""
     if cell_width(line) <= width:
         return line
     head = take(line, width - 1).rstrip()
@@ -160,13 +161,14 @@ def cut_words(line: str, width: int) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """Return the beginning of a text from `safe` in at most `width` cells, with an ellipsis; blanks
-    are kept."""
+    """Return the beginning of a text from `safe` with an ellipsis, in at most `width` cells. It may
+    end within a word."""
     return take(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def take(text: str, width: int) -> str:
-    """Return as many whole characters from the beginning as fit into `width` cells."""
+    """Return as many visible characters from the beginning of the text as fit into `width`
+    cells."""
     if text.isascii():
         return text[: max(0, width)]
     used = n = 0
@@ -185,8 +187,8 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Return the text in safe lines of at most `width` cells, broken between words if possible.
-    Each line of the text begins a new line."""
+    """Yield the text in safe rows of at most `width` cells, broken between words if possible. Line
+    ends of the text stay."""
     for line in safe(text, keep_newlines=True).split("\n"):
         row, used = "", 0
         for piece in re.findall(r"\s*\S+|\s+$", line):
@@ -197,7 +199,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
                 piece = piece.lstrip()  # noqa: PLW2901
                 row, used, n_cells = "", 0, cell_width(piece)
             while n_cells > width:  # one word is wider than a row
-                # what is wider than a row by itself is divided after all
+                # a visible character that is wider than a row is divided
                 head = take(piece, width) or piece[:1]
                 yield head
                 piece = piece[len(head) :]  # noqa: PLW2901
@@ -206,18 +208,18 @@ def wrap(text: str, width: int) -> Iterator[str]:
         yield row
 
 
-# the prefix of a text, under whose end its further rows begin: a time, a number, a word that names
-# what follows, a list sign
+# the prefix of a line, such as a time, a number, a label with a colon or a list sign; further rows
+# are indented by its width
 _BEFORE = re.compile(
     r" *(?:\d\d:\d\d:\d\d +|\d+ {2,}|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
 )
-_LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows begin further left
+_LEAST_ROOM = 20  # cells for the words of a row; with fewer, further rows are indented less
 
 
 def flow(line: str, width: int) -> str:
-    """Return one line from `safe`, broken between words into rows of at most `width` cells. Further
-    rows are indented to the column where the text begins. A word wider than a row stays whole, so
-    that addresses and paths can be copied."""
+    """Break one line from `safe` between words into rows of at most `width` cells. The second row
+    and later ones are indented to the column where the words begin after a time, number or label. A
+    word wider than a row stays whole, so that addresses and paths can be copied."""
     if width < 1 or cell_width(line) <= width:
         return line
     before = _BEFORE.match(line)
@@ -234,8 +236,8 @@ def flow(line: str, width: int) -> str:
 
 
 def row_width(stream: TextIO) -> int:
-    """Return the width of the stream's terminal in cells; 0 without a terminal, or when its size is
-    unknown."""
+    """Return the width of the stream's terminal in cells; 0 if the stream is not a terminal or its
+    size is unknown."""
     if not stream.isatty():
         return 0
     if os.environ.get("COLUMNS", "").isdecimal():
@@ -258,8 +260,9 @@ MIN_COLUMNS, MIN_LINES = 20, 8
 
 
 def is_live_terminal() -> bool:
-    """Return whether standard error is a terminal with a person at it, where a picture can be
-    redrawn and keys can be read. Standard output may go elsewhere."""
+    """Return whether the live view can run: standard input and standard error are a terminal that
+    is large enough, can be redrawn and is not used by another program. Standard output may be a
+    pipe or a file."""
     if (
         os.environ.get("TERM", "dumb") in ("dumb", "")
         or os.environ.get("CI")
@@ -274,8 +277,7 @@ def is_live_terminal() -> bool:
 
 
 def is_terminal() -> bool:
-    """Return whether standard output is a terminal; its height then bounds what is shown at
-    once."""
+    """Return whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
@@ -285,8 +287,8 @@ def is_person_there() -> bool:
 
 
 def is_in_foreground() -> bool:
-    """Return whether this program may read from the terminal. The system stops a background program
-    that reads from its controlling terminal; from any other terminal every program may read."""
+    """Return whether this program may read from the terminal. The system stops a program in the
+    background that reads from its controlling terminal; any other terminal can always be read."""
     try:
         return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
     except OSError:  # the terminal does not control this program
@@ -296,12 +298,12 @@ def is_in_foreground() -> bool:
 
 
 def echo(text: str = "", style: Style = Style.PLAIN) -> None:
-    """Write the text to standard output, neutralised, and end the line."""
+    """Write the text, neutralised, and a line end to standard output."""
     _write(sys.stdout, text, style)
 
 
 def warn(text: str = "", style: Style = Style.PLAIN) -> None:
-    """Write the text to standard error, neutralised, and end the line."""
+    """Write the text, neutralised, and a line end to standard error."""
     _write(sys.stderr, text, style)
 
 
@@ -322,23 +324,24 @@ def write_bytes(data: bytes) -> None:
 
 
 def terminal_height() -> int:
-    """Return the rows of the terminal; 24 without one."""
+    """Return the number of rows of the terminal; 24 without a terminal."""
     return shutil.get_terminal_size((100, 24)).lines
 
 
 def terminal_width() -> int:
-    """Return the cells in a row of the terminal; 100 without one."""
+    """Return the number of cells in a row of the terminal; 100 without a terminal."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def ask(question: str) -> str:
-    """Ask on standard error and return the typed text, stripped; '' at the end of input."""
+    """Print the question on standard error, and return the line that is typed, without blanks
+    around it; '' at the end of input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
 
 def forget_typed(descriptor: int | None = None) -> None:
-    """Drop unread input, on standard input by default: text that was typed before a question was
+    """Drop unread input (of standard input by default), so that text typed before a question was
     shown does not answer it."""
     with suppress(termios.error, OSError, ValueError):
         termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
@@ -348,7 +351,7 @@ MAX_PASSING_CHARS = 2000
 
 
 class PassingLine:
-    """Shows the end of a growing text on the last line of the terminal, and removes it at the end.
+    """Shows the end of a growing text on the last line of the terminal, until `clear` removes it.
     Without a terminal nothing is written."""
 
     def __init__(self) -> None:
@@ -365,7 +368,7 @@ class PassingLine:
             self._is_there = True
 
     def clear(self) -> None:
-        """Remove the text from the terminal, and begin another one."""
+        """Remove the text from the terminal. The next call of `add` begins a new text."""
         self._text = ""
         if self._is_there:
             print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
@@ -373,14 +376,14 @@ class PassingLine:
 
 
 def print_json(value: Any) -> None:
-    """Write the value as indented JSON in ASCII: escapes, overrides and surrogates stay escaped on
-    the screen, and a JSON parser restores them."""
+    """Write the value as indented JSON in ASCII. Characters that could control a terminal are
+    written as JSON escapes, which a JSON parser reads back."""
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
 class JsonList:
-    """Writes values one by one as one indented JSON list, so that a long list is never whole in
-    memory."""
+    """Writes one indented JSON list, value by value, so that a long list is never whole in memory.
+    Call `close` at the end."""
 
     def __init__(self) -> None:
         self._n = 0
@@ -396,7 +399,7 @@ class JsonList:
 
 
 def print_json_line(value: Any) -> None:
-    """Write the value as JSON on one line, without delay."""
+    """Write the value as JSON on one line, and flush standard output."""
     print(json.dumps(value, ensure_ascii=True), flush=True)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from babyagi.tools.mcp import McpServer
 
 SETTINGS = ("files", "tools")
-# value for the settings without which a tool does not open
+# the setting without which a tool cannot be opened
 NEEDS = {"ask_pipeline": "BABYAGI_PIPELINE"}
 
 
@@ -58,9 +58,9 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     for name in NEEDS.keys() - {tool.name for tool, _ in found}:
         echo(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
     echo(
-        "To grant: --files FOLDER for those that read files, --tools web,python,… for the others "
+        "To grant tools: --files FOLDER grants those that read files, --tools web,python,… others "
         "(web is web_search and open_page, python is run_python, github is search_issues and "
-        "issue_link), BABYAGI_ASK=true for ask_user."
+        "issue_link), and BABYAGI_ASK=true grants ask_user."
     )
 
 
@@ -114,7 +114,8 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 
 
 def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
-    """Return the tools. Tools that need a folder get `folder`, or none."""
+    """Open the tools of these names as a new objective would, with the settings' folder. Tools that
+    lack a setting are left out."""
     from babyagi.files.folder import Folder
     from babyagi.toolbox import open_tool_context
     from babyagi.tools.catalog import open_tools
@@ -129,7 +130,7 @@ def _find(name: str, settings: Settings) -> Tool:
     if name not in TOOL_NAMES:
         raise SettingsError(
             f"there is no tool {name[:100]!r}",
-            why=f"there are: {', '.join(TOOL_NAMES)}",
+            why=f"the tools are {', '.join(TOOL_NAMES)}",
             fix="babyagi tools",
             guide="tools",
         )
@@ -145,8 +146,8 @@ def _find(name: str, settings: Settings) -> Tool:
     tool = opened[0]
     if tool.asks_person:
         raise SettingsError(
-            f"{name} asks a person, and cannot be tried here",
-            fix="babyagi tools shows the tools that can be tried",
+            f"{name} asks a person, and cannot be tried with this command",
+            fix="try another tool; babyagi tools lists them",
             guide="inbox",
         )
     return tool
@@ -164,20 +165,20 @@ async def _call(tool: Tool, arguments: str) -> Observation:
     return await run_tool(tool, checked)
 
 
-# -- servers of others
+# -- the tools of MCP servers
 # --------------------------------------------------------------------------------------------------
 
 
 @click.group()
 def mcp() -> None:
-    """List the MCP servers of a file, and test one."""
+    """List or test the tools of the MCP servers that a file names."""
 
 
 @mcp.command("list")
 @setting_options(["mcp"])
 @json_option
 def mcp_list(as_json: bool, **flags: Any) -> int:
-    """List the tools of all servers, with their effects."""
+    """List the tools of all MCP servers, with their effects."""
     import asyncio
 
     from babyagi.cli.exits import ExitCode
@@ -226,7 +227,7 @@ def _servers(flags: dict[str, object]) -> list[McpServer]:
 @click.argument("arguments", default="{}")
 @setting_options(["mcp"])
 def mcp_test(name: str, arguments: str, **flags: Any) -> int:
-    """Call a tool of a server once, as a model would.
+    """Call a tool of an MCP server once, as a model would.
 
     ARGUMENTS is a JSON object, or the value of the only parameter. The call is real: its changes
     stay.

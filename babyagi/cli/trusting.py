@@ -1,4 +1,5 @@
-"""Trusting .env files: the question on a terminal, and the command `trust`."""
+"""The command `trust`, and the question whether to trust a file, which other commands ask on a
+terminal if settings that they need are in an untrusted file."""
 
 from __future__ import annotations
 
@@ -19,12 +20,7 @@ from babyagi.settings.load import (
     trusted_paths,
 )
 
-# -- the command `trust`, and the question when settings wait in an untrusted file
-# The command trust, and what happens to a command when settings wait in a file that nobody has
-# trusted.
-# --------------------------------------------------------------------------------------------------
-
-MAX_ROUNDS = 3  # a trusted .env may name further files; the next question asks about them
+MAX_ROUNDS = 3  # a file that is now trusted may name more files, about which the person is asked
 
 
 @click.command()
@@ -33,8 +29,8 @@ MAX_ROUNDS = 3  # a trusted .env may name further files; the next question asks 
 def trust(revoke: bool, lists: bool) -> None:
     """Trust the .env of this folder as it is now.
 
-    It shows the settings in the file that can run, send, read or spend. When the file changes, it
-    is no longer trusted. A file named with -e is trusted for that run.
+    The settings in it that can run programs, read or send data, or spend money are shown. When the
+    file changes, it is no longer trusted. A file named with -e needs no trust.
     """
     loaded = _read()
     if lists:
@@ -46,31 +42,33 @@ def trust(revoke: bool, lists: bool) -> None:
         return
     if not loaded.untrusted:
         echo(
-            "Nothing to trust: no file of this folder has settings that can run, send, read or "
-            "spend."
+            "Nothing to trust: no file of this folder has settings that can run programs, read or "
+            "send data, or spend money."
         )
     for _ in range(MAX_ROUNDS):
         if loaded.untrusted:
             echo_lines(render_untrusted(loaded.untrusted))
             _trust(loaded)
             echo(
-                "Trusted as it is now. It is no longer trusted after a change, or after: "
-                "babyagi trust --revoke"
+                "The file is trusted as it is now. After a change of it, or after babyagi trust "
+                "--revoke, it is no longer trusted."
             )
             loaded = _read()
 
 
 def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
-    """Return the settings. If some that the command needs are in an untrusted file, ask the person
-    at the terminal first.
+    """Return the settings that `load` reads. If one that the command needs is in an untrusted file,
+    ask the person at the terminal whether to trust the file.
 
-    One line names the other untrusted settings.
+    Settings in untrusted files that the command does not need are named in a note and have no
+    effect.
 
     Args:
-        needs: field names; None for all of them.
+        needs: the names of the settings that the command needs; None means all of them.
 
     Raises:
-        SettingsError: such a setting is untrusted, and there is no terminal or the person refused.
+        SettingsError: a needed setting is in an untrusted file, and there is no terminal or the
+            person refused.
     """
     loaded = load()
     for _ in range(MAX_ROUNDS):
@@ -90,12 +88,16 @@ def _read() -> Loaded:
 
 
 def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
-    """Return the lines to read before trusting: each setting that needs trust, whole, under the
-    path of its file."""
+    """Return the lines that a person must read before trusting: the path of each file, and under it
+    each of its settings that needs trust, with its whole value."""
     lines = []
     for file in dict.fromkeys(found.file.path for found in untrusted):
         lines.append(
-            Line(f"{safe(str(file))} has settings that can run, send, read or spend:", Style.BOLD)
+            Line(
+                f"{safe(str(file))} has settings that can run programs, read or send data, or "
+                "spend money:",
+                Style.BOLD,
+            )
         )
         lines += [
             Line(f"  {found.variable}={safe(found.shown)}")
@@ -108,7 +110,7 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
 def _is_trusted_now(untrusted: Sequence[Untrusted]) -> bool:
     for line in render_untrusted(untrusted):
         warn(line.text, line.style)
-    return ask("Do you trust it as it is now? [y/N]").casefold() in ("y", "yes")
+    return ask("Do you trust this file as it is now? [y/N]").casefold() in ("y", "yes")
 
 
 def _trust(loaded: Loaded) -> None:
@@ -122,7 +124,7 @@ def _revoke(home: Path) -> None:
         distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder
     )
     echo(
-        "Nothing of this folder was trusted."
+        "No file of this folder was trusted."
         if not n_contents
         else "No file of this folder is trusted any more."
     )

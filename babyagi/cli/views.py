@@ -1,5 +1,5 @@
-"""Shows the events of a run as plain lines, as JSON lines, or as the log of a worker without a
-terminal; and lists the workers."""
+"""Shows the events of an objective as plain lines, as JSON lines, or as the log of a worker without
+a terminal. Also puts the list of workers into lines."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ RESULT_WIDTH = 120  # of the first line of a result
 REPORT_LINE = "the report is being written"
 logger = logging.getLogger("babyagi.events")
 
-PAUSE_S = 0.05  # changes that come close together are read at once
-N_CATCHING_UP = 100  # results that go into the index at once only when it is behind: a full batch
+PAUSE_S = 0.05  # events that are written within this time are read at once
+N_CATCHING_UP = 100  # results indexed at once: so many (a full batch) only if the index is behind
 
 _TASK_WORDS = {
     events.TASK_ADDED: "added",
@@ -79,7 +79,7 @@ _OTHER_WORDS = {
         "a proposed task was left out: there were too many, or it was too deep"
     ),
     events.PLAN_FAILED: "nothing could be planned from a result",
-    events.CONTEXT_CUT: "a prompt was too small for all of its content",
+    events.CONTEXT_CUT: "a prompt had no room for whole results",
     events.ORDER_APPLIED: "the list was ordered",
     events.REPORT_WRITTEN: "the report is written",
     events.RESULTS_INDEXED: "the index is catching up",
@@ -105,19 +105,21 @@ _SAID_LATER = (events.TASK_CLAIMED, events.TASK_RECORDED, events.TASK_ADDED)
 
 
 def describe_event(event: Event, task_name: str) -> str | None:
-    """Return the change of state in words; None for an event that changes no state."""
+    """Return the event in words, such as `task 4 done: Read limits.md (2 new)`; None for kinds of
+    events that are not shown. `task_name` is '' to leave the name out."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
         name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
         return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
     if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
-        return None  # in the order in which results arrive
+        return None  # results are indexed as they arrive: nothing to show
     if event.kind in _OTHER_WORDS:
         return _OTHER_WORDS[event.kind].format(id=event.objective_id) + _describe_data(event)
     return None
 
 
 def _describe_data(event: Event) -> str:
-    """Return the details of the event: how many tasks it added, a reason, an error."""
+    """Return what follows the event's words: details in brackets or after a colon, such as how many
+    tasks were added, a reason or an error."""
     data = event.data
     match event.kind:
         case events.STEP_OVERSPENT:
@@ -140,7 +142,7 @@ def _describe_overspending(data: Mapping[str, Any]) -> str:
         f"{data.get('tokens', 0):,} tokens, where {data.get('reserved_tokens', 0):,} were reserved"
     )
     if not data.get("is_said", True):
-        said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it took"
+        said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it used"
     end = (
         f"; no further call is made, because the limit of {data['limit']} cannot be guaranteed"
         if data.get("limit")
@@ -175,16 +177,17 @@ def _after(task_ids: Sequence[int]) -> str:
 
 
 class EventNames:
-    """Renders events with the names of their tasks. Names never change, so each name is read once.
-    A task gets one line when it is done: the first line of its result, and its cost."""
+    """Renders events as lines, with the names of their tasks, and for a task that is done, with the
+    first line of its result and its cost. The name of a task is read from the store once."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
         self._name_by_id: dict[int, str] = {}
 
     async def render_event(self, event: Event) -> str | None:
-        """Return `12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event
-        that changes no state, or that the line of a finished task covers."""
+        """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
+        time. Return None for kinds of events that are not shown, or that the line of the finished
+        task makes unnecessary."""
         if event.kind in _SAID_LATER:
             return None
         text = describe_event(event, await self.name_of(event))
@@ -193,7 +196,8 @@ class EventNames:
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     async def _found(self, event: Event) -> str:
-        """Return the first line of the task's result, and the cost of the task."""
+        """Return what follows the line of a task that is done: the first line of its result, and
+        the cost of the task if it is known."""
         task_id = event.task_id or 0
         objective = await self._store.objective(event.objective_id)
         task = await self._store.task(event.objective_id, task_id)
@@ -217,8 +221,9 @@ class EventNames:
 
 
 def break_line(line: str, width: int) -> list[str]:
-    """Return a line for a terminal of this width (0: no wrapping). A result that does not fit
-    beside its task gets a row of its own; both are cut between words."""
+    """Return a line of `EventNames.render_event` as one row or two. If the line is wider than
+    `width` cells and has a result (after an arrow), the result gets a row of its own, and both rows
+    are cut. A width of 0 means no limit."""
     done, arrow, found = line.partition(" → ")
     if not width or not arrow or cell_width(safe_line(line)) <= width:
         return [line]
@@ -227,8 +232,11 @@ def break_line(line: str, width: int) -> list[str]:
 
 
 class PlainView:
-    """Prints one plain line for each change of state, except for the kinds of events in
-    `without`.
+    """A view that prints a plain line for each event, on standard error.
+
+    Args:
+        prefix: words before each line.
+        without: kinds of events that are not printed.
     """
 
     tick_s = 5.0
@@ -255,7 +263,7 @@ class PlainView:
 
 
 class JsonView:
-    """Prints every event as one line of JSON."""
+    """A view that prints every event as one line of JSON, on standard output."""
 
     tick_s = 5.0
     pause_s = PAUSE_S
@@ -272,12 +280,13 @@ class JsonView:
             print_json_line(event_shape(event))
 
 
-# -- workers as lines and as JSON
+# -- workers as lines
 # --------------------------------------------------------------------------------------------------
 
 
 def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return `2 workers`, or words that say that there are none."""
+    """Return how many workers serve the objective, such as `2 workers` or `no worker is
+    running`."""
     n_serving = len(serving(workers, objective_id))
     return (
         f"{n_serving} worker{'' if n_serving == 1 else 's'}"
@@ -287,13 +296,14 @@ def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return the same as `count_serving`, with the workers' names."""
+    """Return how many workers serve the objective, as `count_serving` does, and their names."""
     names = ", ".join(worker.name for worker in serving(workers, objective_id))
     return count_serving(workers, objective_id) + (f": {fit(names, 200)}" if names else "")
 
 
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
-    """Return a head and one line for each objective that a worker serves."""
+    """Return a table of workers: a head, and for each worker one line for each objective that it
+    serves."""
     lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
     for worker in workers:
         head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {_lease(worker):>7}  "
@@ -335,8 +345,8 @@ _FIELDS = ("event", "schedule_id", "objective_id", "task_id")
 
 
 class RecordFormatter(logging.Formatter):
-    """Formats each record as a line `at=2026-12-01T03:00:00.125Z level=info event=task.done
-    objective_id=1 task_id=2 msg="…"`, or as the same fields in JSON."""
+    """Formats each log record as one line of logfmt, such as `at=2026-12-01T03:00:00.125Z
+    level=info event=task.done objective_id=1 task_id=2 msg="…"`, or as JSON with these fields."""
 
     def __init__(self, *, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> None:
         super().__init__()
@@ -362,8 +372,8 @@ class RecordFormatter(logging.Formatter):
         return " ".join(f"{name}={_quoted(value)}" for name, value in fields.items())
 
     def _message(self, record: logging.LogRecord) -> str:
-        """Return the message, with the class and text of an exception; its traceback is in the log
-        file."""
+        """Return the record's message, with the class and text of its exception but without the
+        traceback, which is in the log file."""
         error = record.exc_info[1] if record.exc_info else None
         said = record.getMessage()
         return f"{said}: {type(error).__name__}: {error}" if error is not None else said
@@ -377,8 +387,8 @@ def _quoted(value: object) -> str:
 
 
 def open_worker_log(*, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> logging.Handler:
-    """Write the records of this program, and warnings of other packages, to standard error as well.
-    Pass the returned handler to `close_worker_log` at the end."""
+    """From now on, write the log records also to standard error. Return a handler to pass to
+    `close_worker_log` at the end."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RecordFormatter(as_json=as_json, worker=worker, secrets=secrets))
     logging.getLogger().addHandler(handler)
@@ -391,16 +401,16 @@ def close_worker_log(handler: logging.Handler) -> None:
 
 
 class SilentView:
-    """Shows nothing, for a follower that only writes records."""
+    """A view that shows nothing, for a `LoggedView` whose log is enough."""
 
     tick_s = 1.0
     pause_s = 0.0
 
     async def fetch(self, events: Sequence[Event]) -> None:
-        """Do nothing: this view shows no events."""
+        """Ignore the events."""
 
     def draw(self) -> None:
-        """Do nothing: this view draws nothing."""
+        """Show nothing."""
 
 
 # -- following the events of an objective; every view is built on this
@@ -410,10 +420,10 @@ BATCH = 1000
 
 
 class View(Protocol):
-    """Something that shows an objective. `fetch` may wait. `draw` never waits, and shows all that
-    was fetched."""
+    """Shows the events of an objective. `fetch` takes new events and may wait for the store; `draw`
+    then shows what was fetched and never waits."""
 
-    tick_s: float  # longest time between two calls of `draw` when nothing happens
+    tick_s: float  # longest time between two calls of `draw` if there is no event
     pause_s: float  # shortest time between two calls of `draw`
 
     async def fetch(self, events: Sequence[Event]) -> None: ...
@@ -422,10 +432,13 @@ class View(Protocol):
 
 
 class Follower:
-    """Passes the events of an objective after `after_id` to a view, each once and in order.
+    """Passes the events of an objective to a view, in order and each once.
+
+    Args:
+        after_id: only events with a greater id are passed.
 
     Attributes:
-        reported: set when a report was written.
+        reported: set as soon as the view has the event that the report is written.
     """
 
     def __init__(
@@ -438,7 +451,8 @@ class Follower:
         self.reported = asyncio.Event()
 
     async def follow(self) -> None:
-        """Show events as they arrive, until cancelled. Retry when the store is unavailable."""
+        """Pass events to the view as they arrive, until cancelled. While the store is unavailable,
+        try again and again."""
         while True:
             try:
                 n_shown = await self.step()
@@ -451,7 +465,8 @@ class Follower:
                 await asyncio.sleep(1.0)
 
     async def step(self) -> int:
-        """Show the events since the last step, and return how many there were."""
+        """Pass the events since the last step to the view (at most `BATCH`), and return how many
+        there were."""
         found = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
         await self._view.fetch(found)
         if found:
@@ -462,16 +477,16 @@ class Follower:
         return len(found)
 
     async def drain(self) -> None:
-        """Show all remaining events."""
+        """Pass all events that are left to the view."""
         while await self.step() == BATCH:
             pass
 
 
 class LoggedView:
-    """A view whose events are also logged, one record each.
+    """Passes events on to another view, and logs each of them as one record.
 
     Args:
-        without: kinds of events that are logged elsewhere.
+        without: kinds of events that are not logged here, because they are logged elsewhere.
     """
 
     def __init__(self, view: View, *, without: Sequence[str] = ()) -> None:
@@ -504,7 +519,7 @@ class LoggedView:
 
 @asynccontextmanager
 async def following(follower: Follower) -> AsyncIterator[None]:
-    """Show events while the body runs; after it, show the remaining ones."""
+    """Let the follower pass on events while the body runs, and the remaining ones after it."""
     try:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(follower.follow())

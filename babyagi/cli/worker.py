@@ -1,4 +1,5 @@
-"""A worker for all objectives of the task store, and what it shows and logs while it works."""
+"""The command `worker` for all objectives of the task store: its work, and what it prints and logs
+meanwhile."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ MAX_NAMED = 10  # objectives that a worker names when it starts
 
 
 def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
-    """Work on all objectives of the task store until a signal. Return the exit code of that
-    signal."""
+    """Work on all objectives of the task store until a signal stops it. Return the exit code, 128
+    plus the signal's number."""
     loaded = load_to_work(flags)
     return asyncio.run(_serve_all(loaded, as_json=as_json))
 
@@ -79,13 +80,14 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
 
 
 def is_unwatched(*, as_json: bool) -> bool:
-    """Return whether no person watches, so that a log is written."""
+    """Return whether a log is to be written to standard error: neither standard output nor standard
+    error is a terminal, and no JSON was requested."""
     return not (as_json or is_terminal() or sys.stderr.isatty())
 
 
 @asynccontextmanager
 async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
-    """Write the worker's log to standard error when no person watches."""
+    """If `is_wanted`, write the worker's log to standard error while the body runs."""
     if not is_wanted:
         yield
         return
@@ -101,7 +103,7 @@ async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
 
 
 async def say_beginning(app: App, say: Callable[[str], None]) -> None:
-    """Print the name of the worker, and what work there is."""
+    """Pass lines about the worker and the active objectives to `say`, which prints or logs them."""
     n_slots = app.settings.concurrency
     say(
         f"Worker {app.name} works on all active objectives, {n_slots} "
@@ -120,7 +122,8 @@ async def say_beginning(app: App, say: Callable[[str], None]) -> None:
 
 
 async def _serve_live(app: App) -> int | None:
-    """Serve all objectives, shown in one live view."""
+    """Work on all objectives, and show them in one live view. Return the number of the signal that
+    stopped it."""
     from babyagi.app import Company
     from babyagi.cli.live import Desk, LiveView, open_live
     from babyagi.cli.picture import Board
@@ -153,14 +156,14 @@ async def show_lines(
     as_json: bool,
     is_logged: bool = False,
 ) -> Objective:
-    """Wait for the work on one of several objectives, and print its events as lines, or only log
-    them."""
+    """Await `work`, the work on one of several objectives. Print the objective's events meanwhile
+    as plain lines or JSON lines, or only log them."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
     # the worker itself prints what blocks it
     lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
     view: View = JsonView() if as_json else SilentView() if is_logged else lines
-    # it is printed as a warning, which is a record by itself
+    # this event is printed as a warning, which is a log record of its own
     without = (events.WORKER_BLOCKED,) if is_logged else ()
     objective = await _follow(store, objective_id, view, work, without=without)
     why = (

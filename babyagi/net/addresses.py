@@ -11,8 +11,8 @@ from urllib.parse import quote, urlsplit
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether data for the host stays on this machine. No name except `localhost` is
-    resolved."""
+    """Return whether data for the host stays on this machine. No name is looked up: `localhost` and
+    names below it count as this machine, all other names as another one."""
     name = host.strip("[]").rstrip(".").casefold()
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -25,7 +25,8 @@ def is_loopback(host: str) -> bool:
 
 
 def is_here(url: str) -> bool:
-    """Return whether the address is on this machine."""
+    """Return whether the host of the URL is this machine, as `is_loopback` decides; False for an
+    invalid URL."""
     try:
         return is_loopback(urlsplit(url).hostname or "")
     except ValueError:
@@ -33,13 +34,13 @@ def is_here(url: str) -> bool:
 
 
 def is_in_clear(url: str) -> bool:
-    """Return whether data for the address is sent unencrypted over a network."""
+    """Return whether a request to the URL would send data unencrypted to another machine."""
     return urlsplit(url).scheme == "http" and not is_here(url)
 
 
 def host_of(url: str) -> str:
-    """Return HOST, or HOST:PORT if the port is not the default one of the scheme; '' when there is
-    none."""
+    """Return the URL's HOST, or HOST:PORT if the port is not the default one of the scheme; '' if
+    the URL has no host or is invalid."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -55,11 +56,11 @@ def host_of(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proxies:
-    """The proxy for each address: the one set for its scheme, if any.
+    """Which proxy a request uses: `http` or `https`, by the scheme of its URL; '' means no proxy.
 
-    This machine is always reached directly, and so are the `exceptions`: a host with its
-    subdomains, an address, or a network (`10.0.0.0/8`), each with an optional `:PORT`; or `*` for
-    everything.
+    Requests to this machine never use a proxy, nor do requests to the `exceptions`. An exception is
+    a host with its subdomains, an IP address, a network (`10.0.0.0/8`), or `*` for everything; the
+    first two can be followed by `:PORT`.
     """
 
     http: str = ""
@@ -67,7 +68,7 @@ class Proxies:
     exceptions: tuple[str, ...] = ()
 
     def find(self, url: str) -> str | None:
-        """Return the address of the proxy; None for none."""
+        """Return the address of the proxy for a request to `url`; None if it uses no proxy."""
         parts = urlsplit(url)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
@@ -77,7 +78,8 @@ class Proxies:
 
 
 def read_proxies(variables: Mapping[str, str]) -> Proxies:
-    """Return the values of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case."""
+    """Read the proxies from the environment variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`,
+    whose names may also be in lower case."""
     named = {
         name: variables.get(name) or variables.get(name.lower()) or ""
         for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -99,8 +101,8 @@ def split_exceptions(text: str) -> tuple[str, ...]:
 
 
 def covers(exception: str, host: str, port: int) -> bool:
-    """Return whether an entry of a list such as `NO_PROXY` covers the host. Names are compared as
-    they are written; none is resolved."""
+    """Return whether an entry of a list such as `NO_PROXY` covers the host and port. Names are
+    compared as text; none is looked up."""
     if exception == "*":
         return True
     try:
@@ -108,7 +110,7 @@ def covers(exception: str, host: str, port: int) -> bool:
             exception.strip("[]"), strict=False
         )
     except ValueError:
-        pass  # one of them is a name, or has a port
+        pass  # the host or the entry is a name, or the entry has a port
     name, colon, named_port = exception.rpartition(":")
     if colon and named_port.isdecimal() and "/" not in exception:
         return int(named_port) == port and covers(name, host, port)
@@ -120,7 +122,7 @@ def covers(exception: str, host: str, port: int) -> bool:
 # -- addresses that a model or a page may name: only the public internet
 # --------------------------------------------------------------------------------------------------
 
-# What is not for everybody to reach, of the address blocks with a special purpose.
+# The address blocks with a special purpose that are not part of the public internet.
 # Source: https://www.iana.org/assignments/iana-ipv4-special-registry and
 # https://www.iana.org/assignments/iana-ipv6-special-registry; read in November 2026.
 _NOT_PUBLIC_V4 = tuple(
@@ -146,9 +148,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_public(address: Address) -> bool:
-    """Return whether the address is on the public internet. It is not if it belongs to this
-    machine, a private network, a link, a carrier or a documentation block, or is an IPv6 form of an
-    IPv4 address."""
+    """Return whether the address is on the public internet. Addresses of this machine, of private,
+    link-local, carrier-internal, multicast and documentation blocks are not, nor are IPv6 forms of
+    IPv4 addresses."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
     return (
@@ -160,7 +162,7 @@ def is_public(address: Address) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """An address to fetch, in canonical form.
+    """A URL to fetch, divided into its parts.
 
     `host` is a name in its ASCII form, or an IP address without brackets.
     """
@@ -182,7 +184,8 @@ class Target:
 
 
 class AddressError(ValueError):
-    """What is wrong with an address, worded to follow the address and a colon."""
+    """A URL that cannot or must not be fetched. Its text says why, worded to follow the URL and a
+    colon."""
 
 
 MAX_URL_CHARS = 2000
@@ -192,11 +195,11 @@ _SAFE_IN_PATH = "!$%&'()*+,/:;=?@_~-."
 
 
 def read_target(url: str) -> Target:
-    """Return the target of an `http` or `https` address.
+    """Parse an `http` or `https` URL.
 
     Raises:
-        AddressError: it is not such an address, contains a user name or password, or writes an IP
-            address in a form that programs read differently.
+        AddressError: the URL is invalid or has another scheme, contains a user name or password, or
+            contains an IP address in a form that not all programs read in the same way.
     """
     if len(url) > MAX_URL_CHARS:
         raise AddressError(f"it is longer than {MAX_URL_CHARS} characters")
@@ -248,7 +251,8 @@ def _read_host(host: str, *, is_bracketed: bool) -> str:
 
 
 def _read_ipv4(name: str) -> str:
-    """Parse four decimal numbers. Forms that only some programs read as an address are refused."""
+    """Return the IP address. Only four decimal numbers are accepted; forms that only some programs
+    read as an address, such as `0x7f.1`, raise `AddressError`."""
     try:
         return str(ipaddress.IPv4Address(name))
     except ValueError:

@@ -1,17 +1,17 @@
 """Network access of the tools.
 
-For addresses that a model or a page chose, the result is a bounded page, or one line that says why
-not. Covers: only http and https to public addresses, however they are spelled, resolved or
-redirected. A name is resolved once per request, all its addresses must be public, and the
-connection goes to one of them. No credentials, no cookies, no proxy except the configured one. The
-whole takes at most `timeout_s`, and a page has at most `max_bytes`, compressed and decompressed.
-robots.txt is obeyed, and requests to a host are at least `pause_s` apart.
+`Door.fetch` fetches URLs that a model or a page chose. It returns a bounded page, or raises an
+error of one line. Only public addresses are reached, and only by http and https, however a URL is
+spelled, resolved or redirected. A name is resolved once per request, all its addresses must be
+public, and the connection goes to one of them. No credentials and no cookies are sent, and no proxy
+is used except the configured one. A fetch takes at most `timeout_s`, and a page has at most
+`max_bytes`, both compressed and decompressed. robots.txt is obeyed, and requests to a host are at
+least `pause_s` apart. Not checked: the addresses to which a configured proxy resolves a name, and
+the content of a page.
 
-Does not cover: what a configured proxy resolves; what a page says.
-
-For a service that the program or the person named: one request, and its answer is not trusted.
-Covers: a deadline, a bound on the body, no redirects, no compression. A secret among the parameters
-or headers appears in no error and no log.
+`ask_json` and `ask_page` send one request to a service that the program or the person named. The
+request has a deadline, the body is bounded, and redirects and compression are refused. A secret
+among the parameters or headers appears in no error and no log.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ if TYPE_CHECKING:
 
 USER_AGENT = "babyagi"
 MAX_REDIRECTS = 5
-MAX_ADDRESSES = 4  # addresses of a name that are tried
+MAX_ADDRESSES = 4  # of one name, tried one after the other
 MAX_ROBOTS_BYTES = 512_000  # a reader must take at least 500 KiB (RFC 9309)
-MAX_NUMBER_CHARS = 40  # of a pause in a robots.txt
-MAX_HOSTS = 256  # whose rules and last visit are remembered
-MAX_ACCEPTED_PAUSE_S = 10.0  # that a robots.txt may ask for
+MAX_NUMBER_CHARS = 40  # of the pause that a robots.txt asks for
+MAX_HOSTS = 256  # hosts whose rules and last visit are remembered
+MAX_ACCEPTED_PAUSE_S = 10.0  # if a robots.txt asks for a longer pause, this one is kept
 _REDIRECTS = (301, 302, 303, 307, 308)
 _OURS = (b"User-Agent", USER_AGENT.encode())
 _HEADERS = (
@@ -77,8 +77,9 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The content of an address: at most `max_bytes` of it; `is_cut` says that there was more.
-    `url` is the address after redirects, `content_type` the server's header, possibly empty."""
+    """A fetched page. `url` is its address after redirects, `content_type` the server's header,
+    possibly empty, and `body` at most the first `max_bytes` of the `Door`; `is_cut` says that the
+    page was longer."""
 
     url: str
     content_type: str
@@ -87,15 +88,15 @@ class Page:
 
 
 async def look_up(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a name, resolved by this machine."""
+    """Look up a host name with this machine's resolver, and return its IP addresses."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @dataclass(slots=True)
 class _Host:
-    """What is remembered about a host: its robots.txt rules, and when the next request may be
-    sent."""
+    """What a `Door` remembers about a host: its robots.txt rules, and when the next request may be
+    sent to it."""
 
     pause_s: float
     rules: RobotFileParser | None = None
@@ -104,8 +105,14 @@ class _Host:
 
 
 class Door:
-    """Fetches pages. `allow` lists hosts, addresses and networks that are not public and may be
-    fetched anyway, each with an optional `:PORT`."""
+    """Fetches pages from the public internet.
+
+    Args:
+        allow: hosts, IP addresses and networks that may be reached although they are not public;
+            each host and address with an optional `:PORT`.
+        timeout_s: for a whole fetch, in seconds.
+        pause_s: the shortest time between two requests to a host, in seconds.
+    """
 
     def __init__(
         self,
@@ -127,11 +134,11 @@ class Door:
         self._host_by_origin: OrderedDict[str, _Host] = OrderedDict()
 
     async def fetch(self, url: str) -> Page:
-        """Return the page at the address.
+        """Return the page at the URL, after redirects.
 
         Raises:
-            ToolError: one line: the address may not be fetched, cannot be reached, is too slow, or
-                answers with an error.
+            ToolError: the URL must not be fetched, or its server cannot be reached, is too slow, or
+                answers with an error. The text is one line.
         """
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -149,7 +156,8 @@ class Door:
         raise ToolError(f"{_shown(first_url)} redirects more than {MAX_REDIRECTS} times")
 
     async def _fetch_one(self, url: str, *, led_from: str) -> Page | str:
-        """Return the page, or the address to which it redirects."""
+        """Return the page, or the URL to which the server redirects. `led_from` is the URL of the
+        first request, for errors."""
         try:
             target = read_target(url)
             await self._require_allowed_by_robots(target)
@@ -167,8 +175,8 @@ class Door:
         return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
 
     async def post(self, url: str, *, body: bytes, headers: Mapping[str, str]) -> int:
-        """Send the body to the address, and return the status of the answer; redirects are not
-        followed. Raises as `fetch`."""
+        """Send the body to the URL in a POST request, and return the status of the answer.
+        Redirects are not followed. Raises `ToolError` as `fetch` does."""
         said = [(name.encode(), one.encode()) for name, one in headers.items()]
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -192,8 +200,9 @@ class Door:
             raise AddressError("its robots.txt forbids programs to fetch it")
 
     async def _read_rules(self, target: Target) -> RobotFileParser:
-        """Return the rules of the host; none if it has no robots.txt. While robots.txt is answered
-        with server errors, nothing may be fetched (RFC 9309, 2.3.1.4)."""
+        """Fetch and parse the host's robots.txt; without one, return rules that allow everything.
+        Raises `ToolError` if the server answers with a status from 500 on, because then no page may
+        be fetched (RFC 9309, 2.3.1.4)."""
         url = f"{target.origin}/robots.txt"
         for _ in range(MAX_REDIRECTS + 1):
             async with self._ask(read_target(url)) as response:
@@ -217,7 +226,7 @@ class Door:
 
     @asynccontextmanager
     async def _turn(self, target: Target) -> AsyncIterator[None]:
-        """Wait until the next request to the host may be sent; callers queue up."""
+        """Wait until the next request may be sent to the host. Several callers wait in a queue."""
         host, loop = self._remembered(target), asyncio.get_running_loop()
         async with host.turn:
             await asyncio.sleep(max(0.0, host.free_at - loop.time()))
@@ -266,8 +275,8 @@ class Door:
         return httpcore2.AsyncHTTPProxy(proxy, ssl_context=context)
 
     def _require_public_literal(self, target: Target) -> None:
-        """Require an IP address for a request through a proxy: the proxy resolves names itself, so
-        a name cannot be checked."""
+        """Raise `AddressError` if the target is a literal IP address that is not public. A name is
+        not checked, because the proxy resolves it."""
         try:
             address = ipaddress.ip_address(target.host)
         except ValueError:
@@ -289,8 +298,9 @@ class Door:
 def guard(
     require: Callable[[str, int, Iterable[Address]], None], resolve: Resolve
 ) -> AsyncNetworkBackend:
-    """Return a network backend for an HTTP client that connects only to addresses that pass
-    `require`. It connects to the checked addresses, not to those of a second lookup."""
+    """Return a network backend for an HTTP client. It resolves each name once, calls `require`,
+    which raises an error for addresses that must not be reached, and connects to one of the
+    addresses that were checked."""
     from httpcore2 import AnyIOBackend, AsyncNetworkBackend, ConnectError
 
     class Guarded(AsyncNetworkBackend):
@@ -327,7 +337,7 @@ async def _addresses_of(host: str, port: int, resolve: Resolve) -> list[Address]
     try:
         return [ipaddress.ip_address(host)]
     except ValueError:
-        pass  # it is a name
+        pass  # the host is a name
     try:
         return [ipaddress.ip_address(one) for one in await resolve(host, port)]
     except (OSError, UnicodeError, ValueError):
@@ -339,7 +349,7 @@ async def _addresses_of(host: str, port: int, resolve: Resolve) -> list[Address]
 
 
 async def _read_body(response: Response, max_bytes: int) -> tuple[bytes, bool]:
-    """Return the decompressed body, and whether it is longer than `max_bytes`."""
+    """Return at most `max_bytes` of the decompressed body, and whether there was more."""
     unpack = _unpacker(_header(response, b"content-encoding"))
     body, n_packed = bytearray(), 0
     async for chunk in response.aiter_stream():
@@ -365,8 +375,8 @@ def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
 
 
 class _Deflated:
-    """`deflate` is zlib in the standard, but raw deflate from some servers: the first byte tells
-    which."""
+    """Decompresses `deflate`, which is the zlib format in the standard, but raw deflate from some
+    servers. The first byte tells the two apart."""
 
     def __init__(self) -> None:
         self._stream: Any = None
@@ -382,14 +392,14 @@ class _Deflated:
 
 
 def _parse_rules(text: str) -> RobotFileParser:
-    """Parse a robots.txt; lines that cannot be parsed are ignored."""
+    """Parse a robots.txt. Lines on which the parser would raise an error are ignored."""
     rules = RobotFileParser()
     rules.parse([line for line in text.splitlines() if _is_readable(line)])
     return rules
 
 
 def _is_readable(line: str) -> bool:
-    """Return whether the parser can read the line without raising."""
+    """Return whether the parser reads the line of a robots.txt without raising an error."""
     name, _, value = line.partition("#")[0].partition(":")
     if name.strip().casefold() in ("crawl-delay", "request-rate"):
         return value.isascii() and len(value) <= MAX_NUMBER_CHARS
@@ -413,7 +423,7 @@ def _header(response: Response, name: bytes) -> str:
 
 
 def _shown(url: str) -> str:
-    """Return the address as one line without control characters."""
+    """Return at most 200 characters of the URL, with `?` in the place of control characters."""
     return "".join(one if one.isprintable() else "?" for one in url)[:200]
 
 
@@ -428,11 +438,11 @@ _UNSHOWABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
 def require_https(url: str) -> str:
-    """Return the address without its trailing slash.
+    """Return the address of a service without its trailing slash.
 
     Raises:
-        SettingsError: a secret would be readable on the way: the address is neither https nor on
-            this machine.
+        SettingsError: the address is invalid, or it is neither https nor on this machine, so that a
+            secret could be read on the way.
     """
     try:
         parts = urlsplit(url)
@@ -458,10 +468,10 @@ def require_https(url: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request: a GET, or with a `body` a POST of it as JSON.
+    """A request to a service: a POST that sends `body` as JSON, or a GET if `body` is None.
 
-    `url` is as returned by `require_https`, with a path. `secret` is the value of a parameter or
-    header that must not be shown.
+    `url` is an address from `require_https` with a path added. `secret` is the value of a parameter
+    or header that must not be shown.
     """
 
     url: str
@@ -474,15 +484,15 @@ class Request:
 async def ask_json(
     request: Request, *, timeout_s: float = 20.0, proxies: Proxies | None = None
 ) -> dict[str, Any]:
-    """Return the JSON object that answers the request.
+    """Send the request, and return the JSON object in the answer.
 
     Args:
-        timeout_s: seconds for the whole request.
+        timeout_s: for the whole request, in seconds.
         proxies: the proxies to use; those of the environment are ignored.
 
     Raises:
-        ToolError: one line: unreachable, too slow, too long, an error status with a part of its
-            text, or no JSON object.
+        ToolError: the service cannot be reached, is too slow, answers with an error status, or its
+            answer is too long or not a JSON object. The text is one line.
     """
     found = _parse(await _ask(request, timeout_s, proxies))
     if not isinstance(found, dict):
@@ -493,12 +503,14 @@ async def ask_json(
 async def ask_page(
     request: Request, *, timeout_s: float = 20.0, proxies: Proxies | None = None
 ) -> dict[str, Any]:
-    """Return the text that answers the request as `page`; the same errors as `ask_json`."""
+    """Send the request, and return `{"page": text}` with the text of the answer. Raises `ToolError`
+    as `ask_json` does, but accepts any text."""
     return {"page": (await _ask(request, timeout_s, proxies)).decode("utf-8", "replace")}
 
 
 async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> bytes:
-    """Return the body of an answer with status 200."""
+    """Send the request, and return the body of the answer. Raises `ToolError` for any status except
+    200."""
     host = _host(request)
     try:
         with _unlogged():
@@ -514,7 +526,8 @@ async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> b
 
 
 def _fault_of(body: bytes) -> object:
-    """Return what the service says went wrong, from any of the usual fields."""
+    """Return the service's words about an error: the value of the first usual field in its JSON
+    object (such as `error` or `message`), or its text if it is not a JSON object."""
     found = _parse(body)
     if not isinstance(found, dict):
         return body.decode("utf-8", "replace")
@@ -526,12 +539,12 @@ def _host(request: Request) -> str:
 
 
 class _FetchError(Exception):
-    """What went wrong on the way, worded to follow the name of the host."""
+    """A request that failed. Its text is worded to follow the name of the host."""
 
 
 async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
-    """Return the status and the body. No error of the HTTP client leaves here, because its text may
-    contain the address with the secret."""
+    """Return the status and the body. Errors of the HTTP client become `_FetchError`, because their
+    texts may contain the URL with the secret."""
     import httpx2
 
     try:
@@ -574,7 +587,7 @@ def _why_closed(error: Exception) -> str:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Silence the HTTP client's log meanwhile, because it shows whole addresses."""
+    """Drop the log records of the HTTP client while the body runs, because they show whole URLs."""
 
     def drop(record: logging.LogRecord) -> bool:
         return False
@@ -595,7 +608,6 @@ def _parse(body: bytes) -> Any:
 
 
 def _show(said: object, secret: str) -> str:
-    """Return the server's text as one short line without the secret, in whatever form that is
-    written."""
+    """Return the service's text as one short line, in which no spelling of the secret is left."""
     text = redact(said if isinstance(said, str) else json.dumps(said), secrets=[secret])
     return _UNSHOWABLE.sub(" ", text).strip()[:MAX_SHOWN_CHARS] or "nothing more"

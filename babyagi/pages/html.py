@@ -1,5 +1,5 @@
-"""Makes page content safe: escapes text, fills templates, and keeps only passive parts of SVG
-pictures. Renders a page as PDF."""
+"""Makes the content of pages safe: escapes texts, fills templates, and removes everything from SVG
+pictures that could run or load something. Also renders a page as PDF."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from babyagi.text import clean, harmless
 
 
 class Html(str):
-    """HTML that may be inserted into a page unescaped: made in this package, from escaped texts."""
+    """HTML that may be inserted into a page without escaping, because this package made it from
+    escaped texts."""
 
     __slots__ = ()
 
 
 def escape(text: object) -> Html:
-    """Return the text escaped for a page, without dangerous characters. `Html` is returned
-    unchanged."""
+    """Return the text escaped for HTML, with visible characters in the place of dangerous or hidden
+    ones. `Html` is returned unchanged."""
     if isinstance(text, Html):
         return text
     lines = (harmless(line) for line in str(text).split("\n"))
@@ -31,7 +32,8 @@ def escape(text: object) -> Html:
 
 
 def fill(template: str, **values: object) -> Html:
-    """Return the template with its `$placeholders` filled and every value escaped.
+    """Return the HTML template with its `$placeholders` replaced by the values, which are escaped
+    unless they are `Html`.
 
     Raises:
         KeyError: a placeholder has no value.
@@ -44,7 +46,7 @@ def join(parts: list[Html], between: str = "") -> Html:
 
 
 def load(name: str) -> str:
-    """Return the text of a file in this package."""
+    """Return the text of a file in this package, such as a template."""
     return files("babyagi.pages").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -53,7 +55,7 @@ def load(name: str) -> str:
 
 
 def require_pdf() -> None:
-    """Check that a PDF can be made here.
+    """Check that this installation can make a PDF.
 
     Raises:
         SettingsError: WeasyPrint, or a system library that it needs, is missing.
@@ -62,19 +64,19 @@ def require_pdf() -> None:
         import weasyprint  # noqa: F401
     except (ImportError, OSError) as error:
         raise SettingsError(
-            "a PDF cannot be made here",
+            "this installation cannot make a PDF",
             why=f"WeasyPrint cannot be loaded: {error}",
-            fix="pip install 'babyagi-daemon[pdf]', or another format: --format html",
+            fix="pip install 'babyagi-daemon[pdf]', or choose another format: --format html",
             guide="report",
         ) from error
 
 
 def render_pdf(page: str) -> bytes:
-    """Return the page as PDF. Nothing is loaded from outside; only pictures inside the page are
-    shown.
+    """Return a page (its HTML) as PDF. Nothing outside the page is loaded; pictures are shown if
+    the page contains them.
 
     Raises:
-        SettingsError: as `require_pdf`.
+        SettingsError: WeasyPrint, or a system library that it needs, is missing.
     """
     require_pdf()
     from weasyprint import HTML
@@ -91,8 +93,8 @@ def render_pdf(page: str) -> bytes:
 
 MAX_SVG_CHARS = 300_000
 MAX_DEPTH = 40
-MAX_REFERENCES = 8  # one behind another
-MAX_DRAWN = 100_000  # elements, those counted each time that are drawn more than once
+MAX_REFERENCES = 8  # references that lead from one to the next
+MAX_DRAWN = 100_000  # elements; one that is drawn several times counts as often
 _SVG = "http://www.w3.org/2000/svg"
 _XLINK = "http://www.w3.org/1999/xlink"
 _ELEMENTS = frozenset(
@@ -111,7 +113,7 @@ _ATTRIBUTES = frozenset(
     "maskContentUnits patternUnits patternContentUnits patternTransform marker-start marker-mid "
     "marker-end markerWidth markerHeight markerUnits refX refY orient".split()
 )
-# A reference inside the picture. Everything else that looks like a reference is removed.
+# References to parts of the picture itself. Everything else that looks like a reference is removed.
 _LOCAL_URL = re.compile(r"url\(\s*#[\w.-]{1,100}\s*\)", re.ASCII)
 _LOCAL = re.compile(r"#[\w.-]{1,100}", re.ASCII)
 _NAMED = re.compile(r"#([\w.-]{1,100})", re.ASCII)
@@ -119,11 +121,11 @@ _FOREIGN = re.compile(r"url\s*\(|expression|javascript|data:|@|\\|/\*|//|[<>]", 
 
 
 def sanitise_svg(text: str) -> str:
-    """Return the picture with only the allowed elements and attributes.
+    """Return an SVG picture reduced to the allowed elements and attributes.
 
     Raises:
-        ValueError: it is not SVG, declares a document type, is too deep, over `MAX_SVG_CHARS`, or
-        draws more than `MAX_DRAWN` elements.
+        ValueError: the text is not SVG, declares a document type, is nested too deeply, has more
+            than `MAX_SVG_CHARS` characters, or draws more than `MAX_DRAWN` elements.
     """
     text = clean(text).strip()
     if len(text) > MAX_SVG_CHARS:
@@ -144,7 +146,8 @@ def sanitise_svg(text: str) -> str:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    """Return the parsed tree. Raises ValueError as soon as it is too deep."""
+    """Return the root of the parsed XML. Raises `ValueError` if it is empty or nested too
+    deeply."""
     parser: Any = ElementTree.XMLPullParser(events=("start", "end"))
     parser.feed(text)
     parser.close()
@@ -177,7 +180,8 @@ def _copy(element: ElementTree.Element) -> ElementTree.Element:
 
 
 def _keep(key: str, value: str) -> tuple[str, str] | None:
-    """Return the attribute if it is allowed in a picture; None if it must be removed."""
+    """Return the attribute, reduced to its allowed part, or None if it must be removed from the
+    picture."""
     if key in ("href", f"{{{_XLINK}}}href"):
         return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
     if key == "style":
@@ -200,12 +204,16 @@ def _count_drawn(
     counts: dict[str, int],
     within: tuple[str, ...] = (),
 ) -> int:
-    """Return how many elements a browser draws for this one: a few lines of references can expand
-    to millions.
+    """Return how many elements a browser draws for this one, with those that it contains or refers
+    to. (A few lines of references can expand to millions of elements.)
 
     Args:
-        counts: of elements that were referenced before.
-        within: the references that led here.
+        by_id: all elements of the picture, by their ids.
+        counts: a cache of the numbers for elements that are referred to, by id.
+        within: the ids of the references that led to this element.
+
+    Raises:
+        ValueError: references form a circle or a too long chain.
     """
     n = 1 + sum(_count_drawn(inner, by_id, counts, within) for inner in element)
     for name, n_times in _find_references(element):
@@ -220,8 +228,8 @@ def _count_drawn(
 
 
 def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
-    """Return the elements that an element refers to, and how often each is drawn; a marker is drawn
-    at each point."""
+    """Yield the id of each element that an element refers to, and how often that is drawn at most:
+    once, or for a marker, once for each point of the line."""
     for key, value in element.attrib.items():
         if key != "href" and "url(" not in value:
             continue
@@ -233,7 +241,8 @@ def _find_references(element: ElementTree.Element) -> Iterator[tuple[str, int]]:
 
 
 def _local_name(tag: object) -> str:
-    """Return the name of an element of SVG or without a namespace; "" for other namespaces."""
+    """Return the name of an XML element without its namespace, if that is SVG's or none; '' for an
+    element of another namespace."""
     if not isinstance(tag, str):
         return ""
     space, _, name = tag.rpartition("}")

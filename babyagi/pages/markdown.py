@@ -1,5 +1,5 @@
-"""Renders Markdown that a model wrote, without its HTML, with checked links and without dangerous
-characters."""
+"""Renders Markdown that a model wrote as harmless HTML: HTML in it is shown as text, links are
+checked, and dangerous characters are replaced."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Attributes = dict[str, str | int | float]
 
 MAX_PARSED_CHARS = 150_000
 MAX_LINE_CHARS = 20_000  # parsing a longer line takes too long
-MAX_COLONS = 100  # in a line where addresses are looked for: the time grows with their square
+MAX_COLONS = 100  # in a line; with more, looking for addresses without markup takes too long
 _MAY_BE_OPENED = re.compile(r"(?:https?://|mailto:)[^\s<>\"]+", re.IGNORECASE)
 _CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
 
@@ -32,20 +32,20 @@ def can_be_parsed(text: str) -> bool:
 
 
 def parse(text: str) -> list[Token]:
-    """Return the Markdown tokens of the text. HTML is treated as text, an image becomes a link, and
-    a link to anything but http, https or mailto becomes text."""
+    """Parse Markdown into harmless tokens of markdown-it: HTML is treated as text, an image becomes
+    a link, and a link to anything but http, https or mailto becomes text."""
     return list(_make_harmless(_open_parser().parse(text)))
 
 
 def render_html(text: str) -> Html:
-    """Return the text as HTML with paragraphs, lists and tables. Nothing in it can run or load
-    anything."""
+    """Return Markdown as HTML. Nothing in the HTML can run or load anything. A text that is too
+    long to be parsed is returned as plain text."""
     return make_renderer()(text)
 
 
 def make_renderer() -> Callable[[str], Html]:
-    """Return `render_html` for many texts of one thread: creating a parser takes longer than
-    rendering a short text."""
+    """Return a function that does the same as `render_html`, but creates its parser only once: for
+    many texts, in one thread. (To create a parser takes longer than to render a short text.)"""
     open_parser = cache(_open_parser)
 
     def render(text: str) -> Html:
@@ -77,13 +77,13 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
 
 
 def may_be_opened(address: str) -> bool:
-    """Return whether the address may be shown as a link."""
+    """Return whether the address may be shown as a link: http, https or mailto."""
     return _MAY_BE_OPENED.fullmatch(address) is not None
 
 
 def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
-    """Yield the tokens without dangerous characters, even where the parser decoded them, and with
-    images as links."""
+    """Yield the tokens with harmless texts and attributes, and with links in the place of images.
+    This is done after parsing, because the parser decodes character references."""
     for token in tokens:
         token.content, token.info = _harmless_lines(token.content), ""
         if token.type == "image":
@@ -96,8 +96,8 @@ def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
 
 
 def _vet(token: Token) -> Attributes:
-    """Return the attributes to keep: the start of a numbered list, the alignment of a cell, the
-    address of a link."""
+    """Return the attributes that the token may keep: the start of a numbered list, the alignment of
+    a cell, or the address of a link."""
     if token.type == "link_open":
         return _link_to(str(token.attrs.get("href", "")))
     style = str(token.attrs.get("style", ""))

@@ -1,5 +1,5 @@
-"""Draws SVG pictures of an objective: a timeline with bars for tries and model calls, read from its
-events, and a graph of its tasks."""
+"""Draws SVG pictures of an objective: a timeline with bars for the tries of tasks and for model
+calls, and a graph of the tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from babyagi.pages.html import Html, escape, join
 from babyagi.tasks import Event, Task, TaskStatus
 from babyagi.text import one_line, say_duration, shorten
 
-# the events that `find_bars` needs
+# the kinds of events that `find_bars` needs
 KINDS = (
     events.WORKER_JOINED,
     events.TASK_CLAIMED,
@@ -33,7 +33,7 @@ KINDS = (
 
 MAX_BARS = 1500
 MAX_LANES = 40
-MAX_GAP_SHARE = 0.1  # of the busy time; a longer pause is shortened to it
+MAX_GAP_SHARE = 0.1  # of the time in which anything was done; a longer pause is drawn shorter
 WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 185.0, 24.0, 16.0
 N_TICKS = 5
 # for programs that draw the SVG without the page's style
@@ -55,7 +55,13 @@ OTHER_LANE = "planning, checks, report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A try of a task by a worker, or one model call. `outcome` is empty while it is running."""
+    """A bar of the timeline: a try of a task by a worker, or one model call.
+
+    Attributes:
+        lane: the name of the worker, or `OTHER_LANE`.
+        outcome: how the try or call ended, in words; '' while it is running.
+        task_id: None for a call that was made for the objective itself.
+    """
 
     lane: str
     label: str
@@ -76,7 +82,8 @@ class Bar:
 
 @dataclass(slots=True)
 class _Begun:
-    """What has begun but not yet ended in the events."""
+    """The state while events are read: names of workers, and tries and model calls that have begun
+    and not ended yet."""
 
     names: dict[str, str] = field(default_factory=dict)  # of workers
     tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
@@ -84,8 +91,8 @@ class _Begun:
 
 
 def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
-    """Return the tries of tasks and the model calls, in the order in which they ended. Those still
-    running come last and end at `now`."""
+    """Return the bars of the timeline from events: tries and model calls that ended, in the order
+    of their ends, and then the tries that are still running, which end at `now`."""
     begun = _Begun()
     bars: list[Bar] = []
     for event in found:
@@ -156,11 +163,13 @@ def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maps times to positions on the axis.
+    """Maps times to positions on the time axis, on which long pauses are drawn shorter.
 
     Attributes:
-        cuts: long pauses as (start, length, drawn length), in seconds since `start`.
-        length_s: the drawn length of the axis.
+        start: the time at the beginning of the axis.
+        cuts: the long pauses, each as when it begins (after `start`), its length, and the length
+            that is drawn for it, all in seconds.
+        length_s: the drawn length of the axis, in seconds.
     """
 
     start: datetime
@@ -168,7 +177,7 @@ class Scale:
     length_s: float
 
     def place(self, at: datetime) -> float:
-        """Return the x coordinate of a time."""
+        """Return the x coordinate of a time in the picture."""
         seconds = (at - self.start).total_seconds()
         drawn = seconds
         for begins_s, pause_s, drawn_s in self.cuts:
@@ -179,7 +188,8 @@ class Scale:
 
 
 def make_scale(bars: Sequence[Bar]) -> Scale:
-    """Return a scale that covers every bar and shortens long pauses."""
+    """Return a scale from the first begin to the last end of the bars, with long pauses
+    shortened."""
     spans = sorted((bar.started_at, max(bar.started_at, bar.ended_at)) for bar in bars)
     start = end = spans[0][0]
     busy_s, gaps = 0.0, []
@@ -196,8 +206,9 @@ def make_scale(bars: Sequence[Bar]) -> Scale:
 
 
 def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
-    """Return the bars by lane, without overlaps in a lane. A worker has as many lanes as it had
-    tries and calls in parallel. The calls of a try are in its lane."""
+    """Return the rows of the timeline, each with its label and bars. A worker gets as many rows as
+    it had tries at the same time, and only the first has its name. The model calls of a try are in
+    the try's row."""
     tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
     lanes = _share_out(tries)
     slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
@@ -244,12 +255,12 @@ def render_timeline(
     known_tasks: Mapping[int, str],
     link: Callable[[int], str] = _link_within,
 ) -> Html:
-    """Return the drawing; empty if there are no bars. The longest bars are drawn, and a line says
-    how many are left out.
+    """Return the timeline as HTML with SVG; '' if there are no bars. Of very many bars the longest
+    are drawn, and a line says how many are left out.
 
     Args:
-        known_tasks: the names of the tasks on the page, by id; bars link to them.
-        link: the address of a task.
+        known_tasks: the names of tasks by id; the bars of these tasks are links.
+        link: returns the address to which a task's bar links.
     """
     if not bars:
         return Html("")
@@ -333,14 +344,14 @@ def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
     )
 
 
-# -- the tasks as a graph from left to right. A task stands to the right of the one that it was
-# planned from; dashed lines lead to it from those that it depends on. Of a large objective the
-# beginnings of all branches are drawn; each left-out part is shown as a count.
+# -- the tasks as a graph from left to right. A task stands to the right of the task that it was
+# planned from. Dashed lines lead to it from the tasks that it depends on. Of a large objective the
+# beginnings of all branches are drawn; a box with a number stands for tasks that are left out.
 # --------------------------------------------------------------------------------------------------
 
 
 MAX_DRAWN = 240
-MAX_CHILDREN = 12  # of one task, the fold of the others included
+MAX_CHILDREN = 12  # boxes to the right of one task, with the box for those left out
 MAX_DEPTH = 40
 BOX_WIDTH, BOX_HEIGHT, COLUMN, ROW, MARGIN = 258, 30, 300, 40, 8
 MAX_LABEL_CHARS = 32
@@ -357,7 +368,8 @@ SIGNS: Mapping[TaskStatus, str] = {
 
 @dataclass(slots=True)
 class _Box:
-    """A task with its position; or, without a task, a placeholder for `n_folded` tasks."""
+    """A box of the graph: a task with its position, or if `task` is None, a placeholder for
+    `n_folded` tasks that are left out. `below` has the boxes of the tasks planned from this one."""
 
     task: Task | None
     depth: int
@@ -375,10 +387,10 @@ class _Box:
 
 
 def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
-    """Return the drawing; empty when there are no tasks.
+    """Return the graph of the tasks as SVG; '' if there are no tasks.
 
     Args:
-        link: returns the address of a task's page.
+        link: returns the address to which a task's box links.
     """
     if not tasks:
         return Html("")
@@ -402,8 +414,8 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
 
 
 def _fold(tasks: Sequence[Task]) -> list[_Box]:
-    """Return the root boxes with the boxes below them. They are chosen breadth first, so that the
-    beginning of every branch is drawn."""
+    """Choose the tasks to draw, and return the boxes of the root tasks, with all other boxes below
+    them. Tasks are chosen breadth first, so that the beginning of every branch is drawn."""
     children = _group(tasks)
     n_below = _count(children)
     roots, room = _open(children.get(None, []), 0, n_below, MAX_DRAWN)
@@ -419,8 +431,8 @@ def _fold(tasks: Sequence[Task]) -> list[_Box]:
 
 
 def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
-    """Return the tasks by the id of the one that they were planned from; None for those added by a
-    person."""
+    """Return the tasks by the id of the task that they were planned from. The key None has the root
+    tasks, which were planned from none."""
     known = {task.id for task in tasks}
     children: dict[int | None, list[Task]] = {}
     for task in sorted(tasks, key=lambda one: one.id):
@@ -430,8 +442,8 @@ def _group(tasks: Sequence[Task]) -> dict[int | None, list[Task]]:
 
 
 def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
-    """Return the number of descendants of each task. (Children have larger numbers than
-    parents.)"""
+    """Return for each task id the number of tasks that were planned from it, directly or
+    indirectly. (A task has a larger id than the task that it was planned from.)"""
     n_below: dict[int, int] = {}
     tasks = [task for found in children.values() for task in found]
     for task in sorted(tasks, key=lambda one: -one.id):
@@ -442,7 +454,8 @@ def _count(children: Mapping[int | None, list[Task]]) -> dict[int, int]:
 def _open(
     found: Sequence[Task], depth: int, n_below: Mapping[int, int], room: int
 ) -> tuple[list[_Box], int]:
-    """Return the boxes that fit, and how much room is left."""
+    """Return boxes for the tasks in `found`, all at one depth, and how many more boxes can be
+    drawn. Tasks for which `room` boxes do not suffice are replaced by one placeholder."""
     fits = len(found) <= min(MAX_CHILDREN, room) and depth < MAX_DEPTH
     n = len(found) if fits else max(0, min(MAX_CHILDREN - 1, room - 1))
     n = 0 if depth >= MAX_DEPTH else n
@@ -454,8 +467,8 @@ def _open(
 
 
 def _place(roots: Sequence[_Box]) -> int:
-    """Give every box a row: each leaf its own, each other box the middle of its children. Return
-    the number of rows."""
+    """Set the row of every box, and return the number of rows. Each box with nothing below it gets
+    a row of its own, each other box the middle between the rows of the boxes below it."""
     boxes = list(_walk(roots))
     leaves = [box for box in boxes if not box.below]
     for row, box in enumerate(leaves):
@@ -467,7 +480,7 @@ def _place(roots: Sequence[_Box]) -> int:
 
 
 def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
-    """Yield each box before its children."""
+    """Yield all boxes, each before the boxes below it."""
     waiting = list(reversed(roots))
     while waiting:
         box = waiting.pop()
@@ -495,7 +508,8 @@ def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:
 
 
 def _draw_wait(first: _Box, box: _Box) -> Html:
-    """Draw a dependency; the first task may stand on either side."""
+    """Return a line for the dependency of the task in `box` on the task in `first`, which can be to
+    the left, to the right, or in the same column."""
     if first.left < box.left:
         return _curve("waits", first.left + BOX_WIDTH, first.top, box.left, box.top)
     if first.left == box.left:
@@ -504,7 +518,8 @@ def _draw_wait(first: _Box, box: _Box) -> Html:
 
 
 def _curve(kind: str, x1: float, y1: float, x2: float, y2: float, *, side: int = 1) -> Html:
-    """Return a curve that leaves its start to the right, or to the left (`side` -1)."""
+    """Return a curve between two boxes at these positions. It leaves the first one to the right, or
+    to the left if `side` is -1."""
     y1, y2 = y1 + BOX_HEIGHT / 2, y2 + BOX_HEIGHT / 2
     bend = side * max(20.0, abs(x2 - x1) / 2)
     back = bend if x1 != x2 else -bend

@@ -1,4 +1,4 @@
-"""The page of an objective: its report, the tree of its tasks, its timeline and its costs."""
+"""Makes the page of an objective: its report, files, costs, timeline and the tree of its tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from babyagi.text import say_duration, shorten
 
 MAX_TASKS = 3000
 MAX_RESULT_CHARS = 20_000
-MAX_RESULTS_CHARS = 3_000_000  # for all results together
-# of these are rendered as Markdown; the others are shown as they were written
-MAX_DRAWN_CHARS = 600_000
+MAX_RESULTS_CHARS = 3_000_000  # of all results together
+MAX_DRAWN_CHARS = 600_000  # of results rendered as Markdown; the others are shown as plain text
 MAX_INDENT = 6
 MAX_NAME_CHARS = 400
 MAX_FILES = 60
@@ -35,7 +34,7 @@ _NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pictured:
-    """A file that came with the result of a task."""
+    """A file that belongs to the result of a task, to be shown on the page."""
 
     task_id: int
     artifact: Artifact
@@ -43,7 +42,8 @@ class Pictured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportPage:
-    """The data of the page. `tasks` are all tasks of the objective."""
+    """The data that are shown on the page of an objective. `tasks` are all its tasks, `pictured`
+    the files of its results, `bars` those of the timeline."""
 
     objective: Objective
     markdown: str
@@ -55,7 +55,7 @@ class ReportPage:
 
 
 def render_report_page(page: ReportPage) -> str:
-    """Return the page as one HTML file without scripts or external resources."""
+    """Return the page as one HTML file, which has no scripts and loads nothing."""
     style = Html(load("page.css"))
     title = shorten(" ".join(page.objective.spec.text.split()), 120)
     return fill(
@@ -69,7 +69,8 @@ def render_report_page(page: ReportPage) -> str:
 
 
 def render_report_body(page: ReportPage) -> Html:
-    """Return the content of the page without head and style, for use in another page."""
+    """Return the content of the page's body without head, style and footer, for use in another
+    page."""
     shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
     return fill(
         load("report_body.html"),
@@ -116,8 +117,8 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
 
 
 def render_files(pictured: Sequence[Pictured]) -> Html:
-    """Return the section of files: a picture as a passive image, a table as a table, other texts
-    folded."""
+    """Return the page's section of files: pictures as images, tables as tables, and other texts
+    folded. '' if there are no files."""
     figures, room = [], MAX_FILES_CHARS
     for one in pictured[:MAX_FILES]:
         if len(one.artifact.text) > room:
@@ -165,7 +166,8 @@ def _render_file(artifact: Artifact) -> Html:
 
 
 def _render_table(text: str, delimiter: str) -> Html:
-    """Return the first rows and columns as a table. Text that is not a table is shown as it is."""
+    """Return the first rows and columns of a text with separated values as an HTML table; a text
+    that cannot be parsed is shown as it is."""
     try:
         rows = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), MAX_ROWS + 1))
     except csv.Error:
@@ -225,8 +227,8 @@ def _render_tree(
 
 
 def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
-    """Yield each task with its depth, after the task that it was planned from. Siblings keep their
-    order."""
+    """Yield each task with its depth in the tree, directly below the task that it was planned from
+    or below that task's earlier children. Otherwise the order of `tasks` is kept."""
     known = {task.id for task in tasks}
     children: dict[int, list[Task]] = {}
     for task in tasks:
@@ -326,8 +328,9 @@ def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
     if not drawn:
         return Html("")
     return fill(
-        '<section><h2>Timeline</h2><p class="quiet">One row for each thing that a worker did at '
-        "once; a dark bar is a model call. Point at a bar to read what it is.</p>"
+        '<section><h2>Timeline</h2><p class="quiet">A worker has one row for each task that it '
+        "worked on at the same time. A dark bar is a model call. Point at a bar to read what it "
+        "is.</p>"
         '<div class="scroll">$drawn</div></section>',
         drawn=drawn,
     )

@@ -1,7 +1,8 @@
-"""Search engines: each takes a query and returns results, from its own request and response format.
+"""Search engines: how each is queried, and how its answer is read into results.
 
-With a key or an own address: Serper, SerpAPI, SearchApi, Brave, Tavily, SearXNG. Without: three
-open services in turn; one that refuses is skipped for a while.
+Serper, SerpAPI, SearchApi, Brave and Tavily need a key, SearXNG an address. Without these, three
+open services are used: each is queried if the one before it fails, and one that has failed is
+skipped for a while.
 
 Sources, read in November 2026: https://serpapi.com/search-api,
 https://www.searchapi.io/docs/google, https://serper.dev/playground,
@@ -29,22 +30,22 @@ from babyagi.text import clean
 MAX_QUERY_CHARS = 2000
 MAX_FIELD_CHARS = 1000
 TOP_K = 10
-REST_S = 300.0  # of an engine of the ring that failed
-ANSWER_BOX_WEIGHT = 5
+REST_S = 300.0  # how long an engine that failed is skipped
+ANSWER_BOX_WEIGHT = 5  # how much more the engine's short answer scores than a page
 
 
 class HitKind(StrEnum):
-    ANSWER = "answer"  # the engine's own short one
+    ANSWER = "answer"  # a short answer that the engine gives itself
     RESULT = "result"
-    QUESTION = "question"  # that people also ask
+    QUESTION = "question"  # a related question, as in "People also ask"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One result of a search, as the engine shows it; each field may be empty.
+    """One result of a search, as the engine shows it. Each text may be empty.
 
-    `score` is its share of the relevance of all results, computed from its rank; the scores add up
-    to 1.
+    `score` says how relevant the result is, computed from its rank; the scores of all results of a
+    search add up to 1.
     """
 
     title: str
@@ -56,26 +57,31 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """How to query one engine, and how to read its answer.
+    """A search engine: how it is queried, and how its answer is read.
 
-    `make` takes the base address, the query, the number of results and the key.
+    Attributes:
+        make: makes a request from the base address, the query, the number of results and the key.
+        read: yields the results in the engine's answer, a JSON object.
+        key_variable: the environment variable of the key; '' if the engine needs no key.
+        is_page: whether the engine answers with HTML; `read` then gets it as `{"page": HTML}`.
     """
 
     name: str
     base_url: str
     make: Callable[[str, str, int, str], Request]
     read: Callable[[Mapping[str, Any]], Iterator[Hit]]
-    key_variable: str = ""  # empty if it needs none
+    key_variable: str = ""
     timeout_s: float = 30.0
-    is_page: bool = False  # `read` then gets {"page": the HTML}
+    is_page: bool = False
 
 
 # -- requests
 
 
 def _get(path: str, query_name: str, count_name: str = "", **fixed: str) -> Any:
-    """Return a function that makes the request of an engine whose parameters are all in the
-    address. A `key` among `fixed` names the parameter for the key."""
+    """Return the `make` of an engine that takes GET requests. `query_name` and `count_name` are the
+    parameters for the query and for the number of results; `fixed` are parameters with fixed
+    values, except that `key` names the parameter for the key."""
     key_name = fixed.pop("key", "")
 
     def make(base_url: str, query: str, n_results: int, key: str) -> Request:
@@ -115,8 +121,8 @@ def _ask_marginalia(base_url: str, query: str, n_results: int, key: str) -> Requ
 
 
 def _hits(found: Any, title: str, url: str, snippet: str) -> Iterator[Hit]:
-    """Return the entries of a list, read from the fields with these names; empty entries are left
-    out."""
+    """Yield a result for each entry of a list in the engine's answer. `title`, `url` and `snippet`
+    are the names of the entry's fields. Empty entries are left out."""
     for entry in _entries(found):
         hit = Hit(
             title=_field(entry, title),
@@ -132,7 +138,8 @@ def _entries(found: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _answer(box: Any, *texts: str) -> Iterator[Hit]:
-    """Return the engine's own short answer, if it gives one."""
+    """Yield the engine's own short answer, if it gives one: the first text in `box` among the
+    fields `texts`."""
     if isinstance(box, dict):
         text = next((found for name in texts if (found := _field(box, name))), "")
         if text:
@@ -183,7 +190,7 @@ def _read_marginalia(found: Mapping[str, Any]) -> Iterator[Hit]:
     yield from _hits(found.get("results"), "title", "url", "description")
 
 
-# the time of each grows linearly with the length of the page
+# patterns whose time grows only linearly with the length of the page
 _LINK = re.compile(r"<a\s[^<>]*>")
 _PART = re.compile(r'\sclass="result__(a|snippet)"')
 _HREF = re.compile(r'\shref="([^"]{1,2500})"')
@@ -191,8 +198,8 @@ MAX_LINK_CHARS = 3000
 
 
 def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
-    """Yield for each link of a result: whether it is the title (`a`) or the `snippet`, its address,
-    and its text."""
+    """Yield each link to a result in DuckDuckGo's page: its kind, which is `a` for the link with
+    the title and `snippet` for the one with the snippet, its address, and its text."""
     for link in _LINK.finditer(page):
         part, href = _PART.search(link[0]), _HREF.search(link[0])
         end = page.find("</a>", link.end(), link.end() + MAX_LINK_CHARS) if part and href else -1
@@ -201,7 +208,8 @@ def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _read_duckduckgo(found: Mapping[str, Any]) -> Iterator[Hit]:
-    """Parse the page of results: each has a link with its title, and a link with its snippet."""
+    """Yield the results in DuckDuckGo's page, without advertisements. Each result has a link with
+    its title, and after it a link with its snippet."""
     hits: list[Hit] = []
     for part, href, inner in _find_links(str(found.get("page", ""))):
         text = _field({"text": inner}, "text")
@@ -226,7 +234,8 @@ _TAG = re.compile(r"<[^<>]{0,300}>")
 
 
 def _field(entry: Mapping[str, Any], name: str) -> str:
-    """Return a field as one line of text without markup; '' when it is not text."""
+    """Return the field of an entry as one line of text without markup; '' if it is neither a text
+    nor a number."""
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return ""
@@ -235,8 +244,8 @@ def _field(entry: Mapping[str, Any], name: str) -> str:
 
 
 def _web_address(value: Any) -> str:
-    """Return an http or https address without the engine's redirect around it; '' when it is not
-    one."""
+    """Return the http or https address of a result, without DuckDuckGo's redirect around it; '' if
+    the value is not such an address."""
     if not isinstance(value, str) or len(value) > 2000 or not value.isprintable():
         return ""
     try:
@@ -322,7 +331,7 @@ KEYLESS = ("duckduckgo", "marginalia", "wikipedia")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """An engine with its address and its key."""
+    """An engine that can be queried, with the address and the key to use."""
 
     engine: Engine
     base_url: str
@@ -330,7 +339,8 @@ class Answering:
 
 
 class Searcher:
-    """Queries engines in order until one answers. An engine that failed is skipped for `REST_S`."""
+    """Queries search engines one after the other until one answers. An engine that has failed is
+    skipped for `REST_S`, unless all have failed."""
 
     def __init__(
         self,
@@ -356,8 +366,11 @@ class Searcher:
     ) -> tuple[str, list[Hit]]:
         """Return the name of the engine that answered, and at most `top_k` results, the best first.
 
+        Args:
+            domains: only results from these domains are wanted; if there are none, from all.
+
         Raises:
-            ToolError: one line: the query is empty, or no engine answers.
+            ToolError: the query is blank, or no engine answers. The text is one line.
         """
         asked = scope(query, domains)
         now, faults = self._monotonic(), []
@@ -382,10 +395,10 @@ class Searcher:
 
 
 def scope(query: str, domains: Sequence[str]) -> str:
-    """Return the query, limited to the domains.
+    """Return the query for an engine: its words, limited to the domains, if there are any.
 
     Raises:
-        ToolError: it is empty.
+        ToolError: the query is blank.
     """
     words = " ".join(query.split())[:MAX_QUERY_CHARS]
     if not words:
@@ -396,8 +409,8 @@ def scope(query: str, domains: Sequence[str]) -> str:
 
 
 def with_scores(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the results with scores that fall with their rank; a short answer scores five times as
-    much."""
+    """Return the results with their scores, which fall with the rank and add up to 1. The engine's
+    short answer gets `ANSWER_BOX_WEIGHT` times as much as a page of the same rank."""
     weights = [
         (len(hits) - at) * (ANSWER_BOX_WEIGHT if hit.kind is HitKind.ANSWER else 1)
         for at, hit in enumerate(hits)

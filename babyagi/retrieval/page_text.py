@@ -1,9 +1,9 @@
-"""Extracts the text of a page from its bytes. It runs as a separate program, because a hostile page
-may cost much time or memory: content type and address are arguments, the bytes are on standard
-input, one JSON object is on standard output.
+"""Extracts the text of a page from its bytes. It is a program of its own, because a hostile page
+may cost much time or memory. It takes the content type and the address as arguments and the bytes
+on standard input, and writes one JSON object to standard output.
 
-HTML is read by trafilatura where it is installed (the extra `web`), which finds the main text, else
-by the plain reader below; PDF by pypdf (the same extra).
+The main text of a long HTML page is found by trafilatura, if that is installed (the extra `web`);
+all other HTML is read by `_PlainReader`. PDF is read by pypdf (the same extra).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MAX_HTML_CHARS = 3_000_000
 MAX_PDF_PAGES = 200
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
-MAX_WHOLE_CHARS = 6000  # a longer page is given with its menus
-MIN_MAIN_PART = 0.2  # of the plain text; a main text below that share has lost what was asked for
+MAX_WHOLE_CHARS = 6000  # a longer page is reduced to its main text, without menus
+MIN_MAIN_PART = 0.2  # of the whole text; a main text that is shorter has lost too much
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
@@ -38,14 +38,18 @@ class PageText:
 
 
 class UnreadableError(ValueError):
-    """Why a page has no text, as one line."""
+    """A page has no text that can be extracted. The error's text says why, as one line."""
 
 
 def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
     """Return the text of a page.
 
+    Args:
+        content_type: the header that the server sent with the page; may be empty.
+        url: the page's address, to which its links are relative.
+
     Raises:
-        UnreadableError: it has no text, or is malformed.
+        UnreadableError: the page is of a type that has no text, or is a PDF that cannot be read.
     """
     media_type, _, parameters = content_type.partition(";")
     match _kind_of(media_type.strip().casefold(), body):
@@ -76,8 +80,9 @@ def _kind_of(media_type: str, body: bytes) -> str:
 
 
 def _decode(body: bytes, parameters: str) -> str:
-    """Return the characters, decoded by byte order mark, by the server's header, by the page's own
-    declaration, and finally as UTF-8 if that fits, else as Windows-1252."""
+    """Decode the bytes of a page. The encoding is the first of these: that of a byte order mark,
+    that in the server's header (`parameters`), that declared in the page, UTF-8 if the bytes are
+    valid UTF-8, and Windows-1252."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8-sig"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -95,19 +100,20 @@ def _decode(body: bytes, parameters: str) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        is_cut = error.reason == "unexpected end of data"  # in the middle of a character
+        is_cut = error.reason == "unexpected end of data"  # the last character was cut
         return body.decode("utf-8" if is_cut else "cp1252", "replace")
 
 
 def _is_wrongly_read(text: str) -> bool:
-    """Return whether the bytes were decoded with the wrong encoding: they gave replacement
-    characters and no other character beyond ASCII. A replacement character at the end may come from
-    a cut."""
+    """Return whether a text that was decoded as UTF-8 must have another encoding: it has
+    replacement characters, and no other character beyond ASCII. One at the very end does not count,
+    because the page may have been cut there."""
     return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
 
 
 def _text_encoding(name: str) -> str:
-    """Return Python's name of a text encoding; '' when it is not one."""
+    """Return Python's name for the encoding that a page or server names; '' if it is not an
+    encoding of text."""
     try:
         found = codecs.lookup(name)
         b"a".decode(found.name, "replace")  # raises for codecs that do not decode to text
@@ -133,7 +139,8 @@ def _read_html(html: str, url: str) -> PageText:
 
 
 def _find_main_text(html: str, url: str) -> str:
-    """Return the main text by trafilatura; '' when that is not installed or finds none."""
+    """Return the main text of a page, as trafilatura finds it, as Markdown; '' if trafilatura is
+    not installed or finds none."""
     try:
         import trafilatura
     except ImportError:
@@ -148,7 +155,7 @@ def _find_main_text(html: str, url: str) -> str:
             include_comments=False,
             favor_recall=True,
         )
-    except Exception:  # it may raise anything at a broken page; the plain reader has handled it
+    except Exception:  # it may raise anything for a broken page; the whole text is used then
         return ""
     return found or ""
 
@@ -161,7 +168,8 @@ _BLOCKS = frozenset(
 
 
 class _PlainReader(HTMLParser):
-    """Collects the visible text of a page as Markdown: headings, items, rows, links."""
+    """Collects the visible text of an HTML page as Markdown, with headings, lists, rows of tables
+    and links."""
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)

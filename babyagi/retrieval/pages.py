@@ -1,5 +1,5 @@
-"""Web pages as text: fetched through `net/`, parsed in a separate process, cached for a day; and
-the search for their parts that are relevant to a question."""
+"""Opens web pages as text: they are fetched through `net/`, parsed in a separate process, and
+cached for a day. Also finds the parts of pages that are relevant to a question."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ READ_TIMEOUT_S = 20.0
 MAX_SAID_BYTES = 6 * 2**20
 KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
-MAX_READ_AT_ONCE = 2
+MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A page as text: its address, the time of fetching, and the digest of its bytes. The text is
-    Markdown; `is_cut` says that the page was longer than the fetched part."""
+    """The text of a fetched page, as Markdown.
+
+    Attributes:
+        url: the page's address after redirects.
+        digest: the SHA-256 of the page's bytes.
+        is_cut: whether only the beginning of the page was fetched, because it is too long.
+    """
 
     url: str
     title: str
@@ -45,8 +50,8 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> Document:
-        """Parse what `to_json` wrote. Raises ValueError, KeyError or TypeError for anything
-        else."""
+        """Return the document that `to_json` wrote. Raises `ValueError`, `KeyError` or `TypeError`
+        for any other text."""
         fields = json.loads(text)
         found = cls(**{**fields, "fetched_at": datetime.fromisoformat(fields["fetched_at"])})
         words = (found.url, found.title, found.text, found.digest)
@@ -59,11 +64,14 @@ Read = Callable[[Page], Awaitable[Mapping[str, str]]]
 
 
 class Pages:
-    """Opens pages, and parses them with `read`, by default in a separate process.
+    """Opens web pages as text.
 
-    Fetched pages are cached in `folder` for a day, if there is one, so that no page is fetched
-    twice by two tasks or by a retry. Work that grows with the page, or waits for the disk, runs in
-    `offload`.
+    Args:
+        clock: returns the time, for the date of a page.
+        folder: where opened pages are cached for a day, so that a page is not fetched again by
+            another task or by a retry; None for no cache.
+        read: extracts the text of a page; None means `read_apart`.
+        offload: runs work with the disk, and work that grows with the page, outside the event loop.
     """
 
     def __init__(
@@ -83,10 +91,10 @@ class Pages:
         self._slots = asyncio.Semaphore(MAX_READ_AT_ONCE)
 
     async def open(self, url: str) -> Document:
-        """Return the document at the address.
+        """Return the text of the page at the URL, from the cache or fetched.
 
         Raises:
-            ToolError: one line: it cannot be fetched, or has no text.
+            ToolError: the page cannot be fetched, or has no text. The error is one line.
         """
         url = url.strip().partition("#")[0]
         if (kept := await self.offload(lambda: self._find_kept(url))) is not None:
@@ -115,7 +123,7 @@ class Pages:
             digest=hashlib.sha256(page.body).hexdigest(),
         )
 
-    # -- what is kept ------------------------------------------------------------------------------
+    # -- the cache ---------------------------------------------------------------------------------
 
     def _find_kept(self, url: str) -> Document | None:
         if self._folder is None:
@@ -123,7 +131,7 @@ class Pages:
         try:
             document = Document.from_json(_path(self._folder, url).read_text(encoding="utf-8"))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None  # there is none, or it is broken
+            return None  # the page is not in the cache, or its file is broken
         age = self._clock() - document.fetched_at
         return document if timedelta() <= age < KEPT_FOR else None
 
@@ -137,7 +145,7 @@ class Pages:
                 path.unlink(missing_ok=True)
             write_file(_path(self._folder, url), document.to_json())
         except OSError:
-            pass  # on a full disk the page is only fetched a second time
+            pass  # the page is not cached, and is fetched again if it is needed again
 
 
 def _path(folder: Path, url: str) -> Path:
@@ -145,10 +153,11 @@ def _path(folder: Path, url: str) -> Path:
 
 
 async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
-    """Return what `page_text` extracts from the page, in a process with bounded time and memory.
+    """Run `page_text` on the page in a separate process, whose time and memory are bounded. Return
+    its output: `title` and `text`, or `error` if the page has no text.
 
     Raises:
-        ToolError: it took too much time or memory, or crashed.
+        ToolError: the process took too much time or memory, or crashed.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-W", "ignore", "-m", "babyagi.retrieval.page_text",
@@ -179,14 +188,20 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
 
 
 MAX_PARTS = 8
-MAX_TITLE_CHARS = 200  # that each part is ranked with
+MAX_TITLE_CHARS = 200  # of a page's title, with which each of its parts is ranked
 TOP_P = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPart:
-    """A part of a page. When the page could not be opened, it is the search's snippet, `document`
-    is None, and `fault` says why."""
+    """A part of a page that a search has found.
+
+    Attributes:
+        hit: the result of the search.
+        text: the text of the part; the snippet of the result if the page could not be opened.
+        document: the opened page; None if it could not be opened.
+        fault: why the page could not be opened; '' otherwise.
+    """
 
     hit: Hit
     text: str
@@ -196,7 +211,8 @@ class WebPart:
 
 
 class WebRetriever:
-    """Finds parts of pages that are relevant to a question."""
+    """Searches the web for a question, opens the first results, and finds the parts of their pages
+    that are relevant to the question."""
 
     def __init__(self, searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> None:
         self._searcher = searcher
@@ -210,11 +226,11 @@ class WebRetriever:
         n_pages: int,
         domains: Sequence[str] = (),
     ) -> tuple[str, list[WebPart]]:
-        """Return the name of the engine that answered, and the best parts of the first `n_pages`
-        results, best first.
+        """Return the name of the engine that answered, and the best parts of the pages of the first
+        `n_pages` results, the best first.
 
         Raises:
-            ToolError: no engine answers.
+            ToolError: the question is blank, or no engine answers.
         """
         engine, hits = await self._searcher.search(question, domains=domains)
         opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
@@ -243,7 +259,8 @@ def _split(hit: Hit, document: Document) -> list[WebPart]:
 
 
 def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[WebPart]:
-    """Return the best parts, best first; if none is relevant to the question, the first parts."""
+    """Return the parts that are most relevant to the question, the best first; if none is relevant,
+    the first parts."""
     texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
     ranked = rank(question, texts, ranker=ranker)
     best = top_p(ranked, TOP_P)[:MAX_PARTS] or [
@@ -253,5 +270,5 @@ def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[Web
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:
-    """Return the results that have an address, each address once."""
+    """Return the results that have an address; of several with the same address, only the first."""
     return list({hit.url: hit for hit in reversed(hits) if hit.url}.values())[::-1]

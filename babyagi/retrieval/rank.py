@@ -1,5 +1,5 @@
-"""Finds the parts of documents that are relevant to a question: splits, ranks by words (BM25) or by
-a model, and keeps the best."""
+"""Finds the parts of documents that are relevant to a question: splits a text into parts, ranks
+them by their words (BM25) or with a model, and selects the best."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from babyagi.heavy_imports import import_whole
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 PART_CHARS = 900
-MAX_HEADING_CHARS = 120  # characters of headings that each part below them gets
+MAX_HEADING_CHARS = 120  # of each heading that is repeated with the parts below it
 MAX_LEVEL = 6
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"  # as sentence-transformers exports a model
-MAX_RANKED = 64  # texts that a model reads for one question, those that BM25 puts first
+MAX_RANKED = 64  # texts that a model reads for one question: those that BM25 ranks first
 MAX_PAIR_TOKENS = 512
 BATCH = 16
-# scripts that write words without blanks, or with endings attached: Thai to Khmer, kana, Han,
+# scripts without blanks between words, or with endings attached to words: Thai to Khmer, kana, Han,
 # Hangul
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
     "\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # they are parts of words
+_MARKS = "\u0300-\u036f\u064b-\u065f\u0900-\u0963\u0966-\u0dff"  # marks that are parts of words
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[\w{_MARKS}])+")
 _IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _MIN_STEM = 4
@@ -37,8 +37,8 @@ _MIN_STEM = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A part of a document: the headings above it, and its text. `index` is its number among the
-    parts of the document."""
+    """A part of a document: its number among the document's parts (`index`, from 0), the headings
+    above it, and its text."""
 
     index: int
     headings: tuple[str, ...]
@@ -47,7 +47,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scored:
-    """The index of a text, its score, and its share of all scores; the shares add up to 1."""
+    """A ranked text: its index in the list of texts, its score, and its share of the sum of all
+    scores."""
 
     index: int
     score: float
@@ -55,10 +56,11 @@ class Scored:
 
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a text at paragraphs into parts of about `max_chars`. Each part has the beginnings of
-    the headings above it; a heading with nothing below it is a part of its own.
+    """Split a Markdown text between paragraphs into parts of about `max_chars` characters. Each
+    part has the beginnings of the headings above it. A heading with no text below it becomes a part
+    of its own.
 
-    The time is linear in the length of the text.
+    The time grows linearly with the length of the text.
     """
     parts: list[Part] = []
     headings: dict[int, str] = {}
@@ -96,7 +98,7 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
 
 
 def _read_heading(paragraph: str) -> tuple[int, str] | None:
-    """Return the level and the name of a heading; None for another line."""
+    """Return the level and the text of a Markdown heading; None if the paragraph is not one."""
     name = paragraph.lstrip("#")
     level = len(paragraph) - len(name)
     if not 1 <= level <= MAX_LEVEL or not name[:1].isspace() or "\n" in paragraph:
@@ -105,7 +107,8 @@ def _read_heading(paragraph: str) -> tuple[int, str] | None:
 
 
 def cut_pieces(paragraph: str, max_chars: int) -> list[str]:
-    """Cut a text that is too long at lines or sentences, else at blanks."""
+    """Cut a text into pieces of at most `max_chars` characters: at line ends or between sentences
+    if possible, else at blanks."""
     pieces: list[str] = []
     while len(paragraph) > max_chars:
         ends = (paragraph.rfind(sign, 0, max_chars) + 1 for sign in (". ", "。", "।", "؟", "！"))
@@ -121,8 +124,8 @@ class Ranker(Protocol):
     """Scores how relevant texts are to a question."""
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return a score for each text, in order: 0 if it is not relevant to the question. It may
-        block for as long as a model takes.
+        """Return a score for each text, in the order of `texts`: 0 if the text is not relevant to
+        the question, and more the more relevant it is. May block for as long as a model needs.
 
         Raises:
             ToolError: the ranker cannot be used.
@@ -132,9 +135,10 @@ class Ranker(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The words of a text, split once and counted for many questions."""
+    """The words of a text, kept so that they can be counted for many questions without splitting
+    the text again."""
 
-    joined: str  # each between two blanks of its own
+    joined: str  # all words, each with a blank of its own before and after it
     n_words: int
 
     def count(self, word: str) -> int:
@@ -147,8 +151,8 @@ def count_words(text: str) -> Counted:
 
 
 def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
-    """Return the BM25 score of each text: how many of the question's words it contains, weighted by
-    rarity; 0 if it contains none."""
+    """Return the BM25 score of each text. It grows with the number of the question's words that the
+    text contains, and rare words count more; it is 0 if the text contains none."""
     scores = [0.0] * len(texts)
     mean_length = sum(text.n_words for text in texts) / (len(texts) or 1) or 1.0
     for word in sorted(set(_words(question))):
@@ -160,7 +164,7 @@ def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
 
 
 class Bm25:
-    """Ranks by the words that a text shares with the question, weighted by rarity."""
+    """A `Ranker` that scores texts with BM25, by the words that they share with the question."""
 
     def score(self, question: str, texts: Sequence[str]) -> list[float]:
         return score_words(question, [count_words(text) for text in texts])
@@ -170,7 +174,8 @@ BM25 = Bm25()
 
 
 def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[Scored]:
-    """Return the relevant texts, best first; ties keep their order."""
+    """Score the texts with the ranker, and return those with a score above 0, the best first. Texts
+    with the same score keep their order."""
     scores = ranker.score(question, texts)
     total = sum(scores) or 1.0
     found = [
@@ -191,8 +196,9 @@ def _frequency(n: int, relative_length: float) -> float:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words, case-folded, without the endings of plurals and verb forms; in scripts
-    without blanks, pairs of neighbouring characters."""
+    """Return the words of a text for comparison: case-folded, and without English endings of
+    plurals and verb forms. In scripts without blanks, each pair of neighbouring characters counts
+    as a word."""
     words: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()):
         words += _pairs(word) if _IS_UNSPACED.match(word) else [_stem(word)]
@@ -211,8 +217,8 @@ def _stem(word: str) -> str:
 
 
 def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
-    """Return the smallest number of best texts whose shares together reach `p`, at least one; all
-    for p = 1."""
+    """Return the first of the ranked texts: as many as are needed for their shares to add up to at
+    least `p`."""
     kept: list[Scored] = []
     reached = 0.0
     for one in ranked:
@@ -224,12 +230,15 @@ def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
 
 
 class CrossEncoder:
-    """A `Ranker` that reads the question and each text together, with an ONNX model from a local
-    folder: `model.onnx` and `tokenizer.json`. The model gives one score for a pair, or two scores
-    of which the second means "relevant". The shares are the softmax of the scores.
+    """A `Ranker` whose model (a cross-encoder) reads the question together with each text.
+
+    The folder has an ONNX model (`model.onnx`) and its tokenizer (`tokenizer.json`), which are
+    opened at the first question. The model gives one number for a pair of question and text, or two
+    numbers, the second of which means "relevant". The shares of the texts are the softmax of these
+    numbers.
 
     Raises:
-        SettingsError: one of the files is missing. They are opened at the first question.
+        SettingsError: one of the two files is missing.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -237,7 +246,8 @@ class CrossEncoder:
         if missing:
             raise SettingsError(
                 f"the ranker {folder} has no {missing[0]}",
-                fix=f"name a folder with {MODEL} and {TOKENIZER}, or none",
+                fix=f"name a folder with {MODEL} and {TOKENIZER}, or name no folder to rank by "
+                "words",
                 guide="web",
             )
         self._folder = folder
@@ -281,12 +291,12 @@ class CrossEncoder:
             said = np.asarray(session.run(None, given)[0], dtype=np.float64).reshape(len(read), -1)
             logits += (said[:, -1] - (said[:, 0] if said.shape[1] == 2 else 0.0)).tolist()
         if not all(map(math.isfinite, logits)):
-            raise ValueError("it gave something that is not a number")
+            raise ValueError("the model gave a score that is not a finite number")
         return logits
 
 
 def _open_files(folder: Path) -> tuple[Any, Any]:
-    import_whole("numpy", "onnxruntime")  # numpy begins with this import
+    import_whole("numpy", "onnxruntime")  # onnxruntime needs numpy
     import onnxruntime
     from tokenizers import Tokenizer
 

@@ -1,8 +1,8 @@
-"""The board: pages for a browser. They can be read without JavaScript; a script keeps them up to
-date.
+"""The board: pages that show objectives and tasks in a browser. They work without JavaScript; a
+script keeps them up to date.
 
-A form posts to `/do` followed by the path of its operation, which is checked and run as in the API.
-Text from models is escaped on every page; only the report renders Markdown.
+A form posts to `/do` followed by the path of an operation of the API, which is then checked and run
+as in the API. Text from models is escaped on every page, also where it is rendered as Markdown.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ if TYPE_CHECKING:
     from babyagi.taskstore.port import TaskStore
 
 MAX_ROWS = 50  # of a list on one page
-MAX_CARDS = 50  # of a column
+MAX_CARDS = 50  # tasks in a column of the board
 MAX_FIELDS = 40
-MAX_DRAWN_CHARS = 200_000  # of a result as Markdown; a longer one is shown as plain text
+MAX_DRAWN_CHARS = 200_000  # of a result; a longer one is shown as plain text, not as Markdown
 N_TICKS_SHOWN = 50
-MAX_AGE_S = 10.0  # the event id after which a page receives events of all objectives
+MAX_AGE_S = 10.0  # how old the place may be after which a page receives events of all objectives
 KINDS = {
     "board.js": "text/javascript; charset=utf-8",
     "board.css": "text/css; charset=utf-8",
@@ -106,7 +106,7 @@ DUTIES = {
     Duty.CHECK: "Checks",
     Duty.REPORT: "Report",
 }
-MAX_TIMES = 30  # shown times that a duty was done
+MAX_TIMES = 30  # how often a repeated duty (such as planning) is shown at most
 RULES = (
     ("every", "Every", "30m, 2h or 1d"),
     ("cron", "Cron", "0 9 * * 1-5"),
@@ -118,13 +118,13 @@ ASKS = {
     "skip_task": "Cancel task {task}?",
     "remove_schedule": "Remove schedule {schedule}? Objectives that it started go on.",
 }
-"""The question before an operation that cannot be undone."""
+"""The questions to confirm operations that cannot be undone, by the operation's name."""
 OVERLAPS = (
     ("skip", "skip the new one"),
-    ("queue", "begin the new one after it"),
-    ("allow", "let both go on"),
+    ("queue", "start the new one after it"),
+    ("allow", "let both run"),
 )
-CATCH_UPS = (("one", "begin one of them"), ("none", "begin none"), ("all", "begin them all"))
+CATCH_UPS = (("one", "start only the last"), ("none", "start none"), ("all", "start all"))
 N_HITS = 20
 MAX_EXCERPT_CHARS = 600
 _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
@@ -166,7 +166,8 @@ def make_routes(desk: Desk, names: Names) -> list[Route]:
 
 
 def _address_of(operation: Operation) -> str:
-    """Return the path that a form posts to; HTML forms have no method DELETE."""
+    """Return the path to which a form posts to run the operation. For DELETE, which HTML forms
+    lack, it ends with `/delete`."""
     return f"/do{operation.path}{'/delete' if operation.method == 'DELETE' else ''}"
 
 
@@ -181,7 +182,7 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
         except BabyagiError as error:
             what = redact(error.what, secrets=desk.settings.known_secrets)
             return _say(status_of(error), what, error.why, find_fix(error))
-        except Exception as error:  # a bug of ours: the log has it
+        except Exception as error:  # a bug of ours: it is logged
             return write_crash(error)
 
     return endpoint
@@ -273,13 +274,13 @@ async def _schedule(desk: Desk, request: Request) -> Response:
 
 
 async def _place(desk: Desk) -> dict[str, str]:
-    """Return the event id after which a page receives events of all objectives. Taken before the
-    page is read, so that later events are sent."""
+    """Return the values with which a page subscribes to new events of all objectives. Call it
+    before the page's data are read, so that no later change is missed."""
     return {"events": "/events", "after": str(await desk.feed.now(max_age_s=MAX_AGE_S))}
 
 
 def _said(request: Request) -> list[tuple[str, str]]:
-    """Return the query parameters, without the form's empty fields."""
+    """Return the query parameters without empty ones, which come from empty fields of a form."""
     return [(name, text) for name, text in request.query_params.multi_items() if text]
 
 
@@ -306,8 +307,8 @@ async def _objective(desk: Desk, request: Request) -> Response:
 async def _cards(
     store: TaskStore, facts: Facts, states: tuple[TaskStatus, ...]
 ) -> list[tuple[Task, Reason]]:
-    """Return the first tasks of a column, each with why it does not run. Finished tasks come newest
-    first."""
+    """Return the first tasks of a column, each with the reason why it does not run. Done tasks come
+    in the order of their end, the last one first."""
     objective_id, found = facts.objective.id, list[Any]()
     if TaskStatus.DONE in states:
         last = await store.last_finished(objective_id, limit=MAX_CARDS)
@@ -352,8 +353,8 @@ async def _list(desk: Desk, request: Request) -> Response:
 
 
 async def _results(desk: Desk, request: Request) -> Response:
-    """Return the newest results, or those nearest to a text. Live events do not repeat the search,
-    since it may cost money."""
+    """Return the page with the newest results, or with those nearest to the text of a search. After
+    a search the page is not kept up to date, because each search may cost money."""
     objective, after = await _begin(desk, request)
     query = parse_parameters(_said(request), ResultsQuery)
     degraded, more = "", ""
@@ -422,7 +423,7 @@ async def _report(desk: Desk, request: Request) -> Response:
     markdown = await load_report(desk.store, objective, offload=asyncio.to_thread)
     pictured = await load_pictures(desk.store, objective)
 
-    def render() -> Markup:  # made harmless there
+    def render() -> Markup:  # both functions return harmless HTML
         return Markup(render_html(markdown) + render_files(pictured))
 
     report = await asyncio.to_thread(render)
@@ -452,7 +453,9 @@ async def _duty(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     duty = next((one for one in DUTIES if one.value == request.path_params["duty"]), None)
     if duty is None:
-        raise NotFoundError("there is no such duty", fix=SEE_LISTS)
+        raise NotFoundError(
+            "there is no such page", why=f"the pages are {', '.join(DUTIES)}", fix=SEE_LISTS
+        )
     shown = await verbs.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
     return await _render(
         desk,
@@ -475,8 +478,8 @@ def _render_result(shown: verbs.Shown) -> str:
 
 
 async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
-    """Return the objective, and the event id after which its page receives events, taken before the
-    page is read."""
+    """Return the objective of the address, and the id of its last event, after which its page
+    receives events. Call it before the page's data are read, so that no later event is missed."""
     objective = await _pick(desk, request)
     return objective, await desk.store.last_event_id(objective.id)
 
@@ -486,7 +489,8 @@ async def _pick(desk: Desk, request: Request) -> Objective:
 
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
-    """Return a page of an objective, with its state at the top."""
+    """Return the page of an objective that belongs to the tab, with the objective's state at the
+    top."""
     stand = values.pop("stand", None) or await verbs.find_stand(
         desk.store, await _pick(desk, request)
     )
@@ -541,7 +545,8 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
 
 
 def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]]) -> Response:
-    """Return the page that asks the person to confirm, for browsers without JavaScript."""
+    """Return a page that asks the person to confirm the operation, for browsers without
+    JavaScript."""
     return _render_page(
         "sure.html",
         status=200,
@@ -553,8 +558,8 @@ def _ask(operation: Operation, request: Request, pairs: Sequence[tuple[str, str]
 
 
 def _back(form: Mapping[str, str], value: Any) -> str:
-    """Return the address to show after a form was sent: that of the form's page, or of the
-    objective that it created."""
+    """Return the address to show after a form was sent: the form's field `back`, or without it the
+    page of the objective that the form created."""
     back = form.get("back", "")
     if not back and isinstance(value, dict) and "objective_id" in value:
         return f"/objectives/{value['objective_id']}"
@@ -566,11 +571,11 @@ def _back(form: Mapping[str, str], value: Any) -> str:
 
 
 async def _open(desk: Desk, names: Names, request: Request) -> Response:
-    """Exchange a one-time code for a session. The page redirects by itself, so that the next
-    request comes from this server's page and has the cookie."""
+    """Exchange a one-time code for a session. The returned page sends the browser on to the board:
+    a request from a page of this server has the session's cookie, a redirect would not."""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
-        return _say(403, "this address was used already, or is too old", "", "babyagi open")
+        return _say(403, "this address was used already or is too old", "", "babyagi open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     response.set_cookie(
         cookie_name(names.port),
@@ -647,7 +652,8 @@ _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 
 @cache
 def open_templates() -> Environment:
-    """Return the templates; they escape every text and remove hidden characters."""
+    """Return the templates' environment. It escapes every text and makes hidden characters
+    visible."""
     env = Environment(
         loader=PackageLoader("babyagi.serve"),
         autoescape=True,
@@ -672,14 +678,16 @@ def open_templates() -> Environment:
 
 
 def _make_harmless(value: Any) -> Any:
-    """Return the text without active or hidden characters; our own markup is unchanged."""
+    """Return a text with visible characters in the place of hidden or dangerous ones. `Markup` and
+    values that are not texts are returned unchanged."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return "\n".join(harmless(line) for line in value.split("\n"))
 
 
 def say_moment(at: datetime | None, now: datetime) -> Markup:
-    """Return the time since or until a moment, as HTML that also has the moment itself."""
+    """Return HTML with the time since or until a moment in words, such as `2 h ago`, and the moment
+    itself as a tooltip."""
     if at is None:
         return Markup("")
     at = at.astimezone(UTC)
@@ -707,13 +715,14 @@ def say_sentence(text: str) -> str:
 
 
 def say_advice(text: str) -> Markup:
-    """Return advice as a sentence, with commands marked as code."""
+    """Return advice (the `fix` of an error) as HTML: a sentence, or `In a terminal:` and a command,
+    with commands marked as code."""
     is_typed = text.startswith("babyagi ")
     return mark_commands(f"In a terminal: {text}" if is_typed else say_sentence(text))
 
 
 def mark_commands(text: str) -> Markup:
-    """Return the text as HTML, with commands marked as code."""
+    """Return the text as HTML, with commands of babyagi and words in backticks marked as code."""
     parts, last = [], 0
     for match in _COMMAND.finditer(text):
         parts += [escape(_make_harmless(text[last : match.start()]))]
@@ -723,7 +732,8 @@ def mark_commands(text: str) -> Markup:
 
 
 def mark_unseen(value: Any) -> Markup:
-    """Return the text as HTML, with invisible characters shown by their code point."""
+    """Return the text, or another value as JSON, as HTML that shows invisible characters by their
+    code points."""
     text = value if isinstance(value, str) else json.dumps(value, indent=1, ensure_ascii=False)
     return Markup("\n").join(Markup("").join(_mark(line)) for line in text.split("\n"))
 
@@ -741,7 +751,7 @@ def _mark(line: str) -> Iterator[Markup]:
 
 
 def name_state(objective: Objective) -> tuple[str, str, str]:
-    """Return a CSS class, a sign and a word for the state of an objective."""
+    """Return the CSS class, the sign and the word with which the state of an objective is shown."""
     reason = objective.stop_reason
     if reason is None:
         is_active = objective.status.value == "active"

@@ -1,7 +1,7 @@
-"""Who may access the server: tokens, one-time codes, sessions, host names, and the security headers
-of every answer.
+"""Decides who may access the server, by tokens, one-time codes, sessions and host names, and adds
+the security headers to every answer.
 
-It is the outermost layer: no refused request reaches a route. Refusals are fixed texts that contain
+It is the outermost layer: a refused request reaches no route. Refusals are fixed texts that contain
 nothing of the request. Body sizes are bounded in `wire.py`, slow clients in `server.py`.
 """
 
@@ -33,9 +33,10 @@ SESSION_S = 7 * 86_400.0
 MAX_CODES = 100
 MAX_HEADER_VALUE_CHARS = 8_000
 SAFE_METHODS = ("GET", "HEAD")
-OPEN_PATHS = ("/healthz", "/readyz")  # they reveal nothing, and monitors use any host name
-PUBLIC_PREFIXES = ("/static/", "/open")
-ACCESS = "babyagi.access"  # keys in the scope of a request
+# paths that need no key and no known host name: they reveal nothing, and monitors use any name
+OPEN_PATHS = ("/healthz", "/readyz")
+PUBLIC_PREFIXES = ("/static/", "/open")  # paths that need no key
+ACCESS = "babyagi.access"  # key for the visitor's `Access` in the scope of a request
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -55,7 +56,8 @@ HEADERS = (
 
 
 class Level(IntEnum):
-    """What a visitor may do; each level includes those before it."""
+    """What a visitor may do: read, change things as well, or also delete and set higher limits.
+    Each level includes those before it."""
 
     READ = 1
     STEER = 2
@@ -68,7 +70,8 @@ class Level(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """A visitor: their level, and the session of a browser; '' for a program with a token."""
+    """What is known about a visitor who was let in: the level, and the browser's session, which is
+    '' for a program with a token."""
 
     level: Level
     session: str = ""
@@ -79,41 +82,43 @@ class Access:
 
 
 def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
-    """Return the token of this home. The first use creates it, readable only by its owner."""
+    """Return the server's token that is stored in the home. If there is none, create it, readable
+    only by the file's owner. Raises `SettingsError` if the file is empty."""
     path = home / TOKEN_FILE
     token = private.keep_word(path, new_word=new_token)
     if not token:
         raise SettingsError(
             f"the token in {path} is empty",
-            fix=f"rm {path}; the next start creates a new one",
+            fix=f"delete it with: rm {path}; the next start of the server creates a new token",
             guide="serve",
         )
     return token
 
 
 def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
-    """Replace the token of this home by a new one."""
+    """Replace the server's token that is stored in the home by a new one."""
     made = home / f"{TOKEN_FILE}.{os.getpid()}"
     private.write_file(made, new_token())
     made.replace(home / TOKEN_FILE)
 
 
 def read_token(home: Path) -> str:
-    """Return the token of this home; '' when there is none."""
+    """Return the server's token that is stored in the home; '' if there is none. Unlike
+    `load_token`, it creates none."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
     return ""
 
 
 class Keys:
-    """All credentials, derived from one token.
+    """Makes and checks all credentials of the server.
 
-    The token itself is that of an admin. Tokens of the other levels, sessions and form tokens are
-    derived from it, so they survive a restart and end when the token changes. One-time codes are
-    kept in memory: a restart ends them.
+    The token gives the level admin. The tokens of the other levels, the sessions and the form
+    tokens are derived from it: they stay valid after a restart, and end when the token changes.
+    One-time codes are kept in memory and end with the process.
 
     Args:
-        now_s: seconds of a clock.
+        now_s: returns the time of a clock in seconds.
         new_word: returns a text that cannot be guessed.
     """
 
@@ -126,8 +131,8 @@ class Keys:
         self._code_by_digest: dict[str, tuple[Level, float]] = {}
 
     def renew(self, token: str) -> bool:
-        """Replace the token, which ends all tokens, sessions and codes. Return False if it is the
-        same token."""
+        """Replace the token, which ends all derived tokens, sessions and codes. Return False if it
+        is the same token, so that nothing has changed."""
         if token == self._token:
             return False
         self._token = token
@@ -140,7 +145,8 @@ class Keys:
         return f"{level.word}-{self._mark(f'token:{level.word}')}"
 
     def level_of_token(self, text: str) -> Level | None:
-        """Return the level of the token, or None; compares in constant time."""
+        """Return the level that the token gives, or None if it is invalid. Compares in constant
+        time."""
         found = None
         for level in Level:
             if hmac.compare_digest(text.encode(), self.token(level).encode()):
@@ -148,7 +154,8 @@ class Keys:
         return found
 
     def new_code(self, level: Level) -> str:
-        """Return a code that opens one session, once, within a short time."""
+        """Return a one-time code. A browser can exchange it for a session within `CODE_S`
+        seconds."""
         self._forget_old()
         while len(self._code_by_digest) >= MAX_CODES:
             self._code_by_digest.pop(next(iter(self._code_by_digest)))
@@ -180,7 +187,8 @@ class Keys:
         return next((level for level in Level if level.word == word), None)
 
     def form_word(self, session: str) -> str:
-        """Return the token that a change in a browser's session must send beside the cookie."""
+        """Return the form token of a session, which a browser must send beside the cookie with each
+        request that changes something."""
         return self._mark(f"form:{session}")
 
     def is_form_word(self, word: str, session: str) -> bool:
@@ -200,11 +208,17 @@ def _digest(code: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """The host names under which the server answers. A page of another name that resolves to this
-    address (DNS rebinding) is refused.
+    """The host names under which the server answers. Requests to any other name are refused, so
+    that a foreign page cannot reach the server by letting its own name resolve to this address (DNS
+    rebinding).
 
-    If the server listens beyond this machine, any IP address is accepted as well: no page of
-    another name can have it.
+    If the server listens for other machines, any IP address is accepted as well, because a foreign
+    page is loaded by name.
+
+    Args:
+        port: the port at which the server listens.
+        host: the address at which the server listens.
+        more: additional names, from BABYAGI_SERVE_NAMES.
     """
 
     port: int
@@ -212,7 +226,7 @@ class Names:
     more: tuple[str, ...] = ()
 
     def has(self, asked: str) -> bool:
-        """Return whether a `Host` header is one of the names."""
+        """Return whether the server answers to this `Host` header."""
         host, port = _split_host(asked)
         if not host:
             return False
@@ -225,7 +239,8 @@ class Names:
         return not is_local(self.host) and _is_address(host)
 
     def has_origin(self, origin: str, asked: str) -> bool:
-        """Return whether an `Origin` header names this server under the requested host."""
+        """Return whether the `Origin` header names the same host and port as the `Host` header
+        `asked`."""
         with suppress(ValueError):
             parts = urlsplit(origin)
             is_bare = origin == f"{parts.scheme}://{parts.netloc}"
@@ -234,7 +249,7 @@ class Names:
 
 
 def is_local(host: str) -> bool:
-    """Return whether only this machine can reach a server at the address."""
+    """Return whether a server that listens at `host` can be reached from this machine only."""
     with suppress(ValueError):
         if ipaddress.ip_address(host.strip("[]")).is_unspecified:
             return False
@@ -242,7 +257,8 @@ def is_local(host: str) -> bool:
 
 
 def _split_host(asked: str) -> tuple[str, int]:
-    """Return the host in lower case and the port; '' if it is not `HOST` or `HOST:PORT`."""
+    """Return the host in lower case and the port (80 if there is none) of a `Host` header. The host
+    is '' if the header is invalid."""
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?", asked)
     if match is None:
         return "", 0
@@ -275,7 +291,7 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """The request is refused."""
+    """Raised for a request that is not let in."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.title)
@@ -285,12 +301,13 @@ class RefusedError(Exception):
 NOT_ASKED_SO = Refusal(
     status=421,
     title="the server does not answer to this host name",
-    detail="only known names are answered: BABYAGI_SERVE_NAMES adds others",
+    detail="it answers only to known host names; BABYAGI_SERVE_NAMES adds others",
 )
 FOREIGN = Refusal(
     status=403,
     title="a page of another site may not send requests here",
-    detail="the header Origin names another page than this server's",
+    detail="the request was sent by a page that is not from this server (see its header Origin or "
+    "Sec-Fetch-Site)",
 )
 MALFORMED = Refusal(
     status=400,
@@ -300,22 +317,24 @@ MALFORMED = Refusal(
 LOCKED = Refusal(
     status=401,
     title="a key is required",
-    detail="a browser: type `babyagi open`; a program: send `Authorization: Bearer TOKEN`, with "
-    "what `babyagi open --token read` prints",
+    detail="for a browser, type `babyagi open`; a program sends `Authorization: Bearer TOKEN` with "
+    "a token that `babyagi open --token read` prints",
 )
 UNSIGNED = Refusal(
     status=403,
-    title="the change does not come from this server's page",
-    detail="a browser's change needs the header Origin, and X-Babyagi-Form with its page's token",
+    title="the change was not sent by a page of this server",
+    detail="a request of a browser that changes something needs the header Origin, and the form "
+    "token of its page in X-Babyagi-Form",
 )
 
 
 class Door:
-    """Middleware that passes on only requests with a valid key.
+    """Middleware that lets in requests with a valid key or to a public path, and refuses all
+    others.
 
     Args:
-        refuse: answers a refused request; it is told whether the request was for a page in a
-            browser.
+        refuse: returns the application that answers a refused request. Its second argument says
+            whether the request was for a page, not for the API.
     """
 
     def __init__(
@@ -381,8 +400,10 @@ class Door:
         return None if level is None else Access(level=level, session=session)
 
     def _require_own_page(self, scope: Scope, head: Mapping[str, str], access: Access) -> None:
-        """Require more than the cookie for a change, because a browser sends cookies with requests
-        from any page. For a form, its route checks the form token in the body."""
+        """Raise `RefusedError` unless a request in a browser's session comes from a page of this
+        server. The cookie does not show that, because a browser sends it with requests of any page.
+        A request that changes something needs the form token, too: in a header, or for a form in
+        the body, where its route checks it."""
         if head.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RefusedError(FOREIGN)
         if scope["method"] in SAFE_METHODS:
@@ -395,13 +416,14 @@ class Door:
 
 
 def cookie_name(port: int) -> str:
-    """Return a cookie name that contains the port: a browser sends the cookies of a host to all its
-    ports."""
+    """Return the name of the session's cookie. It contains the port, because a browser sends the
+    cookies of a host to all ports of the host."""
     return f"babyagi_{port}"
 
 
 def _read_head(scope: Scope) -> dict[str, str]:
-    """Return the headers that are checked. Raises `RefusedError` when one occurs twice."""
+    """Return the request's headers that are checked. Raises `RefusedError` if one of them occurs
+    twice or is too long."""
     looked_at = (
         "host origin authorization cookie content-type sec-fetch-site x-babyagi-form "
         "transfer-encoding content-length"

@@ -1,8 +1,9 @@
-"""Events as they are committed, for any number of listeners. Each listener gets every event once,
-in the order of its objective, from any event on, across restarts and across servers.
+"""Sends events to any number of listeners as soon as they are committed. A listener can begin after
+any event and continue after a restart or at another server. It gets each event once, and the events
+of an objective in their order.
 
-One watcher waits for the store and wakes all listeners. Each reads on from its own place; listeners
-at the same place share one read. Without listeners the store is not read.
+One watcher waits for changes of the store and wakes all listeners. Each listener reads on from its
+own place; listeners at the same place share one read. Without listeners the store is not read.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from babyagi.taskstore.port import TaskStore
 
 logger = logging.getLogger(__name__)
 
-MAX_REMEMBERED = 50
-BATCH = 200  # events sent to a listener before it must have received them
+MAX_REMEMBERED = 50  # reads that listeners at the same place can share
+BATCH = 200  # events that are read and sent at once
 HEARTBEAT_S = 15.0
 CHANGE_WAIT_S = 5.0
 OUTAGE_PAUSE_S = 1.0
-SETTLE_AFTER = 100  # the ids within which an event may still be committed out of order
+SETTLE_AFTER = 100  # events found at once; with so many, the settled event id is looked up again
 _PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The position of a listener of all objectives. It has every event up to `base`, and for each
-    objective in `last_by_objective` every event up to that id.
+    """Which events a listener has: every event up to the id `base`, and of each objective in
+    `last_by_objective` every event up to the id given there.
 
-    Events of several objectives may be committed out of the order of their ids, so a single number
-    could skip a late one.
+    A single id would not do for a listener of all objectives: events of different objectives may be
+    committed out of the order of their ids, so an event with a smaller id can still follow.
     """
 
     base: int = 0
@@ -57,8 +58,8 @@ class Place:
         return Place(base=self.base, last_by_objective=tuple(sorted(known.items())))
 
     def settled(self, up_to: int) -> Place:
-        """Return the same place, simplified for the case that no further event with an id up to
-        `up_to` will be committed."""
+        """Return the same place with `up_to` as its `base`, and so in a shorter form. To be called
+        only if the listener has every event up to that id and none will be added."""
         if up_to <= self.base:
             return self
         left = tuple(pair for pair in self.last_by_objective if pair[1] > up_to)
@@ -66,7 +67,7 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """Parse the id of an event into a place; None if it is not one."""
+    """Parse the id of a sent event, which is a place as text; return None if it is invalid."""
     if _PLACE.fullmatch(text) is None:
         return None
     base, *rest = text.split(".")
@@ -78,7 +79,8 @@ def parse_place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Events for a listener, and its place after them."""
+    """Events as they are sent to a listener, the listener's place after them, and whether more
+    events may follow at once (`is_full`)."""
 
     frames: bytes
     place: Place
@@ -86,10 +88,11 @@ class Batch:
 
 
 class Feed:
-    """Sends events to listeners.
+    """Sends the events of a task store to listeners.
 
     Args:
-        store: used by this feed only, because only one may wait for its changes.
+        store: a connection to the task store that nothing else uses, because only one caller may
+            wait for its changes.
     """
 
     def __init__(self, store: TaskStore) -> None:
@@ -97,7 +100,7 @@ class Feed:
         self._n_listeners = 0
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
-        # what was read since the last change, by the place it was read from
+        # the batches read since the last change, by objective and place
         self._memo: dict[tuple[int | None, Place], Batch] = {}
         self._reading = asyncio.Lock()
         self._settled, self._settled_at_s = 0, float("-inf")
@@ -120,12 +123,13 @@ class Feed:
             self._wake()
 
     def stop(self) -> None:
-        """End the streams of all listeners, now and later."""
+        """End the streams of all listeners, and of listeners that come later."""
         self.is_stopped = True
         self._wake()
 
     def send_away(self) -> None:
-        """End the streams of the current listeners; those with a valid key can reconnect."""
+        """End the streams of all current listeners. Those that still have a valid key can
+        reconnect."""
         self._n_ended += 1
         self._wake()
 
@@ -146,13 +150,14 @@ class Feed:
                 self._wanted.clear()
 
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
-        """Yield the frames for a listener of one objective, or of all: events, and a comment when
-        nothing happens, until the feed stops or the objective is deleted."""
+        """Yield server-sent events for a listener of one objective, or of all if `objective_id` is
+        None: the events after `place`, and a comment if there is no event for a while. It ends when
+        the feed stops or the objective is deleted."""
         n_ended = self._n_ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"
             while not self.is_stopped and n_ended == self._n_ended:
-                changed = self._changed  # before the read: what happens during it is a new change
+                changed = self._changed  # taken before the read, so that no change is missed
                 try:
                     batch = await self._read(objective_id, place)
                 except NotFoundError:
@@ -169,7 +174,7 @@ class Feed:
                     yield b": nothing new\n\n"
 
     async def _read(self, objective_id: int | None, place: Place) -> Batch:
-        """Read on from a place, once for all listeners at that place."""
+        """Return the events after the place. They are read once for all listeners at that place."""
         memo, key = self._memo, (objective_id, place)
         async with self._reading:
             if key not in memo:
@@ -185,7 +190,7 @@ class Feed:
             frames = [_frame(event, str(event.id)) for event in found]
             end = Place(base=found[-1].id) if found else place
             return Batch(frames=b"".join(frames), place=end, is_full=len(found) == BATCH)
-        settled = self._settled  # before the read, which then includes everything up to there
+        settled = self._settled  # taken before the read, which then finds every event up to this id
         found = await self._store.events_of_all(after_id=place.base, limit=BATCH)
         if len(found) >= SETTLE_AFTER and settled <= place.base:
             settled = await self._settle()
@@ -199,15 +204,16 @@ class Feed:
         return Batch(frames=b"".join(frames), place=place, is_full=is_full)
 
     async def _settle(self) -> int:
-        """Find the id up to which no event is still to be committed. It briefly blocks writers, so
-        it is seldom done."""
+        """Find and return the id up to which all events are committed, so that none with a smaller
+        id can follow. This blocks writers for a moment, and is therefore seldom done."""
         settled = await self._store.settled_event_id()
         self._settled = max(self._settled, settled)
         self._settled_at_s = asyncio.get_running_loop().time()
         return self._settled
 
     async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """Return the place of a listener that has every event committed `max_age_s` seconds ago."""
+        """Return a place for a listener that wants only new events. The listener may also get
+        events that were committed in the last `max_age_s` seconds."""
         age_s = asyncio.get_running_loop().time() - self._settled_at_s
         if not age_s < max_age_s:
             await self._settle()
@@ -215,7 +221,7 @@ class Feed:
 
 
 async def _heard(changed: asyncio.Event) -> bool:
-    """Wait for a change. Return False if the next heartbeat was due first."""
+    """Wait for a change of the store. Return False if there was none within `HEARTBEAT_S`."""
     try:
         async with asyncio.timeout(HEARTBEAT_S):
             await changed.wait()

@@ -1,5 +1,5 @@
-"""Builds the OpenAPI 3.1 document of the API from the operations, from their parameter types, and
-from the field types of the nouns in `json_shapes.py`."""
+"""Builds the OpenAPI 3.1 document of the API: from the operations, from the types of their
+parameters, and from the types of the fields that their answers show."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PROBLEM = {
 
 @cache
 def make_document() -> dict[str, Any]:
-    """Return the document as JSON values."""
+    """Return the OpenAPI document as a JSON object."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in OPERATIONS:
         paths.setdefault(BASE + operation.path, {})[operation.method.lower()] = _describe(operation)
@@ -63,8 +63,8 @@ def make_document() -> dict[str, Any]:
             "title": "babyagi",
             "version": __version__,
             "description": (
-                "Every command that reads or changes the task store. Its answer is the JSON "
-                "that the command prints with --json."
+                "An operation for every command that reads or changes the task store. It answers "
+                "with the JSON that the command prints with --json."
             ),
         },
         "security": [{"token": []}],
@@ -83,7 +83,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
     said: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.says,
-        "description": f"Needs the level {operation.level.word}.",
+        "description": f"Needs a key of the level {operation.level.word}.",
         "parameters": _parameters(operation),
         "responses": {
             str(operation.status): _response(operation),
@@ -138,7 +138,7 @@ def _response(operation: Operation) -> dict[str, Any]:
 
 
 def _refer(schema: Any) -> Any:
-    """Return the schema with each named part replaced by a reference."""
+    """Return the schema with a reference in the place of each part that is in `NAMED`."""
     name = next((name for name, one in NAMED.items() if one == schema), "")
     return {"$ref": f"#/components/schemas/{name}"} if name else _refer_within(schema)
 
@@ -173,7 +173,11 @@ def _object(fields: Mapping[str, Schema]) -> Schema:
 
 
 def _pick(noun: type, names: str) -> dict[str, Schema]:
-    """Return the schemas of these fields and properties of a noun."""
+    """Return the schemas of the fields and properties of a data class, by name.
+
+    Args:
+        names: the names, separated by blanks.
+    """
     hints = typing.get_type_hints(noun)
     found = {}
     for name in names.split():
@@ -186,7 +190,7 @@ def _pick(noun: type, names: str) -> dict[str, Schema]:
 
 
 def _whole(hint: Any) -> Schema:
-    """Return the schema of a type in which every field is required."""
+    """Return the schema of a type. If it is an object, every field of it is required."""
     schema = dict(shape_of(hint).schema)
     if "properties" in schema:
         schema["required"] = list(schema["properties"])
@@ -378,7 +382,8 @@ REPLIES: Mapping[str, Schema] = {
     "verify": _object(_V | _pick(Verification, "n_rows n_steps n_results") | {"damages": _TEXTS}),
     "new_code": _object({"code": _TEXT}),
 }
-"""Answers by the name of the operation, for operations that answer with JSON."""
+"""The schemas of the answers, by the name of the operation, for operations that answer with
+JSON."""
 
 NAMED: Mapping[str, Schema] = {
     "Objective": _OBJECTIVE,
@@ -397,4 +402,4 @@ NAMED: Mapping[str, Schema] = {
     "Worker": _WORKER,
     "Event": _EVENT,
 }
-"""Shared parts of the answers, by their names in the document."""
+"""The schemas that several answers share, by their names in the document."""

@@ -1,7 +1,7 @@
-"""The API: one operation for each verb of the command line that reads or changes the task store.
+"""The operations of the API: one for each command that reads or changes the task store.
 
-An operation reads the request, calls the verb, and returns its JSON; it decides nothing itself. The
-OpenAPI document is made from the list at the end.
+An operation takes a parsed request, calls the same function as the command, and returns the JSON
+that the command prints. The OpenAPI document is made from `OPERATIONS`.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from babyagi.settings.fields import Settings
 
 LATEST = "latest"
-SEE_LISTS = "babyagi objectives and babyagi tasks show the numbers"
+SEE_LISTS = "babyagi objectives and babyagi tasks show the valid numbers"
 MAX_ID_DIGITS = 15
 MAX_LISTED = 1_000
 MAX_KEY_CHARS = 255
-MAX_ANSWERED = 1_000
+MAX_ANSWERED = 1_000  # answers that are kept for requests with an Idempotency-Key
 MAX_TEXT_CHARS = 100_000
 MAX_USD = 1_000_000_000.0
 PROMETHEUS = "text/plain; version=0.0.4"
@@ -56,14 +56,15 @@ TEXT = "text"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What operations need from the server."""
+    """What the operations need from the server: the app with its task store, the feed of events,
+    the keys, and the hooks that send notifications."""
 
     app: App
     feed: Feed
     keys: Keys
     hooks: Hooks
     submitting: asyncio.Lock
-    # answers to requests whose Idempotency-Key is not recorded in the store
+    # body and answer of earlier requests, by operation, path and Idempotency-Key
     answered: dict[tuple[str, ...], tuple[Any, Answer]] = field(default_factory=dict)
 
     @property
@@ -77,8 +78,15 @@ class Desk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A parsed request to an operation. `path` has the parameters of the path; `key` is the
-    Idempotency-Key."""
+    """A parsed request to an operation.
+
+    Attributes:
+        path: the parameters in the path, such as `objective`.
+        query: the query parameters, as a value of the operation's type for them.
+        body: the body, as a value of the operation's type for it; None for operations without one.
+        level: the level of the visitor's key.
+        key: the Idempotency-Key; '' for none.
+    """
 
     desk: Desk
     path: Mapping[str, str]
@@ -102,8 +110,8 @@ class Call:
 
 
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
-    """Return the objective with the number, or the newest one for `latest`. Raises
-    `NotFoundError`."""
+    """Return the objective that `selector` names by its number, or the newest one for `latest`.
+    Raises `NotFoundError` if there is none."""
     if selector != LATEST:
         return await store.objective(parse_id(selector, "objective"))
     newest = await store.objectives(limit=1)
@@ -115,7 +123,7 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
 def parse_id(text: str, what: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS):
         raise NotFoundError(
-            f"there is no such {what}", why="it is chosen by its number", fix=SEE_LISTS
+            f"there is no such {what}", why=f"each {what} is chosen by its number", fix=SEE_LISTS
         )
     return int(text)
 
@@ -126,12 +134,12 @@ def parse_id(text: str, what: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nothing:
-    """No fields."""
+    """The type of a body or a query without fields."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFields:
-    """New limits; 0 removes a limit."""
+    """New limits of an objective. A missing limit stays as it is; 0 removes a limit."""
 
     max_tasks: int | None = None
     max_calls: int | None = None
@@ -142,9 +150,9 @@ class LimitFields:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveFields(LimitFields):
-    """An objective to create. Missing fields are taken from the settings of the server, which are
-    also the upper bounds: `tools` names some of the tools that the server offers, `files` a folder
-    within its own, `agent` its agent."""
+    """An objective to create. Missing fields are taken from the settings of the server. Fields
+    cannot exceed what the server offers: `tools` names some of the server's tools, `files` a folder
+    within the server's, `agent` the server's agent."""
 
     objective: str
     first_task: str = ""
@@ -159,9 +167,9 @@ class ObjectiveFields(LimitFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission(ObjectiveFields):
-    """A new objective; with `new`, even if the same one exists. `notify` is an address on the
-    public internet that is notified when a task waits for a person, and when the objective has
-    ended."""
+    """An objective to create. If the same objective exists, it is returned, unless `new` is true.
+    `notify` is an address on the public internet that gets a request when a task waits for a
+    person, and when the objective has ended."""
 
     new: bool = False
     notify: str = ""
@@ -169,8 +177,8 @@ class Submission(ObjectiveFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSchedule(ObjectiveFields):
-    """An objective, and its schedule: one of `cron`, `every` and `at`. Durations look like `90s`,
-    `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
+    """An objective to start again and again, and when: exactly one of `cron`, `every` and `at`.
+    Durations look like `90s`, `2h` or `1d`; a `daily_limit_usd` of 0 means no limit."""
 
     cron: str | None = None
     every: str | None = None
@@ -197,7 +205,7 @@ class Addition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """The new position: an end of the list, or before a task."""
+    """The new position of a task: an end of the list (`to`), or before another task (`before`)."""
 
     to: Literal["first", "last"] | None = None
     before: int | None = None
@@ -215,7 +223,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """`seen` of the request as it was shown, so that only what the person saw is approved."""
+    """The value `seen` of a request, as it was when the request was shown. It guarantees that
+    nothing but what the person saw is approved."""
 
     seen: str = ""
 
@@ -242,7 +251,8 @@ class NewCode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageQuery:
-    """A page of a list: at most `limit` items, after the last number of the page before."""
+    """Which page of a list is wanted: at most `limit` items with a number or id after `after`, the
+    last one of the page before."""
 
     after: int = 0
     limit: int = MAX_LISTED
@@ -340,7 +350,8 @@ async def submit(call: Call) -> Answer:
 
 
 async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tuple[Objective, bool]:
-    """Create the objective, or return the one that the same key created."""
+    """Create the objective, or find it if a request with the same Idempotency-Key created it.
+    Return it, and whether it is new."""
     if not key:
         return await _start(desk, app, body, secrets.token_hex(8))
     uid = _uid_of("submit", key)
@@ -358,8 +369,8 @@ async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tupl
 
 
 async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
-    """Call `make` and return its result; for a key that was used before on this server, return the
-    earlier result."""
+    """Call `make` and return its answer. If this server process has answered a request with the
+    same Idempotency-Key, return that answer instead."""
     if not call.key:
         return await make()
     answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
@@ -377,13 +388,13 @@ async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
 
 def _other_key() -> BadRequestError:
     return BadRequestError(
-        422, "this Idempotency-Key was used for a different request", "use a new key"
+        422, "this Idempotency-Key was used for a different request", "send a new key"
     )
 
 
 async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
-    """Create the objective. Its notification address is stored first, so that a kill in between
-    loses no notification."""
+    """Create the objective, or find it if the same one exists. Return it, and whether it is new.
+    Its notification address is stored before, so that a kill in between loses no notification."""
     home = desk.settings.home
     if body.notify:
         _require_hook(body.notify)
@@ -404,7 +415,7 @@ def _require_hook(address: str) -> None:
     except ValueError as error:
         raise SettingsError(
             f"notify must be an address on the public internet: {error}",
-            fix="send one such as https://example.org/hook",
+            fix="send an address such as https://example.org/hook",
             guide="serve",
         ) from error
 
@@ -414,12 +425,12 @@ def _uid_of(verb: str, key: str) -> str:
 
 
 def _app_of(call: Call, body: ObjectiveFields) -> App:
-    """Return an app that can create the objective, with the settings of the server narrowed by the
-    request.
+    """Return an app that can create the requested objective: its settings are those of the server,
+    with the values of the request in place of the server's.
 
     Raises:
         SettingsError: a value is invalid, or exceeds what this server offers.
-        BadRequestError: a limit is higher than a key of this level may set.
+        BadRequestError: a limit is higher than the visitor's key may set.
     """
     given_limits(call, body)
     settings = settings_of(call.desk.settings, body)
@@ -435,7 +446,8 @@ def _app_of(call: Call, body: ObjectiveFields) -> App:
 
 
 def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
-    """Return the settings with the values of the request, parsed as on the command line.
+    """Return the server's settings, with the values of the request in place of the server's. They
+    are parsed as on the command line.
 
     Raises:
         SettingsError: a value is invalid.
@@ -469,18 +481,19 @@ def _parse(name: str, value: Any) -> Any:
         return declared_fields()[name].parse(text)
     except ValueError as error:
         raise SettingsError(
-            f"{name} must be {error}", fix="correct it and send it again", guide="serve"
+            f"{name} must be {error}", fix="correct the value and send it again", guide="serve"
         ) from error
 
 
 def _folder_within(settings: Settings, name: str) -> Path:
-    """Return the folder of that name within the folder that the server offers."""
+    """Return the folder `name`, which is relative to the server's folder of files or an absolute
+    path in it. Raises `SettingsError` if it is not such a folder."""
     whole = settings.files.resolve() if settings.files is not None else None
     folder = (whole / _short(name)).resolve() if whole is not None and "\0" not in name else None
     if whole is None or folder is None or not folder.is_relative_to(whole) or not folder.is_dir():
         raise SettingsError(
             "this server does not offer this folder",
-            why="the server offers its own folder, and those within it",
+            why="the server offers the folder that it was started with, and the folders in it",
             fix="babyagi serve --files FOLDER",
             guide="serve",
         )
@@ -488,15 +501,17 @@ def _folder_within(settings: Settings, name: str) -> Path:
 
 
 def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
-    """Return the limits of the request, parsed as settings. Raises `BadRequestError` when one is
-    higher than the server's and the key is not that of an admin."""
+    """Return the limits in the request, parsed as settings. Raises `BadRequestError` if one is
+    higher than the server's own limit and the visitor's key has not the level admin."""
     given = {name: getattr(body, name) for name in _LIMITS}
     limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
     for name, value in limits.items():
         most = getattr(call.desk.settings, name)
         if call.level < Level.ADMIN and most and not 0 < value <= most:
             raise BadRequestError(
-                403, f"{name} may be {most:g} at most", "a key of the level admin sets higher ones"
+                403,
+                f"{name} may be {most:g} at most",
+                "only a key of the level admin can set a higher limit",
             )
     return limits
 
@@ -508,7 +523,7 @@ async def status(call: Call) -> Answer:
 
 
 async def why_objective(call: Call) -> Answer:
-    """Say why an objective makes no progress."""
+    """Say why an objective makes no progress, or what is done for it now."""
     reason = await verbs.why_objective(call.store, await call.objective())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
@@ -521,7 +536,7 @@ async def delete(call: Call) -> Answer:
 
 
 async def prune(call: Call) -> Answer:
-    """Delete objectives for good that ended long ago, or that never got an answer."""
+    """Delete for good all objectives that ended long ago or never got an answer."""
     body: Pruning = call.body
     days = _within(body.older_than_days, "older_than_days", 0, 36_500)
     going = await verbs.find_prunable(call.store, before=utc_now() - timedelta(days=days))
@@ -549,7 +564,7 @@ async def extend(call: Call) -> Answer:
     """Set new limits for an objective."""
     limits = given_limits(call, call.body)
     if not limits:
-        raise BadRequestError(422, "no limit is given", "send one, such as max_tasks")
+        raise BadRequestError(422, "no limit is given", "send a limit, such as max_tasks")
     return _row(await verbs.extend(call.store, await call.objective(), limits))
 
 
@@ -577,7 +592,7 @@ def _row(row: verbs.Row) -> Answer:
 
 
 async def list_tasks(call: Call) -> Answer:
-    """List the tasks of an objective in order."""
+    """List the tasks of an objective in the order in which they will be started."""
     query: TasksQuery = call.query
     objective = await call.objective()
     facts = await find_facts(call.store, objective.id)
@@ -601,21 +616,21 @@ async def list_tasks(call: Call) -> Answer:
 
 
 async def show_task(call: Call) -> Answer:
-    """Show a task with its prompts and calls."""
+    """Show a task with its prompts, replies and tool calls."""
     query: ShowQuery = call.query
     shown = await verbs.fetch_task(call.store, await call.objective(), call.task_id())
     return _show(call, shown, only=query.step)
 
 
 async def show_duty(call: Call) -> Answer:
-    """Show the calls made for the objective itself."""
+    """Show the calls made for the objective itself: plan, order, check or report."""
     query: ShowQuery = call.query
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
         raise NotFoundError(
             "there is no such duty",
-            why="the duties are plan, order, check and report",
-            fix=SEE_LISTS,
+            why="the duties of an objective are plan, order, check and report",
+            fix="end the path with one of these",
         )
     shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)
     return _show(call, shown, only=query.step)
@@ -627,13 +642,13 @@ def _show(call: Call, shown: verbs.Shown, *, only: int | None) -> Answer:
 
 
 async def why_task(call: Call) -> Answer:
-    """Say why a task does not run."""
+    """Say why a task does not run, and what would change that."""
     reason = await verbs.why_task(call.store, await call.objective(), call.task_id())
     return Answer(value={"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
 
 
 async def add_task(call: Call) -> Answer:
-    """Add a task."""
+    """Add a task to the list of an objective."""
     body: Addition = call.body
     to = Place.FIRST if body.first else Place.LAST
 
@@ -647,7 +662,7 @@ async def add_task(call: Call) -> Answer:
 
 
 async def move_task(call: Call) -> Answer:
-    """Move a queued task."""
+    """Move a queued task to another place of the list."""
     body: Move = call.body
     if (body.to is None) == (body.before is None):
         raise BadRequestError(
@@ -672,7 +687,7 @@ async def skip_task(call: Call) -> Answer:
 
 
 async def retry_task(call: Call) -> Answer:
-    """Try a dead task again."""
+    """Try a dead task (one that was given up) again."""
     return _changed(await verbs.retry_task(call.store, await call.objective(), call.task_id()))
 
 
@@ -714,7 +729,7 @@ async def search(call: Call) -> Answer:
 
 
 async def report(call: Call) -> Answer:
-    """Return the report, as JSON, Markdown or a page."""
+    """Return the report of an objective, as JSON, Markdown or HTML."""
     query: ReportQuery = call.query
     objective = await call.objective()
     markdown = await load_report(call.store, objective, offload=asyncio.to_thread)
@@ -734,7 +749,7 @@ async def report(call: Call) -> Answer:
 
 
 async def log(call: Call) -> Answer:
-    """List the log, one entry for each event."""
+    """List the events of an objective."""
     query: LogQuery = call.query
     objective = await call.objective()
     limit = int(_within(query.limit, "limit", 1, MAX_LISTED))
@@ -750,7 +765,7 @@ async def log(call: Call) -> Answer:
 
 
 async def inbox(call: Call) -> Answer:
-    """List the requests that wait for a person, and what to type."""
+    """List the requests of tasks that wait for a person."""
     query: ObjectiveQuery = call.query
     steps = await _open_steps(call.store, query.objective)
     settings = call.desk.settings
@@ -761,7 +776,7 @@ async def inbox(call: Call) -> Answer:
 
 
 async def show_request(call: Call) -> Answer:
-    """Show the whole of one request that waits for a person."""
+    """Show one request of a task that waits for a person."""
     request = await _request(call)
     return Answer(value=json_shapes.request_shape(request))
 
@@ -776,22 +791,22 @@ async def _request(call: Call) -> verbs.Request:
 
 
 async def answer(call: Call) -> Answer:
-    """Answer a request."""
+    """Answer the request of a task, which then continues."""
     body: Words = call.body
     return await _decide(call, Decision.ANSWER, _short(body.text))
 
 
 async def reject(call: Call) -> Answer:
-    """Refuse a request."""
+    """Refuse the request of a task, which then continues without it."""
     body: Why = call.body
     return await _decide(call, Decision.REJECT, _short(body.why))
 
 
 async def approve(call: Call) -> Answer:
-    """Allow the call.
+    """Allow the tool call that a task requests.
 
-    If it has a preview, the request's `seen` must be sent along, so that only what the person saw
-    is approved.
+    If the request has a preview, its `seen` must be sent along, so that nothing but what the person
+    saw is approved.
     """
     body: Seen = call.body
     request = await _request(call)
@@ -799,8 +814,8 @@ async def approve(call: Call) -> Answer:
     if not hmac.compare_digest(body.seen.encode(), state.encode()):
         raise BadRequestError(
             409,
-            "the call would now change something else than what was shown",
-            "look at the request again, and send its `seen`",
+            "the call would change something else now than what was shown",
+            "get the request again, and send its new `seen`",
         )
     return await _decide(call, Decision.APPROVE, "", seen=request)
 
@@ -847,7 +862,7 @@ def _timing_of(call: Call, body: NewSchedule) -> Timing:
         raise BadRequestError(
             403,
             f"daily_limit_usd may be {DAILY_LIMIT_USD:g} at most",
-            "a key of the level admin sets higher ones",
+            "only a key of the level admin can set a higher limit",
         )
     return Timing(
         cron=body.cron,
@@ -873,12 +888,12 @@ async def show_schedule(call: Call) -> Answer:
 
 
 async def pause_schedule(call: Call) -> Answer:
-    """Pause a schedule: ticks that fall due meanwhile are skipped."""
+    """Pause a schedule: ticks that are due meanwhile are skipped."""
     return _schedule(await call.store.pause_schedule(call.schedule_id()))
 
 
 async def resume_schedule(call: Call) -> Answer:
-    """Resume a paused schedule with its next tick."""
+    """Resume a paused schedule; its next tick fires again."""
     return _schedule(await call.store.resume_schedule(call.schedule_id()))
 
 
@@ -896,12 +911,12 @@ def _schedule(found: Schedule) -> Answer:
 
 
 async def workers(call: Call) -> Answer:
-    """List the workers and what each works on."""
+    """List the workers, and what each works on."""
     return Answer(value=[json_shapes.worker_shape(one) for one in await call.store.workers()])
 
 
 async def index_status(call: Call) -> Answer:
-    """Show how many results are indexed."""
+    """Show how many results of each objective are indexed."""
     query: ObjectiveQuery = call.query
     store = call.store
     found = (
@@ -915,7 +930,7 @@ async def index_status(call: Call) -> Answer:
 
 
 async def index_check(call: Call) -> Answer:
-    """Compare the index with the store."""
+    """Compare the index of an objective's results with the task store."""
     objective = await call.objective()
     async with call.desk.app.beside().open_results(objective) as opened:
         found = await opened.check()
@@ -934,7 +949,7 @@ async def index_rebuild(call: Call) -> Answer:
 
 
 async def verify(call: Call) -> Answer:
-    """Check every row of the store for damage."""
+    """Check every row of the task store for damage."""
     query: ObjectiveQuery = call.query
     store = call.store
     id_ = (await pick_objective(store, query.objective)).id if query.objective else None
@@ -942,13 +957,13 @@ async def verify(call: Call) -> Answer:
 
 
 async def metrics(call: Call) -> Answer:
-    """Return metrics of the store, as text for Prometheus."""
+    """Return metrics of the task store, as text for Prometheus."""
     text = await read_metrics(call.store)
     return Answer(text=text.encode(), media_type=PROMETHEUS)
 
 
 async def new_code(call: Call) -> Answer:
-    """Return a code that opens one session of a browser, once, within a short time."""
+    """Return a one-time code, with which a browser can open a session within two minutes."""
     body: NewCode = call.body
     return Answer(value={"code": call.desk.keys.new_code(Level[body.level.upper()])}, status=201)
 
@@ -973,8 +988,19 @@ Run = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One route. `commands` are the equivalent commands of the command line. `gives` is `TEXT` if
-    the answer is not JSON. `streams` describes the stream if there is no `run`."""
+    """One route of the API.
+
+    Attributes:
+        run: the function that answers; None for a stream of events.
+        level: the lowest level that a visitor's key must have.
+        commands: the commands of the command line that do the same.
+        query: the type of the query parameters.
+        body: the type of the body; None if the operation takes no body.
+        status: the HTTP status of a first success.
+        gives: `TEXT` if the answer can be something else than JSON.
+        takes_key: whether the operation observes an Idempotency-Key.
+        streams: what is streamed, if `run` is None.
+    """
 
     method: str
     path: str
@@ -990,8 +1016,8 @@ class Operation:
 
     @property
     def says(self) -> str:
-        """Return the operation's summary in the document: the first line of its function's
-        docstring."""
+        """Return the operation's summary in the OpenAPI document: the first line of the docstring
+        of `run`."""
         return self.streams or (self.run.__doc__ or "").partition("\n")[0]
 
     @property
@@ -1017,7 +1043,7 @@ _TASK = f"{_ONE}/tasks/{{task}}"
 _SCHEDULE = "/schedules/{schedule}"
 
 METRICS = _look("/metrics", metrics, "metrics", gives=TEXT)
-"""Also at `/metrics`, where Prometheus expects it."""
+"""This operation is also at `/metrics`, where Prometheus expects it."""
 
 OPERATIONS: tuple[Operation, ...] = (
     _look("/objectives", list_objectives, "objectives", "objectives list", query=ObjectivesQuery),
@@ -1087,14 +1113,15 @@ OPERATIONS: tuple[Operation, ...] = (
 
 WITHOUT_ROUTE: Mapping[str, str] = {
     "demo": "is a first try on a folder of the person's machine",
-    "run": "works in the terminal where it was typed; here `submit` and the events do the same",
-    "ask": "asks an agent of a file on that machine, and stores nothing",
+    "run": "works in the terminal where it was typed; the operation `submit` and the stream of "
+    "events do the same",
+    "ask": "asks an agent that a file on that machine describes, and stores nothing",
     "worker": "is a process; `serve` works as it does",
     "serve": "is this process",
     "migrate": "requires that no worker runs, and this process may be one",
-    "tools": "checks that machine",
+    "tools": "lists the tools that can be opened on that machine",
     "tools test": "calls a tool on that machine",
-    "mcp": "looks at servers that are started on that machine",
+    "mcp": "lists tools of servers that it starts on that machine",
     "mcp list": "starts servers on that machine",
     "mcp test": "calls a tool of a server on that machine",
     "memory": "looks at conversations that are kept on that machine",
@@ -1103,13 +1130,14 @@ WITHOUT_ROUTE: Mapping[str, str] = {
     "memory forget": "deletes a conversation that is kept on that machine",
     "service": "starts processes on that machine",
     "service install": "writes a unit on that machine",
-    "service status": "asks what keeps processes running on that machine",
+    "service status": "asks the service manager of that machine",
     "service remove": "stops a process on that machine",
     "config": "shows the environment and files of the terminal where it was typed",
-    "trust": "asks the person at that folder",
-    "doctor": "looks at the machine where it was typed; /readyz says whether the store answers",
+    "trust": "is about the files in the folder where it was typed",
+    "doctor": "checks the machine where it was typed; /readyz says whether the store answers",
     "guide": "prints pages that are installed with the program",
     "help": "prints pages that are installed with the program",
     "completion": "is for a shell",
 }
-"""Commands without an operation, each with the reason."""
+"""The commands for which the API has no operation, each with the reason. `That machine` is the one
+where the command was typed."""

@@ -1,8 +1,9 @@
-"""The server process: listens, works as a worker does unless told not to, and ends as a worker
-ends.
+"""The server process: it answers HTTP, works on objectives as a worker does (unless told not to),
+and stops as a worker does.
 
-It also bounds slow clients: it closes connections whose head, body or reading takes too long, and
-when there are too many connections, it first closes those that have sent no request.
+It also defends itself against slow clients: it closes a connection if its head or body arrives too
+slowly or an answer is read too slowly. If there are too many connections, it closes one that waits
+for no answer.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP with time limits for slow clients."""
+    """The HTTP protocol of uvicorn, with time limits for slow clients and a bound on the number of
+    connections."""
 
     _head_timer: asyncio.TimerHandle | None = None
     _write_timer: asyncio.TimerHandle | None = None
@@ -114,8 +116,8 @@ class PatientProtocol(H11Protocol):
             self._expect_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer a request that broke off with 400; the application's own answer to it is
-        dropped."""
+        """Answer an invalid request with status 400. If the application is already answering it,
+        that answer is dropped."""
         if self.cycle is not None:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -156,7 +158,7 @@ class PatientProtocol(H11Protocol):
             self.transport.abort()
 
     def _make_room(self) -> None:
-        """Close one connection that has sent no request yet, the newest last."""
+        """Close another connection that waits for no answer; if there is none, close this one."""
         for other in list(self.connections):
             if other is not self and isinstance(other, PatientProtocol) and not other._is_asking():
                 other._give_up()
@@ -176,7 +178,7 @@ class PatientProtocol(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to the worker."""
+    """A uvicorn server that does not handle signals, because the worker does."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -185,7 +187,7 @@ class _Server(uvicorn.Server):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A listening server: its address, and what its operations need."""
+    """A server that answers HTTP: its address, and what its operations need."""
 
     url: str
     desk: Desk
@@ -196,7 +198,8 @@ class Opened:
 
 
 def find_token(settings: Settings) -> str:
-    """Return the token that was set, else that of the home."""
+    """Return the server's token: BABYAGI_SERVE_TOKEN if it is set, else the one stored in the home,
+    which is created if it is missing."""
     make_home(settings.home)
     return settings.serve_token.reveal() or load_token(
         settings.home, new_token=lambda: secrets.token_urlsafe(32)
@@ -204,18 +207,20 @@ def find_token(settings: Settings) -> str:
 
 
 def require_door(settings: Settings) -> None:
-    """Raises SettingsError when other machines could connect and no token was set."""
+    """Raises `SettingsError` if other machines could connect to the server's address and
+    BABYAGI_SERVE_TOKEN is not set."""
     if not is_local(settings.serve_host) and not settings.serve_token:
         raise SettingsError(
             f"{settings.serve_host} can be reached from other machines, and no token is set",
             why="only --host 127.0.0.1 works without a token",
-            fix="set BABYAGI_SERVE_TOKEN, such as BABYAGI_SERVE_TOKEN=$(openssl rand -hex 32)",
+            fix="set a token, such as BABYAGI_SERVE_TOKEN=$(openssl rand -hex 32)",
             guide="serve",
         )
 
 
 def listen_at(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises SettingsError when it cannot listen."""
+    """Return a socket that listens at the address. Raises `SettingsError` if the system refuses
+    it."""
     name = "127.0.0.1" if host == "localhost" else host.strip("[]")
     try:
         family = socket.AF_INET6 if ":" in name else socket.AF_INET
@@ -224,7 +229,7 @@ def listen_at(host: str, port: int) -> socket.socket:
         raise SettingsError(
             f"the server cannot listen at {host}:{port}",
             why=error.strerror or str(error),
-            fix="babyagi serve --port 0 takes any free port",
+            fix="choose another port with --port; babyagi serve --port 0 takes any free one",
             guide="serve",
         ) from error
 
@@ -235,12 +240,13 @@ def url_of(listening: socket.socket) -> str:
 
 
 def write_address(home: Path, url: str) -> None:
-    """Store the address of the server for `babyagi open`."""
+    """Store the server's address in the home, where `babyagi open` reads it."""
     private.write_file(home / ADDRESS_FILE, url)
 
 
 def read_address(home: Path) -> str:
-    """Return the address of the last server of this home; '' when none is known."""
+    """Return the address of the running server that was started last in this home; '' if none is
+    known."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
     return ""
@@ -257,7 +263,8 @@ def forget_address(home: Path, url: str) -> None:
 
 @asynccontextmanager
 async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator[Opened]:
-    """Answer HTTP during the context, with a separate connection to the task store for events."""
+    """Answer HTTP while the body runs. Events are read through a separate connection to the task
+    store."""
     settings = app.settings
     require_door(settings)
     keys = Keys(
@@ -298,13 +305,14 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
 
 
 async def _watch_token(desk: Desk) -> None:
-    """Reload the token of the home when it was renewed, until cancelled."""
+    """Until cancelled, look whether the token in the home was renewed, and use the new one. Does
+    nothing if the token comes from BABYAGI_SERVE_TOKEN."""
     while not desk.settings.serve_token:
         await asyncio.sleep(TOKEN_LOOK_S)
         token = read_token(desk.settings.home)
         if token and desk.keys.renew(token):
             desk.feed.send_away()
-            logger.warning("the token was renewed; earlier keys and sessions have ended")
+            logger.warning("the server's token was renewed; earlier keys and sessions have ended")
 
 
 def _configure(desk: Desk, names: Names) -> uvicorn.Config:
@@ -331,14 +339,17 @@ async def serve(
     say: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> int | None:
-    """Answer HTTP, and work if `works` says so, until a signal; return its number.
+    """Answer HTTP until a signal stops the process, and return the signal's number.
 
     Args:
-        say: prints the address.
-        tell: reports trouble with the task store that ends by itself.
+        works: whether to work on objectives as well, as a worker.
+        around: called with the work on each objective, to show it while it is awaited; None shows
+            nothing.
+        say: prints the server's address.
+        tell: prints notices about a task store that is unavailable for a while.
     """
     async with open_server(app, tell=tell) as opened:
-        say(f"The board is at {opened.url}; babyagi open opens it.")
+        say(f"The board is at {opened.url}; babyagi open shows it in a browser.")
         if works:
             return await app.serve_all(around or _plainly)
         return await _wait_for_signal()
@@ -375,7 +386,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def make_application(desk: Desk, names: Names) -> ASGIApp:
-    """Return the application: the routes behind the middleware that checks keys."""
+    """Return the web application: all routes, behind the middleware that checks keys (`Door`)."""
     routes = [
         Route("/healthz", _say_alive, methods=["GET"]),
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
@@ -397,7 +408,8 @@ def _endpoint(desk: Desk, operation: Operation) -> Endpoint:
 
 
 def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
-    """Return the endpoint for visitors of at least this level; it answers every error."""
+    """Return an endpoint that calls `answer` if the visitor's key has at least this level. It
+    answers errors as problem details."""
 
     async def endpoint(request: Request) -> Response:
         access: Access | None = request.scope.get(ACCESS)
@@ -436,8 +448,9 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
 
 
 async def _stream(desk: Desk, request: Request) -> Response:
-    """Stream events after the last one that the listener has: by `Last-Event-ID`, which a browser
-    sends when it reconnects, or by `after`; otherwise from now on."""
+    """Return a stream of the events after the last one that the listener has. Its id is in the
+    header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter `after`.
+    Without it, the stream has the events from now on."""
     query: EventsQuery = parse_parameters(request.query_params.multi_items(), EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
         raise BadRequestError(503, "there are too many listeners", "try again in a moment")
@@ -447,7 +460,9 @@ async def _stream(desk: Desk, request: Request) -> Response:
     place = parse_place(said) if said else None
     if said and (place is None or (objective_id is not None and place.last_by_objective)):
         raise BadRequestError(
-            422, "this is not the id of an event", "send the id of a received event"
+            422,
+            "Last-Event-ID, or after, is not the id of an event",
+            "send the id of the last event that was received from this stream",
         )
     if place is None:
         place = (
@@ -471,8 +486,8 @@ async def _give_document(_desk: Desk, request: Request) -> Response:
 
 
 async def _say_alive(_request: Request) -> Response:
-    """Answer ok. During an outage of the store the process should not be killed: it recovers by
-    itself."""
+    """Answer ok, even during an outage of the task store: the process should not be killed then,
+    because it recovers by itself."""
     return Response("ok\n", media_type="text/plain")
 
 
@@ -503,7 +518,7 @@ def _refuse(refusal: Refusal, is_page: bool) -> ASGIApp:
 
 
 async def _say_missing(_request: Request, _error: Exception) -> Response:
-    return write_problem(404, "there is no such page", f"{BASE}/openapi.json lists all")
+    return write_problem(404, "there is no such page", f"{BASE}/openapi.json lists the API")
 
 
 async def _say_wrong_method(_request: Request, error: Exception) -> Response:

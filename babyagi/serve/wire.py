@@ -1,6 +1,6 @@
-"""Parses requests within bounds, and writes answers and errors as JSON.
+"""Parses requests, which are bounded in size and time, and writes answers and errors as JSON.
 
-Errors are those of the command line, with the same texts, as problem details (RFC 9457).
+Errors have the same texts as on the command line, and the form of problem details (RFC 9457).
 """
 
 from __future__ import annotations
@@ -64,7 +64,13 @@ _STATUS_BY_ERROR: tuple[tuple[type[BabyagiError], int], ...] = (
 
 
 class BadRequestError(Exception):
-    """A request that cannot be read or is not allowed. Its texts are fixed."""
+    """A request that cannot be read or is not allowed.
+
+    Args:
+        status: the HTTP status of the answer.
+        title: what is wrong with the request.
+        detail: more about it, or what to do; '' for nothing.
+    """
 
     def __init__(self, status: int, title: str, detail: str = "") -> None:
         super().__init__(title)
@@ -78,10 +84,13 @@ class BadRequestError(Exception):
 
 
 async def read_body(request: Request) -> bytes:
-    """Return the body, bounded in size and time. Raises `BadRequestError`."""
+    """Return the request's body. Raises `BadRequestError` if it is too long, incomplete, or does
+    not arrive in time."""
     said = request.headers.get("content-length", "0")
     if not (said.isascii() and said.isdecimal() and len(said) < 18) or int(said) > MAX_BODY_BYTES:
-        raise BadRequestError(413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes")
+        raise BadRequestError(
+            413, "the body is too long", f"it may have at most {MAX_BODY_BYTES:,} bytes"
+        )
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
@@ -89,35 +98,41 @@ async def read_body(request: Request) -> bytes:
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
                     raise BadRequestError(
-                        413, "the body is too long", f"at most {MAX_BODY_BYTES:,} bytes"
+                        413, "the body is too long", f"it may have at most {MAX_BODY_BYTES:,} bytes"
                     )
     except ClientDisconnect:
         raise BadRequestError(400, "the body is incomplete") from None
     except TimeoutError:
-        raise BadRequestError(408, "the body did not come in time") from None
+        raise BadRequestError(408, "the body did not arrive in time") from None
     return bytes(body)
 
 
 def parse_body(data: bytes, content_type: str, hint: type) -> Any:
-    """Parse the body into a value of the type; an empty body is an empty object. Raises
-    `BadRequestError`."""
+    """Parse a JSON body into a value of the type `hint`. An empty body means an empty object.
+    Raises `BadRequestError` if the body is not JSON or does not fit the type."""
     if data and content_type.partition(";")[0].strip().casefold() != "application/json":
         raise BadRequestError(
-            415, "the body is not JSON", "send it with Content-Type: application/json"
+            415, "the body is not sent as JSON", "send JSON with Content-Type: application/json"
         )
     try:
         text = (data or b"{}").decode("utf-8")
         value = _checked(json.loads(text, object_pairs_hook=_require_once))
     except (ValueError, RecursionError):
-        raise BadRequestError(400, "the body is not acceptable JSON") from None
+        raise BadRequestError(
+            400,
+            "the body is not acceptable JSON",
+            "it is invalid, or has a field twice or a number that is too large",
+        ) from None
     return _read(value, "the body", hint, is_strict=True)
 
 
 def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
-    """Parse query parameters into a value of the type; a repeated parameter is a list.
+    """Parse query parameters (or the fields of a form) into a value of the type `hint`. A parameter
+    may be repeated if its type is a list.
 
     Raises:
-        BadRequestError: a parameter is unknown or has an invalid value.
+        BadRequestError: a parameter is unknown, is repeated although it may not be, or has an
+            invalid value.
     """
     if len(pairs) > MAX_PARAMETERS:
         raise BadRequestError(400, "the address has too many parameters")
@@ -127,7 +142,7 @@ def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
         if fields.get(name, {}).get("type") == "array":
             value.setdefault(name, []).append(clean(text))
         elif name in value:
-            raise BadRequestError(400, "a parameter of the address is given twice")
+            raise BadRequestError(400, "a parameter in the address is given twice")
         else:
             value[name] = clean(text)
     found = _read(value, "the address", hint, is_strict=False)
@@ -144,8 +159,8 @@ def _read(value: Any, where: str, hint: type, *, is_strict: bool) -> Any:
 
 
 def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the pairs as an object. Raises ValueError when a field occurs twice, because programs
-    differ in which one they read."""
+    """Return the pairs as an object. Raises `ValueError` if a field occurs twice, because programs
+    differ in which of the two they read."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise ValueError("a field occurs twice")
@@ -153,8 +168,8 @@ def _require_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _checked(value: Any) -> Any:
-    """Return the value with clean texts. Raises ValueError for numbers that the store cannot
-    hold."""
+    """Return the value with all its texts cleaned by `clean`. Raises `ValueError` for a number that
+    is too large for the store."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
@@ -168,7 +183,7 @@ def _checked(value: Any) -> Any:
 
 def _require_small(value: Any) -> None:
     if isinstance(value, int | float) and abs(value) > MAX_NUMBER:
-        raise BadRequestError(400, "a number of the address is too large")
+        raise BadRequestError(400, "a number in the address is too large")
     if isinstance(value, list | tuple):
         for one in value:
             _require_small(one)
@@ -180,8 +195,14 @@ def _require_small(value: Any) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of an operation: JSON, or a text of another type. `next` has the query parameters
-    for the rest of a long list."""
+    """The answer of an operation.
+
+    Attributes:
+        value: the answer as a JSON value, if `text` is None.
+        text: the answer, if it is not JSON; its type is `media_type`.
+        file_name: the name under which a browser saves the answer; '' for none.
+        next: the query parameters that get the next page of a list; None if this page is the last.
+    """
 
     value: Any = None
     text: bytes | None = None
@@ -192,7 +213,8 @@ class Answer:
 
 
 def write_answer(answer: Answer, request: Request) -> Response:
-    """Write the answer with its ETag; 304 if the client has it already."""
+    """Return the HTTP response for the answer. The response to a GET has an ETag, and is an empty
+    304 if the client has the same answer already."""
     data = answer.text if answer.text is not None else to_bytes(answer.value)
     headers = {"cache-control": "no-cache, private"}
     if answer.next is not None:
@@ -210,7 +232,8 @@ def write_answer(answer: Answer, request: Request) -> Response:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return JSON in ASCII without markup characters, so that it is safe inside HTML."""
+    """Return the value as JSON in ASCII, with `<`, `>` and `&` escaped so that it is safe inside
+    HTML."""
     text = json.dumps(value)
     return text.translate(_NO_MARKUP).encode()
 
@@ -218,7 +241,7 @@ def to_bytes(value: Any) -> bytes:
 def write_problem(
     status: int, title: str, detail: str = "", *, kind: str = "request", **more: str
 ) -> Response:
-    """Write problem details; `more` are additional fields."""
+    """Return a response with problem details (RFC 9457). `more` are additional fields."""
     said = {key: text for key, text in more.items() if text}
     body = {"type": f"urn:babyagi:{kind}", "title": title, "status": status, **said}
     if detail:
@@ -232,8 +255,8 @@ def write_problem(
 
 
 def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
-    """Write the error as the command line shows it: what happened, why, what to type, where to
-    read."""
+    """Return a response for the error with what the command line shows: what happened, why, what to
+    type, and the page of the guide to read. The `secrets` are removed from the texts."""
     kind = type(error).__name__.removesuffix("Error")
     return write_problem(
         status_of(error),
@@ -251,5 +274,8 @@ def status_of(error: BabyagiError) -> int:
 def write_crash(error: Exception) -> Response:
     logger.error("a request raised an unexpected error", exc_info=error)
     return write_problem(
-        500, "an unexpected error", "nothing stored is lost; the log has more", kind="unexpected"
+        500,
+        "an unexpected error",
+        "nothing stored is lost; the server's log has the traceback",
+        kind="unexpected",
     )

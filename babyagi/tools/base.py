@@ -1,4 +1,5 @@
-"""A tool: its schema, effect and bounds, how arguments are checked, and how it is run."""
+"""The tools of agents: what a tool consists of, how the arguments that a model wrote are checked,
+and how a call is run within its time."""
 
 from __future__ import annotations
 
@@ -58,8 +59,8 @@ class Observation:
 
 
 def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
-    """Return the outcomes of the tool calls among the steps. Outcomes stored in the format of
-    another version are left out."""
+    """Yield the outcomes of those steps that are tool calls. An outcome that cannot be read,
+    because another version of this program stored it, is left out."""
     for step in steps:
         if step.kind in ("tool", "once") and step.output is not None:
             try:
@@ -69,8 +70,9 @@ def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
 
 
 class Calls(Protocol):
-    """Access to models and tools, provided by the journal. A call made at a path is made once;
-    afterwards its outcome is read from the journal."""
+    """How agents and tools call models and tools: through the journal. Each call has a path, which
+    identifies it in the journal. A call that is repeated at the same path is not made again; its
+    outcome is read from the journal."""
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion: ...
 
@@ -79,33 +81,36 @@ class Calls(Protocol):
     ) -> Observation: ...
 
     async def recall(self, path: str) -> str | None:
-        """Return the text stored at the path; None when there is none."""
+        """Return the text that `keep` stored at the path; None if there is none."""
         ...
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text at the path, and return the stored one: the first text stored there
-        stays."""
+        """Store a text at the path, unless one is stored there already. Return the text that is
+        stored there now."""
         ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """Return the maximum number of output tokens for the call at the path, at most `wanted`."""
+        """Return how many output tokens the model call at the path may have: at most `wanted`, and
+        fewer if the settings require it or the same call was too slow before."""
         ...
 
     def abilities(self, role: Role) -> Abilities | None:
-        """Return what is known about the role's model; None when it need not be probed."""
+        """Return what is known about the abilities of the role's model; None if they need not be
+        probed."""
         ...
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return a context that is held while the role's model is probed."""
+        """Return a context manager to hold while the role's model is probed, so that it is probed
+        only once at a time."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """Remember what a probe found about the role's model."""
+        """Remember the abilities of the role's model that a probe has found."""
         ...
 
 
 class PassedOn:
-    """Passes every call on unchanged; a base for classes that change some."""
+    """Passes every call on to another `Calls`. A base class for classes that change some calls."""
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
@@ -140,15 +145,16 @@ Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What a call would change, for the person who approves it.
+    """What a tool call would change, shown to the person who decides about it.
 
     Attributes:
-        state: a digest of the present content; the approved call is not made if the content has
-            changed since.
-        note: one sentence, not from a model.
-        parameter: the parameter whose value `lines` show as a difference, each line with its sign
-            (`+`, `-`, blank, or `@` for unchanged lines that are left out); '' when there is
-            nothing to compare with.
+        state: a digest of what the call would change, as it is now. If it is another one later, the
+            approved call is not made.
+        note: one sentence about the change, written by this program.
+        parameter: the name of the argument that is shown as a difference in place of its value; ''
+            if there is nothing to compare it with.
+        lines: the difference: each line with its sign, `+`, `-` or a blank, or `@` with the number
+            of unchanged lines that are left out.
     """
 
     state: str
@@ -159,27 +165,33 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool.
+    """A tool that a model can call.
 
     Attributes:
-        run: takes the arguments, already checked against `parameters` (a JSON Schema of type
-            object), and returns a passage; it raises `ToolError` with one line for the model.
-        effect: set by configuration, never by a server.
-        asks_person: the call is a question to a person: `run` is never called, and the task waits
-            for the answer.
-        compose: the tool is made of other calls, each a step of its own below the call's path. It
-            is called instead of `run`, and `timeout_s` bounds each part, not the whole.
-        check: checks arguments that fit `parameters`, where types are stricter than a schema, and
-            raises `ToolError`.
-        asks_approval: a call of effect `once` waits until a person allows it, if the objective
-            requires approvals.
-        return_direct: the tool's output is the answer of the run.
-        reflect: how often the model may rephrase and repeat a call whose output does not fit.
-        preview: returns what a call with these arguments would change, without changing it.
-        for_call: returns the tool for the call of an owner (`task:3`) under a key, for tools that
-            keep files for each task; a call repeated after a crash has the same key.
-        offered: returns the tool as its server describes it now; if its `form` differs, no call is
-            made before a person allows it.
+        parameters: a JSON Schema of type object.
+        effect: whether a call can be repeated. It is set by the program or a person, never by a
+            server.
+        run: makes the call. It takes the arguments, already checked against `parameters`, and
+            returns a passage, or raises `ToolError` with one line for the model.
+        timeout_s: the longest time that `run` may take.
+        asks_person: whether a call is a question to a person. Then `run` is never called, and the
+            task waits for the answer.
+        compose: for a tool that consists of other calls, each of them a step of its own below the
+            path of the tool's call: makes the call, in place of `run`. `timeout_s` then bounds each
+            of the other calls.
+        check: checks arguments further than `parameters` can, and raises `ToolError`.
+        asks_approval: whether a call with the effect `once` waits until a person allows it, if the
+            objective requires approvals.
+        return_direct: whether the output of the tool is the answer of the agent's run, which ends
+            with it.
+        reflect: how often a call may be repeated with other arguments, if the model judges that its
+            output does not fit the arguments.
+        preview: returns what a call with these arguments would change, without changing anything.
+        for_call: for a tool that keeps files for each task: takes the owner of a call (`task:3`)
+            and its key, and returns the tool for this call. A call that is repeated after a crash
+            has the same key.
+        offered: returns the tool as its server describes it now. If its `form` has changed, the
+            tool is not called before a person allows it.
     """
 
     name: str
@@ -202,10 +214,13 @@ class Tool:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ValueError(
-                f"a tool's name has 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}"
+                f"a tool's name must have 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}"
             )
         if self.reflect and (self.effect is Effect.ONCE or self.asks_person):
-            raise ValueError(f"{self.name} must not be repeated, so `reflect` must be 0")
+            raise ValueError(
+                f"`reflect` of the tool {self.name} must be 0, because its calls must not be "
+                "repeated"
+            )
 
     @property
     def spec(self) -> ToolSpec:
@@ -217,13 +232,14 @@ class Tool:
 
     @property
     def may_wait(self) -> bool:
-        """Return whether a call can make its task wait for a person; such a call is made alone."""
+        """Return whether a call of the tool can make its task wait for a person. Such a call is not
+        made side by side with others."""
         return self.asks_person or self.effect is Effect.ONCE
 
 
 def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the `parameters` of a tool from a JSON Schema for each one and the names of the
-    required ones."""
+    """Return the `parameters` of a tool: the JSON Schema of an object with these properties, of
+    which the `required` ones cannot be left out."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
@@ -234,17 +250,18 @@ def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
 
 
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
-    """Stand in as the `run` of a tool that has `compose`; it is never called."""
+    """Serve as `run` of a tool that has `compose`, where `run` is never called. Raises
+    `NotImplementedError`."""
     raise NotImplementedError("a composed tool is run through its `compose`")
 
 
 # --------------------------------------------------------------------------------------------------
-# A model's argument text to checked arguments, against the small subset of JSON Schema that tools
-# use.
+# Parsing the arguments that a model wrote as text, and checking them against the small subset of
+# JSON Schema that tools use.
 #
-# Covers type, properties, required, additionalProperties (always refused), enum, minimum, maximum,
-# items, maxItems. Does not cover: references, combinations, patterns. A keyword that is not covered
-# checks nothing.
+# Checked are type, properties, required, enum, minimum, maximum, items and maxItems; additional
+# properties are always refused. All other keywords, such as references, combinations and patterns,
+# are ignored.
 # --------------------------------------------------------------------------------------------------
 
 MAX_ARGUMENT_CHARS = 50_000
@@ -277,7 +294,8 @@ class _Decoder(json.JSONDecoder):
 
 
 def is_deep(value: Any) -> bool:
-    """Return whether the value is nested so deeply that writing or traversing it may fail."""
+    """Return whether lists and objects in the value are nested so deeply that Python may fail to
+    write or traverse it."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [
@@ -291,22 +309,23 @@ def is_deep(value: Any) -> bool:
     return True
 
 
-# JSON from a model is refused if it is ambiguous, if only Python accepts it, or if it is nested too
-# deeply.
+# For JSON from a model: refuses objects with a key twice, numbers that only Python accepts, and
+# values that are nested too deeply.
 DECODER = _Decoder(
     object_pairs_hook=_object, parse_float=_number, parse_constant=_number, strict=False
 )
 
 
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
-    """Return the arguments that a model wrote for the tool, each of the type that the schema names.
+    """Parse and check the arguments that a model wrote for the tool, and convert each to the type
+    that the schema names.
 
-    Empty text means no arguments, and so does null for a tool without parameters. Any other bare
-    value stands for the only parameter, and a list for all parameters in order. `"12"` and `12.0`
-    are integers.
+    Empty text means no arguments, and so does null for a tool without parameters. A value that is
+    not an object stands for the only parameter (or the only required one); otherwise a list stands
+    for all parameters in their order. `"12"` and `12.0` are accepted as integers.
 
     Raises:
-        ToolError: one line that says what to write instead.
+        ToolError: the arguments are invalid; its one line says what to write instead.
     """
     value = _load(tool, arguments)
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
@@ -332,8 +351,10 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
-    """Return the arguments that a bare value means: the only parameter (as written, if it takes
-    text), or a list of all in order."""
+    """Return the arguments if the model wrote a `value` that is not a JSON object. It is taken as
+    the argument for the only parameter (as it was `written`, if that takes a text and the value is
+    a number); otherwise a list is taken as the arguments for all parameters in order. Raises
+    `ToolError` if neither fits."""
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
     if value is not None and (len(properties) == 1 or len(required) == 1):
@@ -372,8 +393,8 @@ def _usage(tool: Tool) -> str:
 
 
 def describe_type(schema: Schema) -> str:
-    """Return the type of a value in words: `string`, `integer or null`, `array of string`, `"a" or
-    "b"`, `object {"x": number}`."""
+    """Return the type that a JSON Schema describes in words, such as `string`, `integer or null`,
+    `array of string`, `"a" or "b"` or `object {"x": number}`."""
     kind = schema.get("type", "any")
     if "enum" in schema and len(schema["enum"]) <= MAX_NAMED_CHOICES:
         return " or ".join(json.dumps(one, ensure_ascii=False) for one in schema["enum"])
@@ -422,16 +443,16 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
 
 
 def _find_choice(value: str, choices: Sequence[Any]) -> Any:
-    """Return the choice that equals the value except for case and surrounding blanks; otherwise the
-    value."""
+    """Return the choice that equals the value except for case and surrounding blanks; the value
+    itself if there is no such choice or more than one."""
     written = value.strip().casefold()
     same = [one for one in choices if isinstance(one, str) and one.casefold() == written]
     return same[0] if len(same) == 1 else value
 
 
 def _convert(name: str, value: Any, type_: str) -> Any:
-    """Convert the value to the schema's type; numbers may be written as text, integers as
-    `12.0`."""
+    """Convert the value of the argument `name` to the schema's type. Numbers may be written as
+    text, and integers as `12.0`. Raises `ToolError` for a value of another type."""
     if (
         type_ in ("integer", "number")
         and isinstance(value, str | int | float)
@@ -461,35 +482,35 @@ def _show(value: Any) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
-# -- one call of a tool within its time; its caller continues even if the tool hangs
+# -- one call of a tool within its time, whose caller continues even if the tool hangs
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
-GRACE_S = 1.0  # seconds for a cancelled tool to clean up
+GRACE_S = 1.0  # for a cancelled tool to clean up
 
 
 class OutOfTimeError(Exception):
-    """The call took longer than `timeout_s`."""
+    """A tool call took longer than the tool's `timeout_s`."""
 
 
 class ToolExitError(Exception):
-    """The tool tried to end the process or the task that it runs in."""
+    """A tool tried to end the process, or the asyncio task in which it runs."""
 
 
 async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
-    """Return the output of the tool.
+    """Call the tool, and return its output.
 
-    It runs in its own task. A tool that does not end within `GRACE_S` after being cancelled is
-    abandoned.
+    The tool runs in its own asyncio task, which is cancelled after `tool.timeout_s`. If the tool
+    still runs `GRACE_S` later, it is abandoned and left to itself.
 
     Raises:
-        OutOfTimeError: `timeout_s` is over.
-        ToolExitError: the tool tried to end the process or its task.
-        Exception: whatever the tool raises.
+        OutOfTimeError: the call took longer than `tool.timeout_s`.
+        ToolExitError: the tool tried to end the process or its asyncio task.
+        Exception: any error that the tool raises.
     """
     call = asyncio.get_running_loop().create_task(_run(tool, arguments))
-    # marks the exception as retrieved, even when we are cancelled at the same time
+    # marks the exception as retrieved, even if this coroutine is cancelled at the same time
     call.add_done_callback(lambda call: call.cancelled() or call.exception())
     try:
         await asyncio.wait([call], timeout=tool.timeout_s)
@@ -507,7 +528,7 @@ async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
 async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
     try:
         return await tool.run(arguments)
-    except SystemExit as error:  # a task would pass it on to the event loop
+    except SystemExit as error:  # asyncio would pass it on to the event loop
         raise ToolExitError from error
 
 
@@ -519,10 +540,10 @@ async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
 
 
 async def in_thread(function: Callable[[], Any]) -> Any:
-    """Return what the function returns, called in its own thread.
+    """Call the function in a new thread, and return its value.
 
-    Python cannot stop a thread. Neither the event loop nor the process waits for this one at exit,
-    so a function that hangs cannot delay the end of a run.
+    Python cannot stop a thread. Neither the event loop nor the process waits at exit for this
+    thread, so a function that hangs cannot delay the end of a run.
     """
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()

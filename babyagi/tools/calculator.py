@@ -1,10 +1,11 @@
-"""Computes arithmetic as people write it, with bounds that are checked first. The only names are
-functions and constants; there are no texts and no attributes.
+"""The calculator tool: computes arithmetic as people write it. The size of a value is checked
+before it is computed. An expression has numbers, signs, brackets, functions and constants; Python's
+texts and attributes do not exist in it.
 
-It reads `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?`
-and the like; `^` is power. An ambiguous expression is refused with a hint on what to write. Whole
-and decimal numbers are exact, as fractions of at most `MAX_BITS` on either side; roots, logarithms
-and the like are Python's floating point.
+It understands expressions such as `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`,
+`5 mod 3` and `what is 2+2?`; `^` is power. An ambiguous expression is refused with a hint on what
+to write. Whole and decimal numbers are exact: they are fractions with at most `MAX_BITS` bits in
+numerator and denominator. Roots, logarithms and the like are floating-point numbers.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ from babyagi.text import shorten
 from babyagi.tools.base import Tool, takes_text
 
 MAX_CHARS = 500
-MAX_BITS = 8192  # bits of each side of a fraction, and of every intermediate value
+MAX_BITS = 8192  # of the numerator and of the denominator of every value
 MAX_FACTORIAL = 500
 MAX_DIGITS = 100  # digits for `round`
-MAX_EXPONENT = 2000  # of a number as it is written, 1e2000
+MAX_EXPONENT = 2000  # of a number as it is written, such as 1e2000
 MAX_DEPTH = 50  # of brackets
 
 Number = Fraction | float
@@ -64,7 +65,7 @@ _CURRENCIES = {
 _CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
-_PHRASES = {  # a phrase and its meaning
+_PHRASES = {  # words, as a pattern, and the signs that they stand for
     (
         r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
         r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)"
@@ -135,10 +136,11 @@ def build_calculator() -> Tool:
 
 
 def calculate(expression: str) -> str:
-    """Return the value of the expression as Python writes the number.
+    """Compute the expression, and return its value as Python writes the number.
 
     Raises:
-        ToolError: it is not arithmetic, has no value, is ambiguous, or is too large to compute.
+        ToolError: the expression is not arithmetic, has no value, is ambiguous, or is too large to
+            compute.
     """
     if len(expression) > MAX_CHARS:
         raise ToolError(f"the expression is over {MAX_CHARS} characters; compute it in parts")
@@ -158,8 +160,8 @@ def calculate(expression: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Token:
-    """`is_apart_before`, `is_apart_after`: whether a space, or an end of the text, is on that
-    side."""
+    """A word or sign of the expression. `is_apart_before` and `is_apart_after` say whether a space,
+    or the beginning or end of the text, is on that side of it."""
 
     kind: str
     text: str
@@ -205,7 +207,8 @@ def _tokenize(expression: str) -> Sequence[_Token]:
 
 
 def _plain(char: str) -> str:
-    """Return the character in ASCII: digits of every script, and full-width forms."""
+    """Return the ASCII character for a digit of any script or a full-width form; any other
+    character unchanged."""
     if unicodedata.category(char) == "Nd":
         return str(unicodedata.digit(char))
     return chr(ord(char) - 0xFEE0) if "！" <= char <= "～" else char
@@ -232,7 +235,8 @@ _PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
 
 
 class _Reader:
-    """Parses tokens by precedence, from sums inwards, and computes at the same time."""
+    """Parses the tokens of an expression, and computes its value at the same time. Each method
+    reads one level of precedence, from sums down to numbers and brackets."""
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self._tokens, self._at, self._depth, self._function = tokens, 0, 0, ""
@@ -294,8 +298,8 @@ class _Reader:
         return self._take(*_PRODUCT_SIGNS)
 
     def _begins_operand(self) -> bool:
-        """Return whether the next token begins a factor that is multiplied without a sign, as in
-        `2(3)`."""
+        """Return whether the next token begins a factor without a sign before it, as in `2(3)`.
+        Raises `ToolError` for two numbers side by side."""
         token = self._next
         if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (
             ")",
@@ -355,8 +359,8 @@ class _Reader:
                 return _Term(value=value, is_percent=is_percent)
 
     def _is_modulo(self) -> bool:
-        """Return whether the next token, a `%`, means modulo; after a single number it means
-        percent."""
+        """Return whether the next token, a `%`, means modulo and not percent. Raises `ToolError` if
+        it can mean both."""
         token, after = (
             self._next,
             self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END,
@@ -462,7 +466,8 @@ class _Reader:
 
     @contextmanager
     def _inside(self, function: str) -> Iterator[None]:
-        """Parse the content of brackets: the arguments of a function, or a plain expression."""
+        """Hold this context while the content of brackets is parsed: the arguments of `function`,
+        or an expression if it is ''."""
         if self._depth == MAX_DEPTH:
             raise ToolError(f"the brackets are more than {MAX_DEPTH} deep; compute it in parts")
         outer, self._function, self._depth = self._function, function, self._depth + 1
@@ -558,7 +563,8 @@ def _factorial(value: Number) -> Number:
 
 
 def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
-    """Return `math.comb` or `math.perm`, limited to results that are not too large."""
+    """Return a version of `how` (`math.comb` or `math.perm`) that raises `OverflowError` before it
+    computes a value that is too large."""
 
     def count(n: Number, k: Number) -> int:
         of, taken = _whole(n), _whole(k)
@@ -591,7 +597,7 @@ def _of_whole(function: Callable[..., int]) -> Callable[..., int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Function:
-    """A function and how many values it takes."""
+    """A function of the calculator, and how many values it takes: from `least` to `most`."""
 
     compute: Callable[..., Any]
     least: int = 1

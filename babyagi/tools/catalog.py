@@ -1,4 +1,5 @@
-"""The tools that a run may use, by name."""
+"""The built-in tools: their names, which of them an objective is granted, and how they are
+opened."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ async def _run(arguments: Mapping[str, Any]) -> Passage:
     raise ToolError("no person can be asked here")
 
 
-# -- the built-in tools: their names, which of them an objective is granted, and how they are opened
+# -- names, grants, opening
 # --------------------------------------------------------------------------------------------------
 
 READING = ("list_files", "read_file", "search_files")
@@ -73,8 +74,8 @@ TOOL_NAMES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What the tools need in this process. A tool whose need is None is not opened. Without
-    `scratch`, programs keep no files."""
+    """What the built-in tools need from this process. A tool is not opened if what it needs is
+    None. If `scratch` is None, the programs of `run_python` keep no files."""
 
     offload: Offload
     folder: Folder | None = None
@@ -88,16 +89,22 @@ class ToolContext:
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
-    """Return the tools that a new objective may use: reading tools if it has a folder, the named
-    tools (by name or by set), and `ask_user` if that is allowed.
+    """Return which built-in tools a new objective may use.
+
+    Args:
+        has_folder: whether the objective has a folder of files, and so the tools that read it.
+        more: names of tools, or of sets of tools (`web`), that a person has granted as well.
+        may_ask: whether tasks may ask the person, with `ask_user`.
 
     Raises:
-        SettingsError: a named tool needs a folder, and there is none.
+        SettingsError: a tool in `more` needs a folder, and there is none.
     """
     named = [name for one in more for name in SETS.get(one, (one,))]
     if not has_folder and (lacking := [name for name in named if name in NEED_A_FOLDER]):
         raise SettingsError(
-            f"the tool {lacking[0]} needs a folder", fix="name it: --files FOLDER", guide="tools"
+            f"the tool {lacking[0]} needs a folder",
+            fix="name a folder: --files FOLDER",
+            guide="tools",
         )
     names = dict.fromkeys(
         [*(READING if has_folder else ()), *named, *([ASK_USER] if may_ask else [])]
@@ -110,7 +117,7 @@ def effect_of(name: str) -> Effect:
 
 
 def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
-    """Open the named tools, and return those that could be opened here."""
+    """Open the named tools, and return those for which the context has what they need."""
     return tuple(tool for tool in _open_all(context) if tool.name in names)
 
 

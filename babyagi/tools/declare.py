@@ -1,11 +1,12 @@
-"""`@tool`: makes a tool from a typed function or method.
+"""`@tool`, which makes a tool from a typed function or method, and the loading of a person's own
+tools.
 
-The first lines of the docstring say what the tool does. An optional description of a parameter is
-its `Args:` entry, in Google style, or `Annotated[str, "what it is"]`. Types are those of
-`babyagi/shapes.py`: the model's arguments are converted to them before the function is called, and
-the model is told which ones cannot be converted.
+The first lines of the docstring tell the model what the tool does. A parameter can be described in
+the `Args:` section, in Google style, or as `Annotated[str, "what it is"]`. A parameter's type is
+one of those in `babyagi/shapes.py`: the model's arguments are converted to these types before the
+function is called, and the model is told which argument cannot be converted.
 
-A person's own functions are loaded by name and run in this process.
+A person's own functions are loaded from a module, a file or a folder, and run in this process.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool(Tool):
-    """A tool made from a function, which can still be called as a function. In a class it is a tool
-    of each instance."""
+    """A tool made from a function; calling it calls the function. If it was made from a method,
+    each instance of the class has the tool."""
 
     function: Function
     shapes: Mapping[str, Shape]
@@ -79,17 +80,18 @@ def tool(
 def tool(
     function: Function | None = None, /, **options: Any
 ) -> FunctionTool | Callable[[Function], FunctionTool]:
-    """Make a tool from a function or a method; a function that is not async runs in a thread.
+    """Make a tool from a function or a method. A function that is not async runs in a thread.
 
     Args:
-        function: the function to call. Text and passages go to the model unchanged, other values as
-            JSON.
-        options: those of `Tool`. `effect` is `once` by default: a function that only reads should
-            use `read`. `asks_approval`: each call of effect `once` waits until a person allows it.
+        function: the function to call. If it returns a text or a `Passage`, the model gets that
+            unchanged; any other value is given to the model as JSON.
+        options: attributes of `Tool`. `effect` is `once` by default; for a function that only
+            reads, it should be `read`. With `asks_approval`, a call with the effect `once` waits
+            until a person allows it.
 
     Raises:
-        ValueError: there is no docstring, it names a parameter that does not exist, or a parameter
-            has no type that can be described to a model.
+        ValueError: there is no docstring, the docstring describes a parameter that does not exist,
+            or a parameter has no type that can be described to a model.
     """
     if function is None:
         return lambda given: _declare(given, **options)
@@ -97,8 +99,8 @@ def tool(
 
 
 def tools_of(instance: object) -> tuple[FunctionTool, ...]:
-    """Return the tools of an object in the order of its class, made from its `@tool` methods and
-    sharing its state."""
+    """Return the tools made from an object's `@tool` methods, in the order of their definition.
+    They are bound to the object, so they share its state."""
     names = dict.fromkeys(name for kind in reversed(type(instance).__mro__) for name in vars(kind))
     return tuple(
         found for name in names if isinstance(found := getattr(instance, name, None), FunctionTool)
@@ -106,11 +108,12 @@ def tools_of(instance: object) -> tuple[FunctionTool, ...]:
 
 
 def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
-    """Return a program's tools: tools unchanged, and a tool for each function.
+    """Return the items of a list as tools: each `Tool` unchanged, and a tool made from each
+    function.
 
     Raises:
-        ValueError: an item cannot be a tool.
-        TypeError: it is not a list.
+        ValueError: an item is neither a tool nor a function that can be one.
+        TypeError: `given` is not a list.
     """
     if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
         name = getattr(given, "name", None) or getattr(given, "__name__", "…")
@@ -122,7 +125,7 @@ def _to_tool(given: Tool | Function) -> Tool:
     if isinstance(given, Tool):
         return given
     if hasattr(given, "as_tool"):
-        raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
+        raise ValueError("an agent is not a tool; make one of it: agent.as_tool(name, description)")
     return _declare(given)
 
 
@@ -131,7 +134,7 @@ def _declare(
 ) -> FunctionTool:
     name = name or getattr(function, "__name__", "")
     if not callable(function) or not name:
-        raise ValueError(f"a tool is a function with a name, got {function!r}"[:300])
+        raise ValueError(f"a tool must be a Tool or a function with a name, got {function!r}"[:300])
     is_object = not (inspect.isroutine(function) or isinstance(function, partial))
     own = inspect.getdoc(type(function).__call__) if is_object else ""
     description, said = _read_docstring(name, own or inspect.getdoc(function) or "")
@@ -139,7 +142,10 @@ def _declare(
     is_method = bool(signature) and signature[0].name == "self"
     parameters = signature[1:] if is_method else signature
     if unknown := set(said) - {parameter.name for parameter in parameters}:
-        raise ValueError(f"tool {name}: {', '.join(sorted(unknown))} is missing in the signature")
+        raise ValueError(
+            f"tool {name}: its docstring describes {', '.join(sorted(unknown))}, which is missing "
+            "in the signature"
+        )
     hints = _find_hints(function, name)
     shapes = {parameter.name: _find_shape(name, parameter, hints) for parameter in parameters}
     return FunctionTool(
@@ -167,9 +173,8 @@ def _declare(
 
 
 def _convert(shapes: Mapping[str, Shape], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments as values of the function's types; `ToolError` says what was
-    expected.
-    """
+    """Return the model's arguments converted to the types of the function's parameters. Raises
+    `ToolError`, which says what was expected, if one cannot be converted."""
     try:
         return {
             name: shapes[name].read(value, repr(name), False) for name, value in arguments.items()
@@ -199,7 +204,8 @@ def _make_run(
 
 
 def to_text(value: Any) -> str:
-    """Return a value as text for a model: text unchanged, other values as JSON if possible."""
+    """Return a tool's value as text for a model: a text unchanged, any other value as JSON, or as
+    `str` writes it if JSON cannot."""
     if isinstance(value, str):
         return value
     try:
@@ -209,7 +215,8 @@ def to_text(value: Any) -> str:
 
 
 def _read_docstring(name: str, text: str) -> tuple[str, dict[str, str]]:
-    """Return the descriptions of the tool and of each parameter."""
+    """Return the description of the tool in the docstring, and those of its parameters by name.
+    Raises `ValueError` if the docstring is empty."""
     lines = text.strip().split("\n")
     starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
     description = " ".join(" ".join(lines[: starts[0] if starts else None]).split())
@@ -248,8 +255,8 @@ def _find_hints(function: Function, name: str) -> Mapping[str, Any]:
         )
     except NameError as error:
         raise ValueError(
-            f"tool {name}: {error}, which a type of its signature needs; define it at the top of "
-            "the file"
+            f"tool {name}: a type in its signature cannot be found ({error}); define it at the top "
+            "of the file"
         ) from None
 
 
@@ -274,8 +281,8 @@ def _is_required(parameter: inspect.Parameter) -> bool:
 
 
 def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
-    """Return the schema of a parameter. For an optional parameter with the default None, null is
-    left out."""
+    """Return the JSON Schema of a parameter, with its default and its description (`said`). If the
+    default is None, the schema does not offer null: the model leaves the parameter out instead."""
     schema = dict(shape.schema)
     rest = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
     if parameter.default is None and len(rest) == 1:
@@ -286,7 +293,7 @@ def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str
             default = json.loads(json.dumps(parameter.default, default=to_plain, allow_nan=False))
             schema["default"] = default
         except ValueError:
-            pass  # a number that JSON does not have
+            pass  # a number that JSON cannot write, such as infinity
     return {**schema, "description": said} if said else schema
 
 
@@ -295,14 +302,18 @@ def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str
 
 
 def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
-    """Return the tools of `module`, `module:object`, `file.py`, `file.py:object` or a folder.
+    """Load the tools that a reference names: `module`, `module:object`, `file.py`,
+    `file.py:object`, or a folder of Python files.
 
-    A module gives all its tools and all public functions that it defines itself; an object is a
-    function, a tool, or a list of them.
+    A module or file without an object gives its public tools, and the public functions with a
+    docstring that it defines itself. An object is a tool, a function, or a list of these.
+
+    Args:
+        cwd: the folder in which relative paths and modules are looked for.
 
     Raises:
-        SettingsError: it does not exist, cannot be imported, or contains an object that cannot be a
-            tool.
+        SettingsError: the reference does not exist, cannot be imported, or names something that
+            cannot be a tool.
     """
     try:
         tools = collect_tools(list(_find(reference, cwd)))
@@ -312,14 +323,15 @@ def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
         raise SettingsError(
             f"the tools in {reference} cannot be loaded",
             why=f"{type(error).__name__}: {error}",
-            fix="correct it, or name another module:object, file.py or folder",
+            fix="correct the code, or name another module:object, file.py or folder",
             guide="tools",
         ) from error
     if not tools:
         raise SettingsError(
             f"there is no tool in {reference}",
-            why="it defines no public function with a docstring",
-            fix='write one: def price(item: str) -> float: """Look up what an item costs."""',
+            why="it defines no tool, and no public function with a docstring",
+            fix='write one, such as def price(item: str) -> float: """Look up what an item '
+            'costs."""',
             guide="tools",
         )
     return tools
@@ -339,7 +351,7 @@ def _find(reference: str, cwd: Path) -> Iterable[Any]:
 
 
 def _import(name: str, cwd: Path) -> ModuleType:
-    """Import a module as `python -m` does, also from the working folder."""
+    """Import a module by name; the folder `cwd` is searched first."""
     sys.path.insert(0, str(cwd))
     try:
         return importlib.import_module(name)
@@ -358,7 +370,8 @@ def _load_file(path: Path) -> ModuleType:
 
 
 def _public(module: ModuleType) -> list[Tool | Callable[..., Any]]:
-    """Return the tools of a module, and the functions with a docstring that it defines itself."""
+    """Return the public tools of a module, and the public functions with a docstring that it
+    defines itself."""
     return [
         found
         for name, found in vars(module).items()

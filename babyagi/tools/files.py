@@ -1,4 +1,4 @@
-"""Tools that list, search, read and write in the person's folder."""
+"""The tools that list, search, read and write the files of the person's folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Preview, Tool, takes
 
-# changed lines on either side; comparing takes their product in the worst case
+# of each text, between the first and the last change; in the worst case, the time to compare grows
+# with the product of both numbers
 MAX_COMPARED_LINES = 4000
 N_AROUND = 3  # lines shown on each side of a change
 
@@ -27,8 +28,9 @@ SignedLine = tuple[str, str]
 
 
 def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
-    """Return the lines with `-` (removed), `+` (added) or a blank (kept), and `@` with the number
-    of kept lines that are left out. Return None when too many lines differ.
+    r"""Return the difference of two texts: each line with its sign, `-` (removed), `+` (added) or a
+    blank (kept). `@` stands with the number of kept lines that are left out. Return None if too
+    many lines differ.
 
     Lines end only with `\n`; any other line end is part of a line.
     """
@@ -64,8 +66,8 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
-    """Return the lines near a change; a number replaces lines further than `N_AROUND` from any
-    change."""
+    """Yield the lines of a difference, without lines that are further than `N_AROUND` lines from
+    any change. In their place stands `@` with their number."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0
@@ -82,8 +84,7 @@ def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
 
 
 # --------------------------------------------------------------------------------------------------
-# The tools on the objective's folder: list files, read them with line numbers to cite, search words
-# in them, write one.
+# The tools: list the files, read one with line numbers to cite, search them, write one.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -96,12 +97,12 @@ PATTERN = {
 MAX_OUTPUT_CHARS = 16_000
 DEFAULT_LINES = 200
 MAX_LINES = 400
-NUMBERING_CHARS = 8  # `123456: ` before each line
-FRAME_CHARS = 1500  # the lines before and after, with a path in each
+NUMBERING_CHARS = 8  # of `123456: ` before each line
+FRAME_CHARS = 1500  # of the lines before and after the text, each with a path
 
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
-    """Return `list_files`, `read_file` and `search_files` on this folder."""
+    """Return the tools `list_files`, `read_file` and `search_files` for the folder."""
     return (
         _build_list_files(folder, offload),
         _build_read_file(folder, offload),
@@ -200,8 +201,8 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
 
 
 def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
-    """Return `write_file` on this folder. It changes files, so an objective gets it only if it was
-    started with it."""
+    """Return the tool `write_file` for the folder. An objective has this tool only if a person has
+    granted it, because it changes files."""
 
     async def write_file(arguments: Mapping[str, Any]) -> Passage:
         path, is_new = arguments["path"], not arguments.get("replace", False)
@@ -231,7 +232,8 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
 
 
 def _preview(before: bytes | None, arguments: Mapping[str, Any]) -> Preview:
-    """Return what writing the file would change."""
+    """Return what a call of `write_file` would change, if the file's content is `before` (None: the
+    file does not exist)."""
     if before is None:
         return Preview(state="nothing", note="The file is new.")
     state, text = hashlib.sha256(before).hexdigest(), _read_text(before)
@@ -259,8 +261,8 @@ def _read_text(data: bytes) -> str | None:
 
 
 def render_found(found: Found, *, words: str) -> str:
-    """Return each passage under a heading line `PATH, lines 12-18, under HEADING`, with line
-    numbers; then say what was not searched."""
+    """Return the passages as text for a model: each has numbered lines under a line such as `PATH,
+    lines 12-18, under HEADING`. At the end follows what was not searched or is not shown."""
     notes = []
     if found.n_files < found.n_listed:
         notes = [
@@ -294,8 +296,8 @@ def _render_extract(extract: Extract) -> str:
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
-    """Return one line for each file, `path (size)`, as many as fit; then say what is not shown and
-    how to see it."""
+    """Return the list of files as text for a model: a line `path (size)` for each file, as many as
+    fit. At the end follows how many are not shown, and how to see them."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder has no files."
     lines: list[str] = []
@@ -322,8 +324,8 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
 
 
 def render_text(text: FileText) -> str:
-    """Return a heading line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when
-    there is more."""
+    """Return the read lines of a file as text for a model: numbered, under a line such as `PATH,
+    lines 1-80 of 210`. If the file has more lines, the end says how to read on."""
     if not text.n_lines:
         return f"{text.path} is empty"
     head = f"{text.path}, lines {text.first_line}-{text.last_line} of {text.n_lines}"
@@ -349,15 +351,16 @@ def _render_size(size_bytes: int) -> str:
 # --------------------------------------------------------------------------------------------------
 
 MAX_SEARCHED_FILES = 5000
-MAX_SEARCHED_BYTES = 20_000_000  # bytes of files that one search reads, the smallest first
-MAX_KEPT_CHARS = 8_000_000  # of passages, for the next search
+MAX_SEARCHED_BYTES = 20_000_000  # of the files that one search reads, the smallest first
+MAX_KEPT_CHARS = 8_000_000  # of passages that are cached for the next search
 MAX_EXTRACTS = 10
-MAX_EXTRACTS_OF_FILE = 3  # while other files have some as well
-EXTRACT_CHARS = 400  # so many, and the next blank line ends a passage
+MAX_EXTRACTS_OF_FILE = 3  # further passages of a file come after those of other files
+EXTRACT_CHARS = 400  # after so many characters, the next blank line ends a passage
 MAX_EXTRACT_CHARS = 900
 MAX_EXTRACT_LINES = 40
 MAX_QUESTION_CHARS = 1000
-LINE_PIECE_CHARS = 50_000  # of a long line at a time, so that the work grows with its length only
+# a long line is cut into such pieces first, so that the time grows only linearly with its length
+LINE_PIECE_CHARS = 50_000
 MAX_HEADING_CHARS = 80
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
@@ -367,8 +370,8 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extract:
-    """Lines of a file, from `first_line` on (from 1), and the headings above them. A line that is
-    too long becomes several extracts."""
+    """A passage of a file: consecutive lines, the number of the first of them (counted from 1), and
+    the headings above them. A line that is too long is divided into several passages."""
 
     path: str
     first_line: int
@@ -379,8 +382,14 @@ class Extract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The best passages, best first. `n_extracts` passages contain some of the words; `n_files` of
-    the `n_listed` matching files were searched."""
+    """The outcome of a search in files.
+
+    Attributes:
+        extracts: the best passages, the best first.
+        n_extracts: how many passages contain at least one of the words.
+        n_files: how many files were searched.
+        n_listed: how many files match the pattern.
+    """
 
     extracts: tuple[Extract, ...]
     n_extracts: int
@@ -389,8 +398,8 @@ class Found:
 
 
 class FileSearch:
-    """Finds passages in the text files of a folder. Calls block; one search runs at a time. The
-    passages of a file are cached until the file changes."""
+    """Finds passages in the text files of a folder. Its methods block; only one search runs at a
+    time. The passages of a file are cached until the file changes."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -398,11 +407,14 @@ class FileSearch:
         self._turn = Lock()
 
     def find(self, words: str, *, pattern: str = "") -> Found:
-        """Return the passages that are most similar to the words; first those that contain them
-        literally.
+        """Return the passages that fit the words best. Passages that contain all of them in a row
+        come first.
+
+        Args:
+            pattern: only files whose path matches it are searched; '' means all files.
 
         Raises:
-            ToolError: there are no words, or the folder cannot be read.
+            ToolError: `words` is blank, or the folder cannot be read.
         """
         words = words.strip()[:MAX_QUESTION_CHARS]
         wanted = " ".join(words.casefold().split())
@@ -436,7 +448,8 @@ class FileSearch:
         return [extract for file in files for extract in split[_key(file)]]
 
     def _keep(self, split: Mapping[tuple[str, str], tuple[Extract, ...]]) -> None:
-        """Cache these files with the earlier ones, as many as fit, each in its last state."""
+        """Cache the passages of these files, and those cached before, as many as fit. Of each file
+        only the passages of its latest state are cached."""
         paths = {path for path, _ in split}
         before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
         n_chars, self._kept = 0, {}
@@ -451,7 +464,8 @@ def _key(file: ListedFile) -> tuple[str, str]:
 
 
 def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
-    """Return as many of the files as one search reads, in order."""
+    """Return the files that one search reads: the smallest ones that have `MAX_SEARCHED_BYTES`
+    together, in the given order."""
     by_size = sorted(files, key=lambda file: file.size_bytes)
     sizes = accumulate(min(file.size_bytes, MAX_FILE_BYTES) for file in by_size)
     chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}
@@ -459,8 +473,8 @@ def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
 
 
 def _choose(ranked: Sequence[Extract]) -> list[Extract]:
-    """Return the best passages. After `PER_FILE` passages of one file, its others come after those
-    of other files."""
+    """Return the best passages. If a file has more than `MAX_EXTRACTS_OF_FILE` of them, its other
+    passages come after those of all other files."""
     n_of_file: Counter[str] = Counter()
     first: list[Extract] = []
     later: list[Extract] = []
@@ -509,8 +523,8 @@ def split_extracts(path: str, lines: Sequence[str]) -> Iterator[Extract]:
 
 
 def _read_heading(line: str, following: str) -> tuple[int, str] | None:
-    """Return the level and the text of a heading in Markdown, AsciiDoc or MediaWiki, or of an
-    underlined line."""
+    """Return the level and the text if the line is a heading of Markdown, AsciiDoc or MediaWiki, or
+    is underlined by the line after it (`following`); else None."""
     if found := _HEADING.fullmatch(line):
         return len(found[1] or found[3]), (found[2] or found[4]).strip(" #=")
     is_underlined = line[:1].isalnum() and _UNDERLINE.fullmatch(following)

@@ -1,9 +1,10 @@
-"""The issues of a repository on GitHub: searching them, and the address of a new one with its
-fields filled in.
+"""The tools for the issues of a repository on GitHub: one searches them, the other makes a link to
+a new issue that is already filled in.
 
-Described at https://docs.github.com/en/rest/search/search, and under "about automation for issues
-and pull requests with query parameters" in GitHub's manual (read in November 2026): an address that
-is too long is answered with 414. Some tokens may search only for issues or only for pull requests.
+GitHub's API is described at https://docs.github.com/en/rest/search/search, and the links under
+"about automation for issues and pull requests with query parameters" in GitHub's manual (read in
+November 2026). GitHub answers a link that is too long with 414. Some tokens may search only for
+issues or only for pull requests.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ GITHUB_KEY = "GITHUB_TOKEN"
 GITHUB_URL = "https://api.github.com"
 NO_ISSUES = "Found no issue."
 TOP_K = 10
-MAX_QUERY_CHARS = 200  # GitHub takes 256, and the limits of the search are added
+MAX_QUERY_CHARS = 200  # GitHub takes 256, and qualifiers such as repo: are added
 MAX_BODY_CHARS = 600  # of an issue that was found
 MAX_TITLE_CHARS = 256  # of an issue on GitHub
 MAX_LABELS = 10
 MAX_LABEL_CHARS = 50
-MAX_LABELS_CHARS = 1500  # of all of them in an address
+MAX_LABELS_CHARS = 1500  # of all labels in a link
 MAX_LINK_CHARS = 8000  # a longer address is refused by GitHub
 CUT = "\n\n[cut here: the rest does not fit into an address]"
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
-# Qualifiers that say where to search: a model chooses words, not places.
+# Qualifiers that say where to search. They are removed: a model must not choose other places.
 _PLACES = re.compile(
     r"\b(?:(?:repo|org|user|owner|visibility|enterprise)\s*:\s*(?:\"[^\"]*\"|\S*)"
     r"|is\s*:\s*(?:public|private|internal)\b)",
@@ -54,12 +55,12 @@ _REPOSITORY_SCHEMA = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHub:
-    """GitHub, or a compatible server.
+    """GitHub, or a server that is compatible with it.
 
     Attributes:
-        url: of its API.
+        url: the address of its API.
         key: a token; '' for access to public data only.
-        repository: `owner/name` of the only repository; '' lets the model choose one.
+        repository: the only repository to use, as `owner/name`; '' lets the model choose one.
     """
 
     url: str = GITHUB_URL
@@ -68,7 +69,7 @@ class GitHub:
 
     @property
     def pages_url(self) -> str:
-        """Return the base address of the server's web pages."""
+        """Return the base address of the server's web pages, such as `https://github.com`."""
         parts = urlsplit(self.url)
         host = parts.netloc.removeprefix("api.") if self.url == GITHUB_URL else parts.netloc
         return f"{parts.scheme}://{host}"
@@ -88,11 +89,11 @@ def build_search_issues(
     top_k: int = TOP_K,
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that searches the issues of a repository.
+    """Return a tool that searches the issues of a repository, and gives the first `top_k`.
 
     Raises:
-        SettingsError: the address is neither https nor on this machine.
-        ValueError: the name is invalid for a tool.
+        SettingsError: the server's address is neither https nor on this machine.
+        ValueError: `name` is not a valid name for a tool.
     """
     base_url = require_https(github.url)
 
@@ -136,11 +137,15 @@ def build_search_issues(
 
 
 def scope_query(query: str, repository: str, *, is_given: bool) -> str:
-    """Return the words of the query, limited to the repository. If the model chose the repository,
-    only public ones are searched, so that it cannot read private ones with the person's token.
+    """Return a query of GitHub's search: the words of the model's query, limited to the repository.
+
+    Args:
+        is_given: whether a person has set the repository. If the model has chosen it, the search is
+            limited to public repositories, so that the model cannot read private ones with the
+            person's token.
 
     Raises:
-        ToolError: there are no words.
+        ToolError: no word is left of the query.
     """
     words = _OPERATORS.sub(" ", _PLACES.sub(" ", one_line(clean(query))))
     words = " ".join(words.replace('"', " ").split())[:MAX_QUERY_CHARS].strip()
@@ -157,14 +162,14 @@ def build_issue_link(
     description: str = "",
     labels: Sequence[str] = (),
 ) -> Tool:
-    """Return a tool that makes the address of a new issue with its fields filled in. Nothing is
-    sent: a person opens the address, reads the issue, and decides whether to submit it.
+    """Return a tool that makes a link to a new issue that is already filled in. Nothing is sent: a
+    person opens the link, reads the issue, and decides whether to submit it.
 
     Args:
-        labels: labels of each issue, before those of the model.
+        labels: labels that each issue gets in addition to those that the model chooses.
 
     Raises:
-        ValueError: the name is invalid for a tool.
+        ValueError: `name` is not a valid name for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -204,13 +209,14 @@ def build_issue_link(
 
 
 def make_issue_link(page: str, *, title: str, body: str, labels: Sequence[str] = ()) -> str:
-    """Return the address of a new issue with these fields; a body that does not fit is cut.
+    """Return a link to a new issue that is filled in with these fields. A body that does not fit
+    into the link is cut.
 
     Args:
-        page: the repository's, such as `https://github.com/owner/name`.
+        page: the address of the repository's page, such as `https://github.com/owner/name`.
 
     Raises:
-        ToolError: there is no title.
+        ToolError: the title is blank.
     """
     heading = shorten(one_line(clean(title)), MAX_TITLE_CHARS)
     if not heading:
@@ -232,7 +238,8 @@ def _encode(text: str) -> str:
 
 
 def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
-    """Return the encoded text. If it does not fit, return as many characters as fit, and `cut`."""
+    """Return the text, encoded for a URL. If that has more than `max_chars` characters, return as
+    much of the beginning as fits, followed by the encoded `cut`."""
     if len(text) <= max_chars and len(whole := _encode(text)) <= max_chars:
         return whole
     sizes = accumulate(len(_encode(one)) for one in text[:max_chars])
@@ -245,7 +252,8 @@ def _encode_within(text: str, max_chars: int, *, cut: str = CUT) -> str:
 
 
 def _with_repository(github: GitHub, *required: str, **properties: Any) -> Mapping[str, Any]:
-    """Return the parameters of a tool; if no repository is set, there is one for it."""
+    """Return the `parameters` of a tool with these properties, and if the settings name no
+    repository, with the required property `repository`."""
     if github.repository:
         return takes(*required, **properties)
     return takes(*required, "repository", **properties, repository=_REPOSITORY_SCHEMA)

@@ -1,21 +1,21 @@
-"""Tools of MCP servers. A file of the person names the servers: programs on this machine, or
-addresses.
+"""The tools of MCP servers. A file that a person has written names the servers, each a program on
+this machine or an address.
 
-The file has the form that other programs use too:
+The file has the form that other programs use, too:
 
     {"mcpServers": {"notes": {"command": "notes-server", "args": ["--all"], "env": {"TOKEN": "…"},
                               "allow": ["search"], "effects": {"search": "read"}},
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "…"}}}}
 
-Covers: a tool's name is unique (SERVER__TOOL). Its effect is set by the file, `once` by default,
-never by the server. Its parameters and description are frozen with the objective; if the server
-changes them later, a person is asked before the next call. A server gets only the environment that
-it needs and that the file names; its lines, answers and time are bounded; its processes end with
-it, also when this process is killed. A server that fails costs one call, pauses, and is then tried
-again.
+The name of a tool is SERVER__TOOL, so that it is unique. The file sets the tool's effect, `once` by
+default; the server cannot. A tool's parameters and description are stored with the objective; if
+the server changes them later, a person is asked before the next call. A server gets only the few
+environment variables that programs need and those that the file names. Its lines, answers and time
+are bounded, and its processes end with it, even if this process is killed. If a server fails, that
+call fails, and the server is not used for `REST_S`.
 
-Does not cover: what a server on this machine does. It runs as its own program, with the rights of
-the person.
+What a server on this machine does is not restricted: it runs as a program of its own, with the
+rights of the person.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 256 * 1024
 MAX_SERVERS = 50
 MAX_TOOLS = 200  # tools in the list of one server
-MAX_PAGES = 20  # of its list
+MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
 MAX_SCHEMA_CHARS = 20_000
 MAX_DESCRIPTION_CHARS = 2000
 CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
-REST_S = 60.0  # pause of a server that failed
+REST_S = 60.0  # how long a server that failed is not used
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
 _KEYS = frozenset(
     "command args env cwd url headers allow deny effects timeout_s type disabled".split()
@@ -65,7 +65,14 @@ _KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """A server as the file describes it; it has a `command` or a `url`."""
+    """A server as the file describes it: a program (`command`) or an address (`url`).
+
+    Attributes:
+        allow: the tools that can be used; None means all of them.
+        deny: tools that cannot be used.
+        effects: the effects of tools, by name; `once` for all others.
+        timeout_s: for each call, in seconds.
+    """
 
     name: str
     command: str = ""
@@ -88,14 +95,15 @@ class McpServer:
 
 
 def load_servers(path: Path) -> list[McpServer]:
-    """Return the servers of a file.
+    """Return the servers that a file describes, without disabled ones.
 
     Raises:
-        SettingsError: it cannot be read, or a server in it is described wrongly; the text names it.
+        SettingsError: the library for MCP is missing, the file cannot be read, or a server in it is
+            described wrongly.
     """
     if find_spec("mcp") is None:
         raise SettingsError(
-            "MCP servers need a library that is not installed",
+            "MCP servers need the Python package mcp, which is not installed",
             fix="pip install 'babyagi-daemon[mcp]'",
             guide="mcp",
         )
@@ -132,11 +140,16 @@ def _wrong(path: Path, why: str, *, fix: str = "correct the file") -> SettingsEr
 
 def _read_server(name: str, entry: Any) -> McpServer:
     if not _NAME.fullmatch(name):
-        raise ValueError(f"the name {name[:60]!r} must have 1 to 24 letters, digits or -")
+        raise ValueError(
+            f"a server's name must have 1 to 24 letters, digits or -, got {name[:60]!r}"
+        )
     if not isinstance(entry, dict):
-        raise ValueError(f"{name} must be an object")
+        raise ValueError(f"the entry {name} must be a JSON object")
     if unknown := sorted(entry.keys() - _KEYS):
-        raise ValueError(f"{name} has {unknown[0][:60]!r}; there are: {', '.join(sorted(_KEYS))}")
+        raise ValueError(
+            f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: "
+            f"{', '.join(sorted(_KEYS))}"
+        )
     server = McpServer(
         name=name,
         command=_text(name, entry, "command"),
@@ -178,7 +191,7 @@ def _texts(name: str, entry: Mapping[str, Any], key: str) -> tuple[str, ...] | N
 def _table(name: str, entry: Mapping[str, Any], key: str) -> dict[str, str]:
     value = entry.get(key, {})
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise ValueError(f"{key} of {name} must be an object of texts")
+        raise ValueError(f"{key} of {name} must be a JSON object with texts as values")
     return value
 
 
@@ -186,7 +199,7 @@ def _effects(name: str, entry: Mapping[str, Any]) -> dict[str, Effect]:
     found = _table(name, entry, "effects")
     if wrong := [one for one in found.values() if one not in set(Effect)]:
         raise ValueError(
-            f"an effect of {name} is {wrong[0][:40]!r}; there are: {', '.join(Effect)}"
+            f"{name} has the unknown effect {wrong[0][:40]!r}; the effects are: {', '.join(Effect)}"
         )
     return {tool: Effect(effect) for tool, effect in found.items()}
 
@@ -203,9 +216,11 @@ def _seconds(name: str, entry: Mapping[str, Any]) -> float:
 
 
 class Connection:
-    """Connection to one server, opened at its first use, and again after it broke.
+    """The connection to one server. It is opened at its first use, and opened again if it has
+    broken.
 
-    One task owns the client from opening to closing, as the library requires; any task may call.
+    One asyncio task opens, holds and closes the client, as the library requires; any task may make
+    calls.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -216,23 +231,24 @@ class Connection:
         self._closing = asyncio.Event()
         self._rests_until = 0.0
         self._n_calls = 0
-        # its last list of tools, until it may have changed
+        # the tools that the server listed last; None if they may have changed since
         self._offered: dict[str, Tool] | None = None
 
     def open_granted(self, grant: ToolGrant) -> Tool | None:
-        """Return the tool in the form that was granted, even if the server is unavailable; None for
-        a tool that the file does not allow."""
+        """Return the tool as it was when the objective was granted it, without asking the server.
+        Return None for a tool that the file does not allow (any more)."""
         tool = grant.name.removeprefix(f"{self.server.name}__")
         if not self.server.offers(tool):
             return None
         return self._make(tool, grant.description, grant.parameters or {})
 
     async def find(self, tool: str) -> Tool:
-        """Return the tool as the server describes it now. The server is asked once per connection,
-        and again after it says that its tools have changed.
+        """Return the tool as the server describes it now. The server is asked once for each
+        connection, and again after it has reported that its tools have changed.
 
         Raises:
-            ToolError: one line, as `list_tools`; or the tool no longer exists.
+            ToolError: the server cannot list its tools, or does not offer this one any more. The
+                text is one line.
         """
         await self._open()
         if self._offered is None:
@@ -243,11 +259,11 @@ class Connection:
         return found
 
     async def list_tools(self) -> list[Tool]:
-        """Return the tools that the file allows.
+        """Ask the server for its tools, and return those that the file allows.
 
         Raises:
-            ToolError: one line: the server does not start, does not answer, or its answer is
-                invalid.
+            ToolError: the server does not start, does not answer, or its answer is invalid. The
+                text is one line.
         """
         found = await self._list_tools()
         self._offered = {tool.name.removeprefix(f"{self.server.name}__"): tool for tool in found}
@@ -270,7 +286,8 @@ class Connection:
         return list({tool.name: tool for tool in tools}.values())
 
     def _to_tool(self, found: Any) -> Tool | None:
-        """Convert the server's tool; None when its name or schema cannot be used with a model."""
+        """Return the tool that the server describes; None if its name or its schema cannot be used
+        with a model."""
         name = f"{self.server.name}__{found.name}"
         schema = found.input_schema
         is_usable = (
@@ -301,10 +318,11 @@ class Connection:
         )
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Passage:
-        """Return the output of the tool.
+        """Call a tool of the server, and return its output.
 
         Raises:
-            ToolError: one line: the tool reports an error, or the server is in trouble.
+            ToolError: the tool reports an error, or the server cannot be used. The text is one
+                line.
         """
         async with self._using(self.server.timeout_s) as client:
             result = await client.call_tool(tool, dict(arguments))
@@ -315,8 +333,9 @@ class Connection:
 
     @asynccontextmanager
     async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
-        """Yield the open client. After a timeout or a lost connection the server is closed and
-        pauses; an error answer does not do that."""
+        """Yield the open client, and turn errors of the body into `ToolError`. After a timeout or a
+        lost connection, the connection is closed and the server is not used for `REST_S`; after an
+        error that the server reports, it stays open."""
         client = await self._open()
         from mcp.shared.exceptions import MCPError
         from mcp_types import CONNECTION_CLOSED
@@ -341,7 +360,8 @@ class Connection:
             self._n_calls -= 1
 
     async def _give_up(self) -> None:
-        """Make the server pause, and close it unless other calls still wait for it."""
+        """Do not use the server for `REST_S`. Close the connection, unless other calls still wait
+        for their answers."""
         self._rests_until = asyncio.get_running_loop().time() + REST_S
         if self._n_calls == 1:
             await self.close()
@@ -383,7 +403,7 @@ class Connection:
         return self._client
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
-        """Keep the client open until it is no longer needed."""
+        """Open the client, pass it on through `opened`, and close it when `closing` is set."""
         try:
             async with open_client(self.server, hear=self._hear) as client:
                 opened.set_result(client)
@@ -401,7 +421,7 @@ class Connection:
             self._offered = None
 
     async def close(self) -> None:
-        """End the connection, and the server's processes if it has any."""
+        """Close the connection, and end the server's processes if this process started them."""
         owner, self._owner = self._owner, None
         if owner is None:
             return
@@ -414,7 +434,8 @@ class Connection:
 
 @asynccontextmanager
 async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIterator[Client]:
-    """Open a client of the library; `hear` receives the server's notifications."""
+    """Open a client of the MCP library for the server. `hear` is called with the server's
+    notifications."""
     await asyncio.to_thread(import_whole, "mcp")
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -447,8 +468,8 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
     import httpx2
 
     class Bounded(httpx2.AsyncHTTPTransport):
-        """Ends an answer that is too long, and refuses a compressed one: compression was not
-        requested, and the unpacked size is unknown."""
+        """A transport that breaks off an answer that is too long, and refuses a compressed one,
+        because its unpacked size is unknown and compression was not requested."""
 
         async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
             response = await super().handle_async_request(request)
@@ -483,7 +504,8 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
 
 
 def _render(content: Sequence[Any], structured: Any) -> str:
-    """Return the output of a tool as text; content that is not text is only named."""
+    """Return the output of a tool as text. Content that is not text, such as a picture, is only
+    named."""
     parts = [_render_block(block) for block in content]
     if structured is not None and not any(parts):
         parts = [json.dumps(structured, ensure_ascii=False)]
@@ -505,8 +527,8 @@ def _render_block(block: Any) -> str:
 
 @asynccontextmanager
 async def open_servers(servers: Sequence[McpServer]) -> AsyncIterator[list[Connection]]:
-    """Yield the connections, and close them at the end together with the processes that they
-    started."""
+    """Yield a connection for each server, which is opened at its first use. At the end, close the
+    connections and end the processes that they started."""
     connections = [Connection(server) for server in servers]
     try:
         yield connections

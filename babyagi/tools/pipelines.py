@@ -1,8 +1,8 @@
-"""Pipelines on other machines as tools: a question is sent to a service, which returns answers and
-documents.
+"""Tools that use pipelines on other machines: a question is sent to a service, which returns
+answers and documents.
 
-There are two request formats: that of deepset Cloud, and that of Haystack's REST server. They are
-described at https://github.com/api-evangelist/haystack-ai
+Two formats of requests are known: that of deepset Cloud, and that of Haystack's REST server. They
+are described at https://github.com/api-evangelist/haystack-ai
 (openapi/haystack-ai-search-api-openapi.yml) and in https://github.com/deepset-ai/haystack
 (rest_api/schema.py of 1.x), read in November 2026.
 """
@@ -35,13 +35,15 @@ QUERY = "query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePipeline:
-    """A remote pipeline.
+    """A pipeline on another machine.
 
     Attributes:
-        name: what a person calls it.
+        name: its name, for people.
         url: the full address to which questions are sent.
-        key: for this service; empty if it needs none.
-        params: parameters of its nodes, in the service's format.
+        wrap: makes the body of a request from a question and `params`.
+        unwrap: returns the part of the service's answer that belongs to the question.
+        key: the key for the service; '' if it needs none.
+        params: parameters of the pipeline's nodes, in the service's format.
     """
 
     name: str
@@ -60,10 +62,10 @@ def deepset_pipeline(
     base_url: str = DEEPSET_URL,
     params: Mapping[str, Any] | None = None,
 ) -> RemotePipeline:
-    """Return a pipeline that is deployed on deepset Cloud.
+    """Describe a pipeline that is deployed on deepset Cloud.
 
     Raises:
-        SettingsError: the address is neither https nor on this machine.
+        SettingsError: `base_url` is neither https nor on this machine.
     """
     place = f"workspaces/{quote(workspace, safe='')}/pipelines/{quote(pipeline, safe='')}/search"
     return RemotePipeline(
@@ -82,10 +84,10 @@ def deepset_pipeline(
 
 
 def haystack_pipeline(base_url: str, *, params: Mapping[str, Any] | None = None) -> RemotePipeline:
-    """Return the pipeline of a Haystack REST server, which needs no key.
+    """Describe the pipeline of a Haystack REST server, which needs no key.
 
     Raises:
-        SettingsError: the address is neither https nor on this machine.
+        SettingsError: `base_url` is neither https nor on this machine.
     """
     address = require_https(base_url)
     return RemotePipeline(
@@ -98,7 +100,8 @@ def haystack_pipeline(base_url: str, *, params: Mapping[str, Any] | None = None)
 
 
 def _first_result(found: Mapping[str, Any]) -> object:
-    """Return the only result. deepset Cloud answers several questions at once; we send one."""
+    """Return the first result in an answer of deepset Cloud, which can answer several questions at
+    once; only one is sent."""
     results = found.get("results")
     return results[0] if isinstance(results, list) and results else {}
 
@@ -112,14 +115,14 @@ def build_pipeline_search(
     effect: Effect = Effect.READ,
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that queries the pipeline, and returns its answers and the first `top_k`
-    documents.
+    """Return a tool that sends a question to the pipeline, and gives the first `top_k` answers and
+    the first `top_k` documents.
 
     Args:
-        effect: of a call, as a person declares it; a claim of the service has no influence.
+        effect: the effect of a call, as a person declares it.
 
     Raises:
-        ValueError: the name is invalid for a tool.
+        ValueError: `name` is not a valid name for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -153,7 +156,8 @@ def build_pipeline_search(
 
 
 def render_found(found: object, *, top_k: int) -> str:
-    """Return the answers, then the documents, each with its source; '' when there are none."""
+    """Return the answers and then the documents of a result as text for a model, each with its
+    source; '' if there are none. Raises `ToolError` if `found` is not a result."""
     if not isinstance(found, dict):
         raise ToolError("the pipeline answered with something that is not a result")
     answers = [part for one in _entries(found, "answers") if (part := _render_answer(one))]
@@ -185,7 +189,8 @@ _PLACES = ("meta", "file")
 
 
 def _where(entry: Mapping[str, Any]) -> str:
-    """Return the source of a part, if its fields name one."""
+    """Return the source and the score of an answer or document in brackets; '' if its fields name
+    neither."""
     meta, file = (found if isinstance(found := entry.get(name), dict) else {} for name in _PLACES)
     said = [meta.get(name) for name in ("title", "name", "file_name", "url", "source")]
     said.append(file.get("name"))

@@ -1,5 +1,5 @@
-"""Runs Python that a model wrote in a process that can only compute. With a workspace, files are
-passed in and out."""
+"""The tools that run Python which a model wrote, in a process that can only compute. One of them
+also gives the process files, and keeps the files that it writes."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ TOOL_TIMEOUT_S = TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S
 
 
 def build_python(*, name: str, description: str) -> Tool:
-    """Return a tool that runs code. Its output is the variable `final_result`, what was printed, or
-    the value of the last line.
+    """Return a tool that runs Python without files. Its output is the value of the variable
+    `final_result`, else what the code prints, else the value of its last line.
 
     Raises:
-        ValueError: the name is invalid for a tool.
+        ValueError: `name` is not a valid name for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -80,8 +80,8 @@ def _code_of(arguments: Mapping[str, Any]) -> str:
 
 
 def strip_fence(text: str) -> str:
-    """Return the code in the first code fence of the text, or the whole text when no fence is
-    closed."""
+    """Return the code in the first code fence of the text; the whole text if it has no fence that
+    is closed."""
     lines = text.split("\n")
     marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
     if not marks:
@@ -91,16 +91,16 @@ def strip_fence(text: str) -> str:
     return text if last is None else "\n".join(lines[first + 1 : last])
 
 
-# -- with files: the objective's to read, the task's to keep
+# -- with files: those of the objective can be read, those of the task are kept
 # --------------------------------------------------------------------------------------------------
 
-MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files, in one call
+MAX_GIVEN_BYTES = 16 * 2**20  # of the objective's files that one call gets
 MAX_SHOWN_CHARS = 300_000  # of a file that is shown with a result
-MAX_ALL_SHOWN_CHARS = 1_000_000  # of those of one call
+MAX_ALL_SHOWN_CHARS = 1_000_000  # of all files of one call that are shown with a result
 MAX_PIXELS = 16_000_000
 _PNG_CHUNKS = frozenset((b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND"))
 MAX_NAMED = 20
-UNDO = ".undo"  # no program can use such a name
+UNDO = ".undo"  # programs cannot use a name that begins with a full stop
 _MEDIA_TYPES = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
@@ -116,11 +116,13 @@ _OPENS = re.compile(r"\b(?:open|read_text|read_bytes)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    """Where programs find their files.
+    """Where the programs of a model find and leave files.
 
     Attributes:
-        folder: the objective's, read only.
-        scratch: holds one folder per task, deleted with it; None if no files are kept after a call.
+        offload: runs work with the disk outside the event loop.
+        folder: the objective's folder, which is only read; None if it has none.
+        scratch: the folder that has one folder for each task, for the files that its programs
+            write; None if no files are kept after a call.
     """
 
     offload: Offload
@@ -129,14 +131,15 @@ class Workspace:
 
 
 def build_python_with_files(bench: Workspace, *, name: str, description: str) -> Tool:
-    """Return the tool for tasks. Files that a program writes stay for later calls of its task, and
-    tables, plots and texts among them are returned as artifacts.
+    """Return a tool that runs Python with files. Files that the code writes stay for later calls of
+    the same task. Tables, plots and texts among them also belong to the tool's output, as
+    artifacts.
 
-    A call that is repeated, because its outcome was lost in a crash, finds the files as they were
-    before its first attempt.
+    If a call is repeated, because a crash lost its outcome, it finds the files as they were before
+    the first attempt.
 
     Raises:
-        ValueError: the name is invalid for a tool.
+        ValueError: `name` is not a valid name for a tool.
     """
 
     def make_run(scratch: Scratch | None) -> Callable[[Mapping[str, Any]], Any]:
@@ -168,8 +171,9 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
 
 
 def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files:
-    """Return the files that the code names. If it lists folders, or opens files without naming one,
-    return all that fit. So an answer can only depend on files that were passed in."""
+    """Return the files for the process: the task's own, and those of the objective's folder that
+    the code names. If the code lists folders, or opens files and names none, all files of the
+    folder that fit are given."""
     kept = scratch.read() if scratch is not None else {}
     sizes = {}
     if folder is not None:
@@ -198,10 +202,11 @@ def _is_named(path: str, code: str) -> bool:
 
 
 class Scratch:
-    """The folder of a task, as the call with this key sees it. Calls block.
+    """The folder with the files of a task, as the tool call with this key sees it. Its methods
+    block.
 
-    Before a call changes a file, it copies the old content to a hidden file beside it, so that the
-    same call can be repeated.
+    Before the call changes files, their old contents are stored in a hidden file of the folder, so
+    that the same call can be repeated after a crash.
     """
 
     def __init__(self, folder: Path, *, key: str) -> None:
@@ -211,7 +216,8 @@ class Scratch:
         self._others = f"{turn}-"
 
     def read(self) -> dict[str, bytes]:
-        """Return the files that earlier calls of the task left."""
+        """Return the files that earlier calls of the task left, by path. If this call was made
+        before, its changes are undone first."""
         self._take_back()
         found = {}
         for path in sorted(self._folder.rglob("*")):
@@ -221,12 +227,13 @@ class Scratch:
         return found
 
     def keep(self, ran: Ran) -> None:
-        """Store the changed files. Raises OSError."""
+        """Store the files that the program has written or removed. Raises `OSError` if that
+        fails."""
         make_folder(self._undo.parent)
         for path in self._undo.parent.iterdir():
             if not path.name.startswith(
                 self._others
-            ):  # from an earlier turn, whose outcome is recorded
+            ):  # of an earlier turn: the outcome of its calls is recorded
                 path.unlink(missing_ok=True)
         before = {name: self._look(name) for name in (*ran.removed, *ran.written)}
         write_bytes(self._undo, json.dumps(before).encode("ascii"))
@@ -261,7 +268,8 @@ def _digest(text: str) -> str:
 
 
 def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> Passage:
-    """Store the written files, and return a text about them."""
+    """Store the files that the program wrote, and return the tool's output: the program's output,
+    the names of the files, and the artifacts."""
     if scratch is not None and (ran.written or ran.removed):
         try:
             scratch.keep(ran)
@@ -283,7 +291,8 @@ def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> P
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
-    """Return the files to show with a result, and a line for each file that cannot be shown."""
+    """Return the written files that are shown with a result, and a line for each file that should
+    be but cannot."""
     artifacts: list[Artifact] = []
     faults: list[str] = []
     left_chars = MAX_ALL_SHOWN_CHARS
@@ -304,7 +313,8 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
 
 
 def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
-    """Make an artifact. Raises ValueError with the reason why the file cannot be shown."""
+    """Return the file as an artifact. Raises `ValueError` with the reason if the file cannot be
+    shown."""
     if len(data) > 4 * MAX_SHOWN_CHARS:
         raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
     text = base64.b64encode(_read_png(data)).decode() if media_type == PNG else _read_text(data)
@@ -324,10 +334,10 @@ def _read_text(data: bytes) -> str:
 
 
 def _read_png(data: bytes) -> bytes:
-    """Return the picture reduced to its size, colours and pixels.
+    """Return a PNG picture without everything except its size, colours and pixels.
 
     Raises:
-        ValueError: it is not a PNG, is damaged, or has more than `MAX_PIXELS`.
+        ValueError: it is not a PNG, is damaged, or has more than `MAX_PIXELS` pixels.
     """
     kept, at, name = [data[:8]], 8, b""
     while at + 12 <= len(data) and name != b"IEND":

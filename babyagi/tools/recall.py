@@ -1,4 +1,5 @@
-"""A tool to look at earlier results from within a task: searches them, or opens one whole."""
+"""The tool `recall`, with which a task searches the earlier results of its objective, or reads one
+of them whole."""
 
 from __future__ import annotations
 
@@ -21,10 +22,10 @@ MAX_NAME_CHARS = 200
 
 
 def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
-    """Return a tool that searches the earlier results of an objective, or opens one of them.
+    """Return the tool `recall` for the results that `search` finds.
 
     Args:
-        embed: called for each search, as in `ResultSearch.relevant`.
+        embed: makes the vector of the text in each search, as in `ResultSearch.relevant`.
     """
 
     async def recall(arguments: Mapping[str, Any]) -> Passage:

@@ -1,4 +1,4 @@
-"""The web tools: a search, and opening a page."""
+"""The tools for the web: one searches it, the other opens a page."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def build_search(
     top_k: int = TOP_K,
     domains: Sequence[str] = (),
 ) -> Tool:
-    """Return a tool that gives the first `top_k` results: the engine's short answer, pages with
-    snippets, and related questions. No page is opened.
+    """Return a tool that searches and gives the first `top_k` results: the engine's short answer,
+    pages with snippets, and related questions. It opens no page.
 
     Args:
-        domains: the domains to search; if empty, a call may name some.
+        domains: the only domains to search; if there are none, a call may name some.
 
     Raises:
-        ValueError: the name is invalid for a tool.
+        ValueError: `name` is not a valid name for a tool.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -72,21 +72,22 @@ def build_engine_search(
     domains: Sequence[str] = (),
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a search with one engine only.
+    """Return a search tool, as `build_search` does, that uses a single engine.
 
     Args:
-        domains: the domains to search; the model cannot name others then.
+        domains: the only domains to search; if there are none, a call may name some.
 
     Raises:
-        SettingsError: the address is neither https nor on this machine.
-        ValueError: the name is invalid for a tool.
+        SettingsError: the engine's address is neither https nor on this machine.
+        ValueError: `name` is not a valid name for a tool.
     """
     searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
     return build_search(searcher, name=name, description=description, top_k=top_k, domains=domains)
 
 
 def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> Tool:
-    """Return the web search for tasks, which can also open the first results."""
+    """Return the tool `web_search`. Unlike the tools of `build_search`, it can also open the first
+    results, and give the parts of their pages that are relevant to the query."""
     retriever = WebRetriever(searcher, pages, ranker=ranker)
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
@@ -130,7 +131,8 @@ def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25)
 
 
 def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
-    """Return the tool that opens a web page."""
+    """Return the tool `open_page`, which gives the text of a web page, or the parts of it that are
+    relevant to a topic."""
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
         document = await pages.open(arguments["url"])
@@ -216,7 +218,8 @@ def _fetched(document: Document, asked_url: str) -> Fetched:
 
 
 def describe(document: Document) -> str:
-    """Return the title, the address, the time of fetching, and the digest of the content."""
+    """Return the head of a page's text for a model: the page's title, its address, when it was
+    fetched, and the digest of its content."""
     at = f"{document.fetched_at:%Y-%m-%d %H:%M} UTC"
     cut = ", only its beginning" if document.is_cut else ""
     place = f"{document.url} (fetched {at}, sha256 {document.digest[:16]}{cut})"
@@ -224,7 +227,8 @@ def describe(document: Document) -> str:
 
 
 def cut_part(document: Document, n: int) -> str:
-    """Return the n-th part of the text, with its number if there are several."""
+    """Return the n-th part of a page's text for a model, with the number of parts if there are
+    several."""
     text = document.text
     n_parts = max(1, -(-len(text) // MAX_PAGE_CHARS))
     shown = text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
@@ -236,7 +240,8 @@ def cut_part(document: Document, n: int) -> str:
 
 
 def find_about(document: Document, about: str, ranker: Ranker = BM25) -> str:
-    """Return the parts that are relevant to a topic, in the order of the page."""
+    """Return the parts of a page that are relevant to the topic `about` as text for a model, in the
+    order of the page; the page's beginning if none is relevant."""
     parts = split_parts(document.text)
     texts = ["\n".join(filter(None, [" > ".join(part.headings), part.text])) for part in parts]
     kept: list[int] = []

@@ -208,7 +208,7 @@ def test_the_quick_doctor_opens_the_store_and_asks_nobody(monkeypatch, capsys):
     assert run_guarded(["doctor", "--quick"]) == 0
 
     out = capsys.readouterr().out
-    assert "ok    store: opens, and holds 1 objective\n" in out
+    assert "ok    store: can be opened, and has 1 objective\n" in out
     assert "127.0.0.1" not in out
 
 

@@ -80,7 +80,7 @@ async def test_where_the_input_ends_nobody_is_there_any_more(store, objective, a
     await asker.ask()
 
     assert not asker.is_person_there()
-    assert "babyagi inbox shows what waits" in capsys.readouterr().err
+    assert "babyagi inbox shows the open ones" in capsys.readouterr().err
     os.close(read_end)
 
 

@@ -113,9 +113,9 @@ def test_the_doctor_says_whether_its_files_are_here_and_fetches_nothing(folder, 
     assert (
         before["state"] == "warn"
         and str(folder) in before["found"]
-        and "fetched (80 MB) when a run begins" in before["fix"]
+        and "babyagi run fetches them (80 MB)" in before["fix"]
     )
-    assert (after["state"], after["found"]) == ("ok", "chroma-onnx, its files are here")
+    assert (after["state"], after["found"]) == ("ok", "chroma-onnx, its files are on this machine")
 
 
 # -- changing something between two runs

@@ -203,7 +203,7 @@ def test_a_call_is_not_made_where_the_person_does_not_say_yes(home):
     till = Till()
     home.work(till.as_tool(), {"amount": 3})
 
-    assert "Nothing was decided" in home.approve(typed="\n")
+    assert "You decided nothing" in home.approve(typed="\n")
 
     assert home.work(till.as_tool()) is StopReason.WAITING
     assert till.given == []

@@ -279,4 +279,4 @@ def test_an_objective_is_deleted_although_another_process_has_its_index_and_a_no
 
     said = capsys.readouterr()
     assert "is deleted" in said.out
-    assert ("may keep" in said.err) is (homes.settings().result_store == "chroma")
+    assert ("may still hold" in said.err) is (homes.settings().result_store == "chroma")

@@ -123,7 +123,7 @@ def test_the_doctor_says_which_proxies_are_in_use_and_no_password(monkeypatch, c
     (found,), out = checks(capsys, "proxy")
     assert run_guarded(["config"]) == 0
 
-    assert "none is set" in before["found"]
+    assert "no proxy is set" in before["found"]
     assert "https addresses through proxy.corp:3128" in found["found"] and ".corp" in found["found"]
     assert "word" not in out + capsys.readouterr().out
 

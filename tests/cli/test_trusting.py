@@ -249,7 +249,8 @@ def test_config_shows_what_waits_beside_what_holds(write, capsys):
 
     assert run_guarded(["config"]) == 0
     assert (
-        "waits for trust: OPENAI_BASE_URL=http://127.0.0.1:9/v1 in .env" in capsys.readouterr().out
+        "no effect until trusted: OPENAI_BASE_URL=http://127.0.0.1:9/v1 in .env"
+        in capsys.readouterr().out
     )
     assert run_guarded(["config", "--json"]) == 0
     found = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["settings"]}

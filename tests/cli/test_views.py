@@ -94,7 +94,7 @@ def test_every_change_of_state_has_words(kind):
             {"model": "m", "is_said": False, "limit": ""},
             (
                 "the cost of an answer differs from its reservation: m does not say how many "
-                "tokens it took"
+                "tokens it used"
             ),
         ),
         (
@@ -105,7 +105,7 @@ def test_every_change_of_state_has_words(kind):
         (
             events.CONTEXT_CUT,
             {"cut": [1, 2]},
-            "a prompt was too small for all of its content (task 4: of results 1, 2)",
+            "a prompt had no room for whole results (task 4: of results 1, 2)",
         ),
     ],
 )

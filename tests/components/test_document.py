@@ -253,7 +253,7 @@ FAULTS = {
     ),
     "a tool with a name that no model takes": (
         changed("name: Try", "name: Tr.y"),
-        "a tool's name has 1 to 64",
+        "a tool's name must have 1 to 64",
     ),
     "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two entries have the name 'Try'"),
     "a tool that thinks too often": (

@@ -164,7 +164,9 @@ def test_of_very_many_texts_a_cross_encoder_reads_those_that_share_words_with_th
 def test_a_ranker_without_its_files_or_with_damaged_ones_says_what_to_do(tmp_path):
     with pytest.raises(SettingsError, match=r"has no model\.onnx") as raised:
         CrossEncoder(tmp_path)
-    assert raised.value.fix == "name a folder with model.onnx and tokenizer.json, or none"
+    assert raised.value.fix == (
+        "name a folder with model.onnx and tokenizer.json, or name no folder to rank by words"
+    )
     for name in ("model.onnx", "tokenizer.json"):
         (tmp_path / name).write_text("{}")
     with pytest.raises(ToolError, match="cannot be used"):

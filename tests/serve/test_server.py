@@ -150,7 +150,7 @@ async def test_a_token_that_was_set_is_renewed_where_it_was_set(tmp_path):
 
     assert (said.code, one.out == two.out, one.out == other.out) == (0, True, False)
     assert refused.code == 2
-    assert "set BABYAGI_SERVE_TOKEN to a new one" in refused.err
+    assert "set BABYAGI_SERVE_TOKEN to a new token" in refused.err
     assert "hunter" not in refused.err
 
 

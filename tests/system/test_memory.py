@@ -156,7 +156,7 @@ async def test_a_conversation_can_be_looked_at_and_forgotten(tmp_path, env):
     assert (found["used"]["calls"], found["facts"][0]["turn"], found["fault"]) == (2, 1, "")
     assert found["said"][0]["asked_from"] == ["person"]
     assert [(one["name"], one["turns"]) for one in json.loads(listed.out)] == [("tea", 1)]
-    assert forgotten.out == "tea is forgotten: 1 turn.\n"
+    assert forgotten.out == "The conversation tea is deleted, with 1 turn.\n"
     assert gone.code == 8 and gone.err.startswith("babyagi: there is no conversation tea")
     assert [path.name for path in (tmp_path / "home" / "memories").iterdir()] == ["lock"]
 

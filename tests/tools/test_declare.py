@@ -181,7 +181,7 @@ def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
 
     reasons: dict[Callable[..., object], str] = {
         undocumented: "no docstring",
-        invented: "b is missing in the signature",
+        invented: "describes b, which is missing in the signature",
         untyped: "has no type",
         strange: "be described to a model",
         loose: "cannot be passed by name",

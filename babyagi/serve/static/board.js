@@ -1,8 +1,9 @@
-// Keeps a page fresh and lets it be steered without loading it anew. Every page works without it.
+// Keeps a page up to date, and sends its forms, without loading the page again. Every page also works
+// without this script.
 "use strict";
 
 const PAUSE_MS = 250;
-const PAUSE_SHARE = 3; // of the time that the last look took: a slow page is asked for less often
+const PAUSE_SHARE = 3; // times the duration of the last refresh: a slow page is refreshed less often
 const AGAIN_MS = 2000;
 const AGES_MS = 20000;
 const TROUBLE_MS = 8000;
@@ -16,11 +17,11 @@ let lastId = body.dataset.after || "";
 let timer = 0;
 let isAsking = false;
 let isStale = false;
-let isHeld = false; // something is older than it could be, because it is being written in
+let isHeld = false; // a section was not refreshed, because the person is writing in it
 let tookMs = 0;
 let dragged = null;
 
-// -- saying
+// -- messages
 
 function say(text, kind = "") {
   if (live.textContent === text) return;
@@ -46,7 +47,7 @@ function sayAge(at) {
   return age >= 0 ? `${words} ago` : `in ${words}`;
 }
 
-// moments in the words and the zone of whoever looks
+// show each time as an age, with the date in the browser's time zone as a tooltip
 function tellTimes(root) {
   for (const time of root.querySelectorAll("time[datetime]")) {
     const at = new Date(time.dateTime);
@@ -56,7 +57,7 @@ function tellTimes(root) {
   }
 }
 
-// -- staying fresh: events say that something changed, and the page is asked for again
+// -- refreshing: after an event the page is fetched again, and its changed sections are replaced
 
 async function ask(address) {
   const answer = await fetch(address, { headers: { accept: "text/html" }, cache: "no-store" });
@@ -84,7 +85,7 @@ function renew(root, fresh) {
 
 document.addEventListener("focusout", () => { if (isHeld) plan(); });
 
-// what is being written or dragged is not taken away
+// whether the person writes or drags something in the section, so that it must not be replaced
 function isBusy(section) {
   if (dragged && section.contains(dragged)) return true;
   return [...section.querySelectorAll("textarea, input:not([type=hidden])")].some((one) =>
@@ -133,7 +134,7 @@ async function refresh() {
   if (isStale) plan(4 * PAUSE_MS);
 }
 
-// what a reader who does not see the page is told of a change
+// the state in words, which a screen reader speaks after a change
 function summary() {
   const state = document.querySelector(".head .state .chip");
   const columns = [...document.querySelectorAll(".column")].map((one) => one.getAttribute("aria-label"));
@@ -162,7 +163,7 @@ function leave() {
   source = null;
 }
 
-// a page that nobody looks at asks nothing; it takes up where it was
+// a hidden page does not listen; when it is shown again, it continues after its last event
 document.addEventListener("visibilitychange", () => { if (document.hidden) leave(); else listen(); });
 window.addEventListener("pagehide", leave);
 window.addEventListener("pageshow", (event) => { if (event.persisted) { listen(); plan(); } });
@@ -231,7 +232,7 @@ function isSure(form) {
   });
 }
 
-// without it the server asks once more, on a page
+// a field that says that the person has confirmed; without it the server asks on a page of its own
 function sure() {
   const field = document.createElement("input");
   Object.assign(field, { type: "hidden", name: "sure", value: "yes" });
@@ -270,7 +271,7 @@ document.addEventListener("submit", async (event) => {
   button.disabled = false;
 });
 
-// a card is dropped before another one; past the last one it goes to the end
+// dragging a card: it is dropped before another card, or below the last one at the end of the list
 document.addEventListener("dragstart", (event) => {
   dragged = event.target.closest?.(".card[draggable=true]") || null;
   if (!dragged) return;
