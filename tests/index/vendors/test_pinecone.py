@@ -148,7 +148,7 @@ async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_
         await index.query("one", ITEMS[0].vector, k=1)
     await index.close()
 
-    assert "limits of the project's plan" in raised.value.fix
+    assert "the plan's limits" in raised.value.fix
 
 
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(
