@@ -380,8 +380,7 @@ class Outcome:
         origins: every source in any of the task's prompts; empty until the task's run has ended.
         plan: what the agent planned in the same reply; None if it was not asked to plan, or its
             plan could not be read.
-        has_fallen_back: whether tools had to be offered in another way, because the endpoint does
-            not support them.
+        has_fallen_back: whether the text protocol was used because the endpoint refused tools.
     """
 
     kind: OutcomeKind
