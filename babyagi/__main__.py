@@ -1,4 +1,4 @@
-"""`python -m babyagi` is `babyagi`."""
+"""`python -m babyagi` runs the command `babyagi`."""
 
 import os
 import sys

@@ -72,12 +72,12 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-LEASE_S = 365 * 86_400.0  # no other worker can claim a run in one process
+LEASE_S = 365 * 86_400.0  # so long that the lease never ends during a run
 
 History = Run[Any] | Sequence[Message]
 ProtocolName = Literal["auto", "native", "json", "text"]
 _BOUNDS = frozenset(field.name for field in fields(AgentBounds))
-_KEYS = tuple(variable.lower() for variable in KEY_VARIABLES)  # the settings that hold them
+_KEYS = tuple(variable.lower() for variable in KEY_VARIABLES)  # the settings that hold keys
 _OF_FILES = ("agent_hosts", *(name for name in _KEYS if name != "openai_api_key"))
 _KEYS_AND_HOSTS = ("agent_hosts", *_KEYS)
 _PARAMETERS = frozenset(("model", "tools", "output_type", "instruction", "protocol", "ask"))
@@ -95,26 +95,27 @@ class Agent(Generic[T]):
             of the `openai` package (`AsyncOpenAI`, `AsyncAzureOpenAI`) is used with its own
             address, key and HTTP client, and is asked for the model that `llm_model` names; it
             belongs to one event loop, so use `run_async` with it.
-        tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
+        tools: tools, functions with type hints and a docstring, or what `as_tool` of another agent
+            returns.
         output_type: what an answer must be: a dataclass, a TypedDict, a model of pydantic, an Enum,
             a Literal, int, date, list[…] of these, …. An answer of another type is returned to the
             model with the error. Without it an answer is text.
-        instruction: text before the question.
+        instruction: text that the model reads before the question.
         protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
             the run with `ParkedError`.
-        memory: what it remembers between questions: a `ConversationMemory`, a
-            `ConversationSummaryMemory`, an `EntityMemory`; or a name, for a
-            `ConversationSummaryMemory` stored in the home under that name. Its content is shown as
-            data, within a bound of tokens.
+        memory: what the agent remembers between questions: a `ConversationMemory`, a
+            `ConversationSummaryMemory` or an `EntityMemory`; a name means a
+            `ConversationSummaryMemory` that is stored in the home under that name. The model is
+            shown its content as data, within a bound of tokens.
         options: the fields of `AgentBounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`,
-            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, if the model
-            is a name, settings.
+            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, if `model`
+            is a name, any setting.
 
     Raises:
         ValueError: two tools have the same name, a function cannot be a tool, or the output type
             cannot be described to a model.
-        TypeError: there is no such option.
+        TypeError: an option is unknown.
     """
 
     @overload
@@ -194,11 +195,11 @@ class Agent(Generic[T]):
 
     @classmethod
     def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent[str]:
-        """Return the agent of this name that a file describes in components, pipelines and agents;
-        without a name, its only agent.
+        """Return the agent `agent_name` that a YAML file describes; if the name is empty, the
+        file's only agent.
 
         Args:
-            options: as for an agent; each overrides the file.
+            options: the options of `Agent`; each overrides what the file says.
 
         Raises:
             SettingsError: the file cannot be used; the text names the faulty entry and the remedy.
@@ -239,7 +240,8 @@ class Agent(Generic[T]):
         return agent
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
-        """Add a tool, from the next run on.
+        """Add a tool for all later runs; with `replace`, it takes the place of a tool that has the
+        same name.
 
         Raises:
             ValueError: a tool with this name exists, and `replace` is False.
@@ -256,14 +258,15 @@ class Agent(Generic[T]):
         on_signal: OnSignal | None = None,
         on_text: OnText | None = None,
     ) -> Run[T]:
-        """As `run_async`, for code that is not async itself, also in a notebook."""
+        """Ask the agent a question and return the run, as `run_async` does, but from code that is
+        not async or in a notebook."""
         return run_blocking(
             self.run_async(question, history=history, on_signal=on_signal, on_text=on_text)
         )
 
     def run_batch(self, questions: Sequence[str]) -> list[Run[T]]:
-        """Return the runs of several independent questions, in order; at most `max_parallel` run at
-        once."""
+        """Ask independent questions, at most `max_parallel` at once; return their runs, in
+        order."""
 
         async def run_all() -> list[Run[T]]:
             slots = asyncio.Semaphore(max(1, self.bounds.max_parallel))
@@ -284,7 +287,7 @@ class Agent(Generic[T]):
         on_signal: OnSignal | None = None,
         on_text: OnText | None = None,
     ) -> Run[T]:
-        """Return the run on the question.
+        """Ask the agent a question, and return the run that answers it.
 
         Args:
             history: an earlier run that this question continues, or its `messages`.
@@ -307,8 +310,8 @@ class Agent(Generic[T]):
     async def iter(
         self, question: str, *, history: History = (), on_text: OnText | None = None
     ) -> AsyncGenerator[Signal, None]:
-        """Yield the signals of a run; the last is `RunEnded`. Arguments and errors are those of
-        `run_async`."""
+        """Ask the agent a question, and yield what happens as signals; the last one is `RunEnded`.
+        Arguments and errors are those of `run_async`."""
         async with self._remember() as memory, self._open_desk(question, on_text) as desk:
             messages, n_told = await self._place(memory, question, history), 0
             while True:
@@ -338,8 +341,8 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def by_hand(self, question: str, *, history: History = ()) -> AsyncIterator[ByHand]:
-        """Return a run that you drive step by step: `plan`, `call`, or both as `step`; without the
-        memory.
+        """Yield a run that you drive step by step: `plan`, `call`, or both as `step`. The agent's
+        memory is not used.
 
         async with agent.by_hand("What do two teas cost?") as hand:
             while not hand.is_done:
@@ -372,8 +375,8 @@ class Agent(Generic[T]):
         return messages if memory is None else await memory.place(messages, question)
 
     async def __aenter__(self) -> Agent[T]:
-        """Begin a conversation: the memory is updated in the background. On exit the last turns are
-        processed as well, within a time bound."""
+        """Begin a conversation, during which the memory is updated in the background. The exit
+        waits, for a bounded time, until the memory contains the last turns."""
         async with AsyncExitStack() as stack:
             memory = self._open_memory(is_conversation=True)
             self._session = await stack.enter_async_context(memory)
@@ -385,8 +388,8 @@ class Agent(Generic[T]):
         await self._leave.__aexit__(*about)
 
     async def recall(self) -> Known:
-        """Return the content of the agent's memory: turns, summary, facts; nothing without a
-        memory."""
+        """Return the content of the agent's memory: turns, summary, facts. It is empty if the agent
+        has no memory."""
         return await self._open_log().read() if self.memory is not None else Known()
 
     async def forget(self) -> bool:
@@ -395,7 +398,8 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def _remember(self) -> AsyncIterator[Remembering | None]:
-        """Return the agent's memory, opened for one run."""
+        """Yield the agent's memory: the open conversation's, or one opened for this run; None if
+        the agent has no memory."""
         if self._session is not None or self.memory is None:
             yield self._session
             return
@@ -421,12 +425,14 @@ class Agent(Generic[T]):
 
     @asynccontextmanager
     async def _open_memory_calls(self, used: Usage) -> AsyncIterator[Journal | None]:
-        """Open the calls for updating the memory, within the remaining limits of the run."""
+        """Yield the journal for the calls that update the memory, limited to what `used` leaves of
+        the run's limits; None if a limit is used up."""
         async with self._open_desk("the update of the memory", used=used) as desk:
             yield await desk.open_journal() if desk.has_room else None
 
     def as_tool(self, name: str, description: str) -> Tool:
-        """Return this agent as a tool of another one, which provides model, journal and limits."""
+        """Return this agent as a tool for another agent, whose model, journal and limits it then
+        uses."""
         return build_agent_tool(
             name,
             description,
@@ -440,8 +446,8 @@ class Agent(Generic[T]):
     async def _open_desk(
         self, question: str, on_text: OnText | None = None, *, used: Usage | None = None
     ) -> AsyncIterator[_Desk]:
-        """Open what one question needs; `used` is the usage of another run that shares the
-        limits."""
+        """Open store, objective and model for one question. `used`: what another run has already
+        used of the same limits."""
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)
@@ -480,8 +486,9 @@ class Agent(Generic[T]):
     async def _open_model(
         self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker
     ) -> tuple[Limits, ChatModel, int]:
-        """Open the model. Yield the limits of a run, the model, and how many tokens the settings
-        allow for an answer. A time limit in the options applies to the run."""
+        """Return the limits of a run, the opened model, and how many tokens the settings allow for
+        an answer. The limits contain no time limit if `max_time_s` is an option of the agent:
+        `AgentBounds` applies it."""
         if not isinstance(self._model, str):
             none = {"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0)}
             return Limits(**{**none, **self._options}), self._model, 0
@@ -507,7 +514,8 @@ class Agent(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Desk:
-    """One task of one objective in memory, and what executes it."""
+    """What one question needs: a store in memory, an objective with one task for the question, a
+    worker to claim it, and the model."""
 
     store: MemoryTaskStore
     worker: Worker
@@ -521,8 +529,8 @@ class _Desk:
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
         if claim is None:
             raise NotFoundError(
-                "the run of this question is over",
-                fix="ask it again with `run`",
+                "the agent's run on this question has already ended",
+                fix="call `run` with the question to begin a new run",
                 guide="tools",
             )
         return Journal(
@@ -536,8 +544,8 @@ class _Desk:
     async def settle(
         self, ended: RunEnded, executor: Executor, messages: Sequence[Message]
     ) -> RunEnded:
-        """Return the end of the run with its whole usage, including calls within tools, and the
-        conversation."""
+        """Return `ended` with the usage of the whole run, including calls that tools made, and with
+        the messages of the conversation."""
         objective = await self.store.objective(self.objective.id)
         said = executor.transcript(messages, ended.run)
         return RunEnded(run=replace(ended.run, usage=objective.usage, messages=said))
@@ -549,11 +557,12 @@ class _Desk:
 
 
 class ByHand:
-    """A run that a program drives.
+    """An agent's run on one question that a program drives step by step; see `Agent.by_hand`.
 
     Attributes:
-        messages: the next prompt.
-        steps: the steps so far; the next one is planned from these, so a program may change them.
+        messages: the messages that every prompt of the run begins with.
+        steps: the steps so far. The next step is planned from this list, so a program may change
+            it.
     """
 
     def __init__(self, executor: Executor, messages: Sequence[Message]) -> None:
@@ -569,13 +578,14 @@ class ByHand:
 
     @property
     def output(self) -> str:
-        """Return the text of the answer; empty as long as there is none."""
+        """Return the text of the answer; empty until the model has answered."""
         last = self.steps[-1].decision if self.steps else None
         return last.output if isinstance(last, Finish) else ""
 
     async def plan(self) -> AgentDecision:
-        """Let the model decide the next step: calls, its answer, or that it gives up. Nothing is
-        called. A second `plan` without `call` returns the same decision."""
+        """Ask the model for the next step, and return its decision: calls to make, an answer, or
+        that it gives up. The calls are not made yet. A second `plan` without `call` returns the
+        same decision."""
         self._planned = await self._executor.plan(self.messages, self.steps)
         return self._planned.value
 
@@ -583,14 +593,14 @@ class ByHand:
         """Make the planned calls, append the step, and return the outcome of each call."""
         planned, n = self._planned, len(self.steps) + 1
         if planned is None:
-            raise RuntimeError("there is nothing to call: plan() comes first")
+            raise RuntimeError("no step is planned: use plan() before call()")
         given = await self._executor.call(planned.value, n=n)
         self.steps.append(to_step(n, planned, given))
         self._planned = None
         return given
 
     async def step(self) -> AgentStep:
-        """`plan` and `call`; returns the step."""
+        """Run `plan`, then `call`, and return the new step."""
         await self.plan()
         await self.call()
         return self.steps[-1]
@@ -604,7 +614,8 @@ def _read_memory(given: ConversationMemory | str | None) -> ConversationMemory |
 
 
 async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded) -> RunEnded:
-    """Store the question and its answer before the end of the run is signalled."""
+    """Store the question and its answer in the memory, if there is one and the run has an answer;
+    return `ended` unchanged."""
     run = ended.run
     if memory is not None and run.stopped is Stopped.FINISH:
         await memory.keep(
@@ -618,7 +629,7 @@ async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded)
 
 
 def _find_left(limits: Limits, used: Usage) -> Limits | None:
-    """Return the remaining limits; None when one is used up."""
+    """Return the limits minus what was used; None if a limit is used up."""
     spent = {"max_calls": used.calls, "max_tokens": used.tokens, "max_cost_usd": used.cost_usd}
     given = {name: getattr(limits, name) for name in spent if getattr(limits, name)}
     left = {name: limit - spent[name] for name, limit in given.items()}

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MAX_HEARD_CHARS = 200_000  # of pieces that a program has not fetched
+MAX_HEARD_CHARS = 200_000  # of the text pieces that wait for a program to fetch them
 LOOK_S = 1.0  # pause between two looks at the store when nothing announces news
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
 
@@ -81,11 +81,10 @@ class UsedSource:
 
     Attributes:
         kind: `page`, `file`, `tool` or `search`.
-        address: of a page; otherwise the path of the file, or the name of the tool or of the search
-            engine.
+        address: a page's address, a file's path, or the name of the tool or search engine.
         task_ids: the tasks that read it.
-        title, fetched_at, digest: of a page whose fetching is recorded; the digest is the SHA-256
-            of its bytes.
+        title, fetched_at, digest: known only for a page whose download is recorded; the digest is
+            the SHA-256 of its bytes.
     """
 
     kind: str
@@ -98,17 +97,16 @@ class UsedSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ObjectiveOutcome(Generic[T]):
-    """The outcome of an objective.
+    """What a run of an objective returns.
 
     Attributes:
-        objective: in its final state, with stop reason and cost.
-        report: as Markdown.
-        results: of every task that has one, in order.
-        sources: pages with title, address, time of fetching and digest, files, tools and searches,
-            each with the tasks that read it.
+        objective: the objective as the run left it, with stop reason and cost.
+        report: the report as Markdown; empty if there is none.
+        results: the results of all tasks that have one, in order.
+        sources: the pages, files, tools and searches that results were made from.
         artifacts: tables, plots and texts that programs of the tasks wrote.
-        output: the report, or with `output_type` its content as a value of that type. None when
-            there is none; `why_no_output` then says why.
+        output: the report, or with `output_type` its content as a value of that type. None if
+            there is no such value; `why_no_output` then says why.
     """
 
     objective: Objective
@@ -126,7 +124,7 @@ class ObjectiveOutcome(Generic[T]):
 
     @property
     def usage(self) -> Usage:
-        """What the objective cost."""
+        """The calls, tokens and money that the objective cost."""
         return self.objective.usage
 
     def __repr__(self) -> str:
@@ -153,7 +151,8 @@ class TaskStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled:
-    """A tool was called; with the arguments as the model wrote them, and the outcome."""
+    """A tool was called. `arguments` is what the model wrote, `text` what the tool returned or its
+    error."""
 
     at: datetime
     task_id: int
@@ -176,7 +175,7 @@ class ResultFound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFailed:
-    """A try of a task failed; `is_given_up` means that there is no further try."""
+    """A try of a task failed; `is_given_up` means that the task is not tried again."""
 
     at: datetime
     task_id: int
@@ -218,7 +217,7 @@ class ReportWritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveEnded(Generic[T]):
-    """The last event: nothing more is done in this process."""
+    """The last event of a stream: this process does no more work on the objective."""
 
     outcome: ObjectiveOutcome[T]
 
@@ -264,8 +263,8 @@ async def run_async(
         outcome = await babyagi.run_async("What do two teas cost?", tools=[price], max_cost=0.10)
         print(outcome.report)
 
-    The same objective, first task and instance name continue where an earlier run stopped. An
-    objective that has ended is returned as it is, unless `new=True`.
+    If an earlier run had the same objective, first task and instance name, this one continues it.
+    The outcome of an objective that has ended is returned again, unless `new=True`.
 
     Args:
         objective: the objective's text.
@@ -276,13 +275,13 @@ async def run_async(
             dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
             `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
             answer; `enrich`: a function that takes the name of a task and its result before that is
-            recorded, and returns the result to record; `new=True` to start a new one; and any
-            setting by its name (`babyagi config --json` has them all). Other options come from the
-            environment, a `.env` file (only harmless ones if the file is not trusted) or the
-            default, as on the command line.
+            recorded, and returns the result to record; `new=True` to start a new objective even if
+            the same one exists; and any setting by its name (`babyagi config --json` lists them).
+            Other options come from the environment, a `.env` file (only harmless ones if the file
+            is not trusted) or the default, as on the command line.
 
     Raises:
-        TypeError: there is no such option.
+        TypeError: an option is unknown.
         ValueError: a function cannot be a tool, or the type cannot be described to a model.
         BabyagiError: its text says what to do.
     """
@@ -309,7 +308,8 @@ def run(
 
 
 def run(objective: str, *, output_type: object = None, **options: Any) -> ObjectiveOutcome[Any]:
-    """Do the same as `run_async` in code that is not async, also in a notebook."""
+    """Run an objective and return its outcome, as `run_async` does, but from code that is not async
+    or in a notebook."""
     return run_blocking(run_async(objective, output_type=output_type, **options))
 
 
@@ -337,8 +337,8 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
                 print(event.text)
 
     Both `for` and `async for` can be used. Leaving the loop early stops the run: calls in flight
-    may end, and the same objective continues from there later. Arguments and errors are those of
-    `run_async`.
+    are given time to end, and a later run of the same objective continues from there. Arguments and
+    errors are those of `run_async`.
     """
     work = _read_options(objective, output_type, options)
     return Stream(work, environ=variables_here(), cwd=Path.cwd())
@@ -350,7 +350,8 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a program asks for: settings by name, and values that no setting can express."""
+    """The arguments of one `run` or `stream`: settings by name in `flags`, and what no setting can
+    express."""
 
     flags: Mapping[str, Any]
     given: Given
@@ -387,7 +388,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
 
 
 def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with `limits` as one option for each limit."""
+    """Return the options with `limits` replaced by one option for each limit."""
     spread = dict(options)
     limits: Limits | None = spread.pop("limits", None)
     if limits is None:
@@ -417,7 +418,7 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
 async def run_objective(
     work: Work, *, environ: Mapping[str, str], cwd: Path
 ) -> ObjectiveOutcome[Any]:
-    """Do what `run` does, with a given environment and folder."""
+    """Run an objective as `run` does, with the given environment and working folder."""
     settings = await _load(work, environ, cwd)
     async with open_app(settings, given=work.given) as app:
         objective, _ = await app.start_objective(always_new=work.is_new)
@@ -468,12 +469,13 @@ async def _run_answering(
 
 
 async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
-    """Ask a person the questions, one after the other, while the run continues."""
+    """Put each open question of the objective to a person with `ask`, one after the other, until
+    this coroutine is cancelled."""
     while True:
         last = await store.last_event_id(objective_id)
         for step in await store.inbox(objective_id):
             said = await call_either(ask, describe(step))
-            with suppress(NotFoundError):  # another person was asked as well, and answered first
+            with suppress(NotFoundError):  # it was also asked elsewhere, and answered there first
                 await store.answer_step(step.id, output=take_words(step, said).to_json())
         await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
 
@@ -511,12 +513,13 @@ def _describe_source(source: Source) -> UsedSource:
 async def _read_output(
     store: TaskStore, objective: Objective, output: OutputType
 ) -> tuple[Any, str]:
-    """Return the content of the report as a value, or None and the reason."""
+    """Return the content of the report as a value of the type, and ''; or None, and the reason why
+    there is no such value."""
     if objective.spec.output_schema != output.schema:
         kind = "another" if objective.spec.output_schema else "no"
         return None, (
-            f"objective {objective.id} was started with {kind} output type, which is frozen; "
-            "new=True starts anew"
+            f"objective {objective.id} was started with {kind} output type, and that cannot be "
+            "changed; new=True starts a new objective"
         )
     if not objective.has_report:
         return None, f"objective {objective.id} has no report yet"
@@ -534,8 +537,12 @@ async def _read_output(
     except MalformedReplyError:
         said = step_by_key.get(NO_OUTPUT)
         why = "the report was not written by the model" if said is None else _word(said)
-        where = "outcome.report has the answer as text" if answer else "outcome.results has all"
-        return None, f"{why}; {where}, and new=True starts anew"
+        where = (
+            "outcome.report has the answer as text"
+            if answer
+            else "outcome.results has the tasks' results"
+        )
+        return None, f"{why}; {where}, and new=True starts a new objective"
 
 
 def _word(step: Step) -> str:
@@ -563,7 +570,8 @@ class Stream(Generic[T]):
         return self._tell()
 
     def __iter__(self) -> Generator[Happening | ObjectiveEnded[T], None, None]:
-        """Yield the events in code that is not async; the run has an event loop in a thread."""
+        """Yield the events in code that is not async; the run has its own event loop, in a
+        thread."""
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, daemon=True)
         thread.start()
@@ -591,11 +599,11 @@ class Stream(Generic[T]):
             loop.close()
 
     async def answer(self, question: QuestionAsked, text: str) -> None:
-        """Answer a question, or allow a call (`yes`) or refuse it (any other text), during the
-        run."""
+        """Answer a question during the run. If the question is whether a call may be made, `yes`
+        allows it and any other text refuses it."""
         if self._app is None:
             raise RuntimeError(
-                "the run is over; open questions can be answered with babyagi answer"
+                "this run has ended; the command babyagi answer can still answer open questions"
             )
         step = await self._app.store.open_step(question.question_id)
         await self._app.store.answer_step(step.id, output=take_words(step, text).to_json())
@@ -646,7 +654,7 @@ async def _close(told: AsyncGenerator[Any, None]) -> None:
 
 
 class _Teller:
-    """Turns rows of the store into events for a program."""
+    """Turns the store's events and the pieces of text into the events that a program receives."""
 
     def __init__(self, store: TaskStore, objective_id: int) -> None:
         self._store = store
@@ -657,7 +665,7 @@ class _Teller:
         self._has_heard = asyncio.Event()
 
     def hear(self, piece: TextPiece) -> None:
-        """Keep a piece until it is fetched. Of more than `MAX_HEARD_CHARS`, keep the latest."""
+        """Keep a piece of text until `fetch`; beyond `MAX_HEARD_CHARS`, drop the oldest pieces."""
         kind, _, number = piece.owner.partition(":")
         self._heard.append(
             TextWritten(
@@ -684,8 +692,8 @@ class _Teller:
         )
 
     async def fetch(self, running: asyncio.Task[Any]) -> list[Happening]:
-        """Return what has happened since the last call; wait a while if nothing has. Text pieces
-        come before the events that they led to."""
+        """Return the events since the last call, text pieces first. If there are none, wait at most
+        `LOOK_S` seconds for one, and return an empty list."""
         batch = await self._store.events(self._objective_id, after_id=self._after_id)
         heard, self._heard, self._n_heard_chars = self._heard, deque(), 0
         self._has_heard.clear()
@@ -696,7 +704,7 @@ class _Teller:
         return [*heard, *[told for event in batch if (told := await self._tell(event)) is not None]]
 
     async def _wait(self, running: asyncio.Task[Any]) -> None:
-        """Wait until there is something to fetch, the run is over, or a while has passed."""
+        """Wait until there is something to fetch, the run has ended, or `LOOK_S` has passed."""
         waiting = [
             asyncio.create_task(self._has_heard.wait()),
             asyncio.create_task(
@@ -740,7 +748,7 @@ async def _tell_failed(store: TaskStore, event: Event, task_id: int) -> Happenin
 
 
 async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    """Return the event; None if the result was withdrawn in the meantime."""
+    """Return the task's `ResultFound`; None if the result was withdrawn in the meantime."""
     for result in await store.results(event.objective_id, task_ids=[task_id]):
         return ResultFound(
             at=event.at,
@@ -753,7 +761,7 @@ async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happenin
 
 
 async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happening | None:
-    """Return the event; None if the question was answered in the meantime."""
+    """Return the task's `QuestionAsked`; None if it was answered in the meantime."""
     for step in await store.inbox(event.objective_id):
         if (step.owner, step.key) == (f"task:{task_id}", event.data.get("key")):
             return QuestionAsked(
@@ -791,7 +799,7 @@ async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening 
 
 
 def _read_calls(completion: Completion) -> tuple[Any, ...]:
-    """Return the calls in a reply, in any protocol."""
+    """Return the tool calls that a model's reply asks for, whichever protocol it uses."""
     if completion.tool_calls:
         return completion.tool_calls
     anything = Conversation(messages=(), tools=(build_ask_user(),))

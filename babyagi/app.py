@@ -108,7 +108,7 @@ from babyagi.worker.serving import Pace, Patience, nobody
 if TYPE_CHECKING:
     from babyagi.components.description import AgentDescription
 
-MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
+MAX_LOOKED_AT = 200  # how many of the newest events of a kind are searched
 ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
@@ -124,9 +124,14 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """The people present while a worker works. `is_person_there` says that a person can answer
-    questions of tasks. `can_resume` says that a person can end a pause here, so that the worker
-    waits for it. `on_piece` receives answers as they are written."""
+    """How a person takes part in a worker's run.
+
+    Attributes:
+        is_person_there: returns whether a person can answer the questions of tasks.
+        can_resume: a person can resume a paused objective from this process, so the worker waits
+            while it is paused.
+        on_piece: receives each piece of a model's answer as it arrives.
+    """
 
     is_person_there: Callable[[], bool] = nobody
     can_resume: bool = False
@@ -138,9 +143,9 @@ ALONE = Company()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When a schedule fires, and its policies, as a person writes them: durations such as `90s`,
-    `2h` or `1d`, and one of `cron`, `every` and `at`. `daily_limit` is in US dollars, None for the
-    default."""
+    """When a schedule fires, and its policies, as a person writes them. Exactly one of `cron`,
+    `every` and `at` is given; durations are written `90s`, `2h` or `1d`. `daily_limit` is in US
+    dollars; None means the default, and 0 no limit."""
 
     cron: str | None = None
     every: str | None = None
@@ -154,9 +159,10 @@ class Timing:
 
 
 class App:
-    """Everything that is needed to start objectives and to run them.
+    """Starts objectives and schedules, and runs them with the models, tools and stores of the
+    settings.
 
-    `notices` says what the person should know before the first call.
+    `notices` collects lines that the person should read before the first call.
     """
 
     def __init__(
@@ -204,7 +210,8 @@ class App:
 
     @property
     def agent_name(self) -> str:
-        """The name of the agent that carries tasks out; '' if it is not from a file."""
+        """The name of the agent of a YAML file that executes the tasks; '' for the built-in
+        agent."""
         return self._given.agent.name if self._given.agent else ""
 
     @property
@@ -221,7 +228,7 @@ class App:
         """Create the objective that the settings describe, or find the existing one.
 
         Args:
-            uid: of a new objective; a random one by default.
+            uid: the uid of a new objective; random if empty.
 
         Returns:
             The objective, and True when it was created by this call.
@@ -236,11 +243,11 @@ class App:
         """Store a schedule whose ticks start the objective that the settings describe.
 
         Args:
-            uid: of the schedule; a random one by default.
+            uid: the schedule's uid; random if empty.
 
         Raises:
-            SettingsError: the timing is invalid, is never due, or the cost limit of a tick exceeds
-                the daily one.
+            SettingsError: the timing is invalid or never due, or one tick may cost more than the
+                daily limit.
         """
         uid = uid or secrets.token_hex(8)
         spec = self._spec()
@@ -278,11 +285,12 @@ class App:
         )
 
     def limits(self, roles: Iterable[Role]) -> Limits:
-        """The limits of these settings. If no person set the cost limit and a model of these roles
-        has no known price, the cost limit is off, with a notice.
+        """Return the limits that the settings name. If a model of these roles has no known price,
+        the default cost limit is turned off, with a notice.
 
         Raises:
-            SettingsError: a person set the cost limit, and it cannot be guaranteed.
+            SettingsError: a person set the cost limit, and an unknown price makes it impossible to
+                guarantee.
         """
         limits, notice = hold_money_limit(
             self.settings.limits,
@@ -323,15 +331,15 @@ class App:
         )
 
     def _note_free_vectors(self, embedding: str) -> None:
-        """Raises `SettingsError` if a person set a cost limit: it cannot be guaranteed when the
-        price of embeddings is unknown."""
+        """Add the notice that vectors count as free because their price is unknown. Raises
+        `SettingsError` if a person set a cost limit, which then cannot be guaranteed."""
         if self.settings.cost_limit_is_explicit:
             raise SettingsError(
                 f"the money limit of ${self.settings.max_cost_usd:g} cannot be guaranteed",
-                why=f"no price is known for {embedding}, which makes the vectors",
+                why=f"no price is known for {embedding}, which computes the vectors",
                 fix=(
-                    f"BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL} costs nothing, or 0 "
-                    "for no money limit: --max-cost 0"
+                    f"set BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL}, which costs nothing, "
+                    "or turn the money limit off with --max-cost 0"
                 ),
                 guide="limits",
             )
@@ -344,7 +352,8 @@ class App:
         return self.models.without_price(self.settings.model_by_role[role] for role in roles)
 
     def _daily_limit(self, spec: ObjectiveSpec, given: float | None) -> float:
-        """Return the cost limit of all ticks of a day; 0 for no limit."""
+        """Return the cost limit for all ticks of a day in US dollars; 0 means no limit. `given` is
+        the limit that a person chose, None if they chose none."""
         if given == 0:
             return 0.0
         if not spec.has_price:
@@ -352,22 +361,28 @@ class App:
                 raise SettingsError(
                     f"the limit of ${given:g} a day cannot be guaranteed",
                     why="no price is known for a model of this objective",
-                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, or --daily-limit 0",
+                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, or turn the daily limit off "
+                    "with --daily-limit 0",
                     guide="schedules",
                 )
-            self.notices.append("no price is known, so the ticks have no daily cost limit")
+            self.notices.append(
+                "no price is known for a model of this objective, so the schedule has no daily "
+                "cost limit"
+            )
             return 0.0
         limit, most = DAILY_LIMIT_USD if given is None else given, spec.limits.max_cost_usd
         if most > limit:
             raise SettingsError(
-                f"a tick may cost ${most:g}, and all of a day ${limit:g}: none would ever fire",
-                fix=f"--daily-limit {most:g}, or a lower --max-cost",
+                f"one tick may cost ${most:g}, but all ticks of a day only ${limit:g}: the "
+                "schedule would never fire",
+                fix=f"set --daily-limit {most:g} or more, or a lower --max-cost",
                 guide="schedules",
             )
         return limit
 
     def _remember(self, objective: Objective) -> None:
-        """Store what belongs to this worker and to the person here, so that `resume` finds it."""
+        """Store in the home what the task store does not hold (folder, concurrency, time of use),
+        so that `babyagi resume` finds it."""
         settings = self.settings
         remember_touch(settings.home, objective.uid, objective.id)
         if settings.files is not None:
@@ -385,14 +400,15 @@ class App:
     async def run(
         self, objective: Objective, company: Company = ALONE, *, after_id: int | None = None
     ) -> RunOutcome:
-        """Work on the objective until it has ended and its report is written, is paused, or a
-        signal drains this worker.
+        """Work on the objective until it has ended and its report is written, until it is paused,
+        or until a signal drains this worker.
 
-        A paused objective is resumed. If a person must repair something and the run got no answer,
-        the objective is set aside: workers do not claim it until a person resumes it.
+        A paused objective is resumed first. If the run got no answer of a model because of
+        something that a person must mend, such as a refused key, the objective is set aside:
+        workers do not claim it until a person resumes it.
 
         Args:
-            after_id: of the last event before this run; None means the latest event.
+            after_id: the id of the last event before this run; None means the newest event.
         """
         self._remember(objective)
         if objective.status is ObjectiveStatus.PAUSED:
@@ -416,11 +432,11 @@ class App:
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def join(self, objective: Objective, company: Company = ALONE) -> RunOutcome:
-        """Work on the objective beside others until it has ended and its report is written, or a
-        signal drains this worker.
+        """Work on the objective, with other workers, until it has ended and its report is written,
+        or a signal drains this worker.
 
-        It waits through a pause, and until a person provides what this worker lacks; `tell` reports
-        that.
+        While the objective is paused, or this worker lacks something that it needs (a key, a tool,
+        a model), the worker waits; `tell` says for what.
         """
         patience = Patience(
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
@@ -452,14 +468,14 @@ class App:
             return await worker.serve_all(is_person_there=company.is_person_there)
 
     def stop(self) -> None:
-        """Do the same as the first signal: make no further call; calls in flight get `drain_s`
-        seconds to end."""
+        """Drain this worker, as the first SIGINT or SIGTERM does: no further call is made, and
+        calls in flight get `drain_s` seconds to end."""
         if self._worker is not None:
             self._worker.stop()
 
     async def set_aside(self, objective_id: int, *, why: str, after_id: int | None = None) -> None:
-        """Pause the objective, unless another worker works on it or a model has answered after the
-        event `after_id`."""
+        """Pause the objective with the reason `why`, unless another worker works on it or a model
+        has answered since the event `after_id`."""
         is_shared = any(
             worker.id != self._identity.id and worker.lease_left_s >= 0
             for worker in await self.store.workers()
@@ -475,7 +491,8 @@ class App:
             await self.store.pause_objective(objective_id, detail=why)
 
     async def _find_outage(self, objective_id: int, *, after_id: int) -> str:
-        """Return why the model could not be reached in this run; '' if it could."""
+        """Return why the model could not be reached since the event `after_id`; '' if no outage
+        was recorded."""
         found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
         return str(found[-1].data.get("reason", "")) if found else ""
 
@@ -490,8 +507,8 @@ class App:
     async def open_results(
         self, objective: Objective, *, model: str = ""
     ) -> AsyncIterator[Results]:
-        """Return the objective's results, to be searched, checked and indexed again by a person.
-        `model`: the name of another embedder."""
+        """Yield the objective's results, for a person to search, check and index again. `model`:
+        the embedder to use; the objective's own if empty."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.models.close)
             embedder = self.models.open_embedder(
@@ -541,7 +558,8 @@ class App:
             yield self._worker
 
     def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> Loop:
-        """Open what the work on one objective needs; endpoints and the index belong to the process.
+        """Build the loop of one objective. The models' endpoints and the index are shared by all
+        loops of the process.
 
         Raises:
             SettingsError, CredentialsError: this worker lacks something that the objective needs.
@@ -557,8 +575,8 @@ class App:
                     "cannot be compared"
                 ),
                 fix=(
-                    f"babyagi index rebuild --objective {objective.id} --embedding-model NAME, "
-                    "or set the embedder's address as it was before"
+                    f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
+                    "embeds them again; or set the embedder's address back to what it was"
                 ),
                 guide="results",
             )
@@ -602,11 +620,12 @@ class App:
         log = MemoryLog(path, clock=utc_now, new_id=partial(secrets.token_hex, 8))
         return OwnAgent(bounds=agent.bounds, memory=TaskMemory(agent.memory, log))
 
-    # -- telling whom the settings name, or an objective
+    # -- notifications
     # ----------------------------------------------------------------------------------------------
 
     def open_hooks(self) -> Hooks:
-        """Open the notifier for webhook addresses of single objectives of this home."""
+        """Return the `Hooks` that send notifications to the webhook addresses of single objectives
+        of this home."""
         settings = self.settings
         signer = self._make_signer()
         door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)
@@ -625,7 +644,8 @@ class App:
         return Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
 
     def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
-        """Send the configured notifications during the context, if there are any."""
+        """While the context lasts, send notifications about the objective, if the settings name a
+        command or an address for them."""
         notifier = self._make_notifier()
         return nullcontext() if notifier is None else notifier.watching(objective_id)
 
@@ -661,14 +681,14 @@ async def open_app(
     tell: Callable[[str], None] = lambda _: None,
     given: Given = NOTHING_GIVEN,
 ) -> AsyncIterator[App]:
-    """Open the app; it is closed in reverse order. Tasks left behind by an earlier process with the
-    same name are queued again.
+    """Yield the app, and close what it opened afterwards. Tasks that a dead process with the same
+    worker name left claimed are queued again.
 
     Args:
         ask_human: shows a prompt and returns the typed text, for LLM_MODEL=human; None without a
             terminal.
         given: what a program passes in besides settings.
-        tell: reports trouble of the store (see `open_sqlite`) or of this worker to a person.
+        tell: shows a person a line about trouble with the store (see `open_sqlite`) or this worker.
     """
     async with open_store(settings, tell=tell) as store:
         home, now, leases = home_id(settings.home), utc_now(), await store.leases()
@@ -697,8 +717,7 @@ async def open_app(
 
 
 def _protocol_of(agent: AgentDescription | None) -> str:
-    """Return the name of the protocol that a file requests for its agent; empty if it requests
-    none."""
+    """Return the name of the protocol that the agent's file requests; '' if it requests none."""
     wanted = agent.protocol if agent is not None else "auto"
     name = wanted if isinstance(wanted, str) else wanted.name
     return "" if name == "auto" else name
@@ -707,7 +726,8 @@ def _protocol_of(agent: AgentDescription | None) -> str:
 def read_timing(
     timing: Timing, objective: ObjectiveSpec, *, daily_usd: float, now: datetime
 ) -> ScheduleSpec:
-    """Convert the timing to a schedule. Raises `SettingsError`."""
+    """Return the timing as a schedule for the objective. Raises `SettingsError` if it is not
+    valid."""
     try:
         every_s = _read_duration("every", timing.every) if timing.every else 0.0
         zone = find_zone(timing.tz)
@@ -727,7 +747,7 @@ def read_timing(
             jitter_s=_read_duration("jitter", timing.jitter),
             daily_limit_usd=daily_usd,
         )
-    except (ValueError, OverflowError) as error:  # of times beyond the first or last year
+    except (ValueError, OverflowError) as error:  # overflow: beyond the years of `datetime`
         raise SettingsError(
             f"this is not a valid schedule: {error}",
             fix='babyagi schedule add "an objective" --cron "0 9 * * 1-5" --tz Europe/Berlin, '
@@ -737,7 +757,8 @@ def read_timing(
 
 
 def _read_duration(name: str, text: str) -> float:
-    """Return the seconds. Raises `ValueError` with the name and the text."""
+    """Return a duration such as `90s` or `2h` in seconds. Raises `ValueError`, which quotes `name`
+    and `text`, if it is not a duration."""
     try:
         return parse_duration_s(text)
     except ValueError as error:
@@ -752,7 +773,7 @@ def require_room(objective: Objective, *, question: str = "", limits: Limits | N
         limits: the new limits of the objective, if they change.
 
     Raises:
-        LimitReachedError: it says what to type.
+        LimitReachedError: a limit is used up; `fix` is the command that raises it.
     """
     name = find_used_up(objective, limits)
     if not name:
@@ -765,6 +786,6 @@ def require_room(objective: Objective, *, question: str = "", limits: Limits | N
         fix=f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
         if question
         else (
-            f"babyagi extend --objective {objective.id} {option} {value}, then type the same again"
+            f"babyagi extend --objective {objective.id} {option} {value}, then repeat this command"
         ),
     )

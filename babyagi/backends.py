@@ -26,8 +26,8 @@ N_SERVER_CONNECTIONS = 3
 async def open_store(
     settings: Settings, *, tell: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[TaskStore]:
-    """Open the task store that the settings name, to read and change it; no model and no index is
-    opened. `tell`: see `open_sqlite`."""
+    """Yield the task store that the settings name, and close it afterwards. `tell`: see
+    `open_sqlite`."""
     make_home(settings.home)
     address = settings.task_store.reveal()
     is_server = address.startswith("postgres")
@@ -53,15 +53,16 @@ async def migrate_store(settings: Settings) -> tuple[int, int]:
     after.
 
     Raises:
-        StoreUnusableError: a worker is running, or see `open_postgres`.
-        SettingsError: it is a SQLite file, which is updated when it is opened.
+        StoreUnusableError: a worker is running, or the database cannot be used (see
+            `open_postgres`).
+        SettingsError: the store is a SQLite file, which is updated whenever it is opened.
     """
     address = settings.task_store.reveal()
     if not address.startswith("postgres"):
         raise SettingsError(
             "there is nothing to migrate",
             why="a task store in a file is updated when it is opened",
-            fix="babyagi doctor --quick opens it",
+            fix="to update the file now, run babyagi doctor --quick: it opens the store",
             guide="machines",
         )
     offload = ThreadOffload(name="taskstore")
@@ -119,11 +120,10 @@ def require_result_store(settings: Settings) -> None:
 
 
 async def ask_result_store(settings: Settings) -> None:
-    """Check that the chosen index can be used, and raise if it cannot; a server is pinged
-    (`VectorIndex.ping`).
+    """Check that the chosen index can be used now; a server is asked (`VectorIndex.ping`).
 
     Raises:
-        IndexUnavailableError, StoreUnusableError: it cannot be used now.
+        IndexUnavailableError, StoreUnusableError: the index cannot be used now.
         SettingsError: see `require_result_store`.
     """
     async with AsyncExitStack() as stack:
@@ -131,8 +131,8 @@ async def ask_result_store(settings: Settings) -> None:
 
 
 def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
-    """Open the index, closed with the stack. No vendor's package is imported, and no connection is
-    made, before its first call.
+    """Return the index that the settings name; `stack` closes it. No vendor's package is imported,
+    and no connection is made, before the index is first used.
 
     Raises:
         SettingsError: see `require_result_store`.
@@ -186,8 +186,7 @@ def _make_pinecone(settings: Settings) -> VectorIndex:
 
 
 async def drop_collection(settings: Settings, objective: Objective) -> str:
-    """Remove the objective's vectors from the index. Return why that failed; empty when it
-    succeeded."""
+    """Remove the objective's vectors from the index. Return '', or the reason if that failed."""
     try:
         async with AsyncExitStack() as stack:
             await open_index(settings, stack).drop(collection_of(objective))
@@ -197,7 +196,7 @@ async def drop_collection(settings: Settings, objective: Objective) -> str:
 
 
 def describe_index(settings: Settings) -> str:
-    """Return the name of the index for a person."""
+    """Return which index is in use, and where, in words for a person."""
     match settings.effective_result_store:
         case "builtin":
             return "built-in"

@@ -1,42 +1,53 @@
 """Every error of this project, ordered by who can mend it.
 
-BabyagiError ├── the model mends it: its text becomes the next message │ ├── MalformedReplyError a
-reply that could not be read │ └── ToolError a tool call that did not work ├── time mends it: a
-later try may work │ ├── StoreUnavailableError busy, locked, disk full │ ├── IndexUnavailableError
-the result store's index; the loop goes on without it │ │ └── IndexOwnedElsewhereError another
-process feeds it │ └── ModelUnavailableError outage, rate limit, cut connection │ └── OverdueError
-no whole answer in time ├── the task ends with it, the others go on │ ├── ContextTooLongError the
-prompt does not fit the model │ ├── RequestRefusedError this request can never work (content filter,
-refusal) │ ├── EndlessAnswerError an answer that is too long, or that does not end │ └──
-NoAnswerError an agent's run without an answer of the type that was asked for ├── a person mends it:
-four lines on stderr, an exit code, no traceback │ ├── SettingsError usage: a wrong flag, variable
-or file │ ├── CredentialsError no key, or a key that is refused │ ├── ModelRejectedError the
-endpoint refuses us: unknown model, no quota, wrong address │ │ └── ToolsUnsupportedError no tool
-support; a prompt without tools may work │ ├── StoreUnusableError a store that is damaged, newer
-than we are, or not writable │ └── NotFoundError no such objective, task or report ├── not a fault:
-the loop reads it and does what it says │ ├── LimitReachedError the next call does not fit under a
-limit │ ├── ObjectiveStoppedError paused or ended: no further call │ ├── ParkedError a person was
-asked; the task waits, its claim is given up │ ├── LeaseLostError another worker holds the claim now
-│ └── StaleOrderError the list changed while the prioritizer was thinking └── anything else is a
-programmer's, and is caught once, in `worker/serving.py`
+BabyagiError
+├── the model mends it: its text becomes the next message
+│   ├── MalformedReplyError         a reply that could not be read
+│   └── ToolError                   a tool call that did not work
+├── time mends it: a later try may work
+│   ├── StoreUnavailableError       busy, locked, disk full
+│   ├── IndexUnavailableError       the result store's index; the loop goes on without it
+│   │   └── IndexOwnedElsewhereError    another process feeds it
+│   └── ModelUnavailableError       outage, rate limit, cut connection
+│       └── OverdueError            no whole answer in time
+├── the task ends with it, the others go on
+│   ├── ContextTooLongError         the prompt does not fit the model
+│   ├── RequestRefusedError         this request can never work (content filter, refusal)
+│   ├── EndlessAnswerError          an answer that is too long, or that does not end
+│   └── NoAnswerError               an agent's run without an answer of the required type
+├── a person mends it: four lines on stderr, an exit code, no traceback
+│   ├── SettingsError               usage: a wrong flag, variable or file
+│   ├── CredentialsError            no key, or a key that is refused
+│   ├── ModelRejectedError          unknown model, no quota, wrong address
+│   │   └── ToolsUnsupportedError   no tool support; a prompt without tools may work
+│   ├── StoreUnusableError          damaged, newer than this program, or not writable
+│   └── NotFoundError               the objective, task or report does not exist
+├── not a fault: the loop reads it and does what it says
+│   ├── LimitReachedError           the next call does not fit under a limit
+│   ├── ObjectiveStoppedError       paused or ended: no further call
+│   ├── ParkedError                 a person was asked; the task waits, its claim is given up
+│   ├── LeaseLostError              another worker holds the claim now
+│   └── StaleOrderError             the list changed while the prioritizer was thinking
+└── any other error is a programmer's mistake, and is caught once, in `worker/serving.py`
 """
 
 from typing import Any
 
 
 class BabyagiError(Exception):
-    """An error with what a person needs to go on.
+    """An error that tells a person what happened, why, and what to do.
 
     Args:
         what: what happened, with the value that caused it.
-        why: why we think so (the measured fact, the server's words); empty when `what` says it all.
+        why: the cause or the evidence (a measured fact, the server's words); empty when `what` says
+            it all.
         fix: what to type; empty when there is nothing to type.
         guide: the page of `babyagi guide` that says more.
-        may_be_billed: True when a request was sent that may have been worked on (a cut answer, a
-            time-out).
+        may_be_billed: True if the provider may charge for the call, because the request was sent (a
+            cut answer, a time-out).
 
     `said_usage` is the raw usage reported by an answer that could not be read; `billed` is the same
-    as a `Usage`.
+    usage as a `Usage`.
     """
 
     said_usage: Any = None
@@ -64,7 +75,7 @@ class MalformedReplyError(BabyagiError):
 
 
 class ToolError(BabyagiError):
-    """A tool call failed; one line for the model, without paths of this machine."""
+    """A tool call failed. The text is one line for the model, without paths of this machine."""
 
 
 class StoreUnavailableError(BabyagiError):
@@ -76,7 +87,7 @@ class IndexUnavailableError(BabyagiError):
 
 
 class IndexOwnedElsewhereError(IndexUnavailableError):
-    """Another process owns the index, and indexes results."""
+    """Another process has the index open and writes the results to it."""
 
 
 class ModelUnavailableError(BabyagiError):
@@ -85,7 +96,7 @@ class ModelUnavailableError(BabyagiError):
     Args:
         retry_after_s: how long to wait before the next call, as the endpoint or its circuit breaker
             says.
-        is_limit: True when the endpoint is up and limits us (429).
+        is_limit: True if the endpoint works and refused the call because of a rate limit (429).
     """
 
     def __init__(
@@ -104,11 +115,11 @@ class ModelUnavailableError(BabyagiError):
 
 
 class OverdueError(ModelUnavailableError):
-    """A call was cut off at its deadline.
+    """A call of a model was cut off at its deadline.
 
     Args:
-        has_begun: part of its answer had arrived. If the model then answers a small probe, the call
-            itself was the cause.
+        has_begun: part of the answer had arrived. If the model answers a small test call after
+            that, this call was the cause and not an outage.
     """
 
     def __init__(self, what: str, *, fix: str = "", has_begun: bool = False) -> None:
@@ -131,7 +142,7 @@ class EndlessAnswerError(BabyagiError):
 
 
 class NoAnswerError(BabyagiError):
-    """A run ended without an answer of the required type; `why` gives the reason."""
+    """An agent's run ended without an answer of the required type; `why` gives the reason."""
 
 
 class SettingsError(BabyagiError):
@@ -156,7 +167,7 @@ class StoreUnusableError(BabyagiError):
 
 
 class NotFoundError(BabyagiError):
-    """There is no such objective, task or report."""
+    """The objective, task or report that was asked for does not exist."""
 
 
 class LimitReachedError(BabyagiError):
@@ -182,11 +193,12 @@ class ParkedError(BabyagiError):
 
 
 class LeaseLostError(BabyagiError):
-    """Another worker holds the claim; nothing was recorded under it."""
+    """This worker no longer holds its claim, so what it wanted to record was not recorded."""
 
 
 class StaleOrderError(BabyagiError):
-    """The list's order changed since it was read; nothing was changed."""
+    """The order of the task list has changed since it was read, so the new order was not
+    applied."""
 
 
 PERSON_MENDS = (
@@ -200,7 +212,8 @@ PERSON_MENDS = (
 
 
 def first_error(error: BaseException) -> BaseException:
-    """Return the first error inside a group, which ended the others."""
+    """Return the first error of an exception group, which is the one that ended the others; any
+    other error is returned as it is."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -208,11 +221,14 @@ def first_error(error: BaseException) -> BaseException:
 
 FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
     (StoreUnavailableError, "try again in a moment; babyagi doctor shows the problem"),
-    (IndexUnavailableError, "babyagi doctor; once the index works again: babyagi index rebuild"),
+    (
+        IndexUnavailableError,
+        "babyagi doctor shows the problem; once the index works again, run babyagi index rebuild",
+    ),
     (ModelUnavailableError, "try again in a moment; babyagi doctor checks the model"),
     (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
     (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
-    (RequestRefusedError, "rephrase it, or set LLM_MODEL to another model"),
+    (RequestRefusedError, "rephrase what you ask for, or set LLM_MODEL to another model"),
     (
         ContextTooLongError,
         "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
@@ -222,12 +238,12 @@ FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
         StoreUnusableError,
         "babyagi doctor shows the problem; babyagi journal verify checks every row",
     ),
-    (NotFoundError, "babyagi objectives"),
+    (NotFoundError, "babyagi objectives lists what exists"),
     (LimitReachedError, "babyagi extend raises a limit"),
-    (ObjectiveStoppedError, "babyagi resume"),
+    (ObjectiveStoppedError, "babyagi resume continues it"),
     (SettingsError, "babyagi config shows every setting and where it comes from"),
 )
-"""What to type if an error itself does not say so, by the class of the error."""
+"""What to type if an error has no `fix` of its own; the first class that matches counts."""
 
 
 def find_fix(error: BabyagiError) -> str:
@@ -235,4 +251,4 @@ def find_fix(error: BabyagiError) -> str:
     if error.fix:
         return error.fix
     found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))
-    return next(found, "babyagi status, and babyagi doctor")
+    return next(found, "babyagi status shows the objective; babyagi doctor looks for the problem")

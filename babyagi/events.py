@@ -12,7 +12,7 @@ OBJECTIVE_SCHEDULED = "objective.scheduled"  # started by a tick of a schedule
 OBJECTIVE_PAUSED = "objective.paused"
 OBJECTIVE_RESUMED = "objective.resumed"
 OBJECTIVE_EXTENDED = "objective.extended"
-OBJECTIVE_ASKED_FURTHER = "objective.asked_further"  # a question beside its text
+OBJECTIVE_ASKED_FURTHER = "objective.asked_further"  # a person added a further question
 OBJECTIVE_SPACE_CHANGED = "objective.space_changed"
 OBJECTIVE_CLAIMED_MET = "objective.claimed_met"
 OBJECTIVE_CHECKED = "objective.checked"
@@ -21,14 +21,14 @@ OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
-TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # of earlier versions; now task.proposal_dropped
+TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # earlier versions; now task.proposal_dropped
 TASK_CLAIMED = "task.claimed"
 TASK_RECORDED = "task.recorded"
-TASK_LACKED = "task.lacked"  # a try ended with nothing but what it lacked
-TASK_REQUEUED = "task.requeued"  # after a lack: what it waits for now
-TASK_WOKEN = "task.woken"  # a result holds what it lacked
-TASK_AFTER_DROPPED = "task.after_dropped"  # a dependency that could not be kept
-TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # over a bound
+TASK_LACKED = "task.lacked"  # a try ended without a result, and said what information it lacked
+TASK_REQUEUED = "task.requeued"  # queued again after a lack; says which tasks it waits for
+TASK_WOKEN = "task.woken"  # may be tried again: a result holds what the task lacked
+TASK_AFTER_DROPPED = "task.after_dropped"  # a dependency of the task could not be kept
+TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # a proposed task was left out by a bound
 TASK_DONE = "task.done"
 TASK_FAILED = "task.failed"
 TASK_DEAD = "task.dead"
@@ -42,11 +42,11 @@ TASK_ANSWERED = "task.answered"
 ORDER_APPLIED = "order.applied"
 PLAN_FAILED = "plan.failed"  # nothing could be planned from these results
 CONTEXT_CUT = "context.cut"  # a prompt holds results only in part, or not at all
-PERSON_TOLD = "person.told"  # a command or an address was told of all up to an event
-HOOK_TOLD = "hook.told"  # the address that was named with the objective was
+PERSON_TOLD = "person.told"  # notifications were sent of all events up to `up_to`
+HOOK_TOLD = "hook.told"  # the same for the address that was named with the objective
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"
-# results do not get into the result store; a worker tries again by itself
+# results cannot be written to the index for now; a worker tries again by itself
 INDEX_UNAVAILABLE = "index.unavailable"
 INDEX_AVAILABLE = "index.available"
 

@@ -1,4 +1,4 @@
-"""Imports large packages one at a time, without letting variables of other programs affect them.
+"""Imports large packages one at a time, and keeps other programs' variables away from them.
 
 Two threads that import parts of the same package may each hold a lock that the other needs. Python
 then fails one of the imports, and that package stays half imported as long as the process lives. So
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from openai import AsyncAzureOpenAI, AsyncOpenAI
 
 NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
-# the same thread takes it twice if one import includes another
+# reentrant, because one import may include another in the same thread
 _TURN = threading.RLock()
 
 
@@ -48,11 +48,11 @@ def import_chroma() -> None:
 
 @contextmanager
 def showing_no_environment() -> Iterator[None]:
-    """Hide `.env` and variables from chromadb's settings, which are read repeatedly during its
-    import.
+    """Hide the `.env` file and the environment variables from chromadb's settings, which are read
+    repeatedly during its import.
 
-    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use
-    would fail the import. For the half second of the first import this affects every class of
+    A variable of another program (`MIGRATIONS`, `ENVIRONMENT`) with a value that chromadb cannot
+    use would fail the import. For the half second of the first import this affects every class of
     pydantic-settings in this process.
     """
     with _TURN:
@@ -83,8 +83,8 @@ def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:
     """Import the `openai` package, and return its client classes. The first import takes 0.3 s;
     every later one is free.
 
-    With each request openai checks whether `httpx` is imported, and reads names from it. It must
-    never see one that Chroma is importing in a thread, so `httpx` is imported whole before.
+    With each request openai checks whether `httpx` is imported, and reads names from it. So `httpx`
+    is imported whole first: chromadb's import in another thread could leave it half imported.
     """
     with _TURN, _unlogged():
         with suppress(ImportError):
@@ -95,7 +95,7 @@ def import_openai() -> tuple[type[AsyncOpenAI], type[AsyncAzureOpenAI]]:
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
-    """Undo openai's changes to logging when OPENAI_LOG is set."""
+    """Undo what importing openai changes in `logging` if OPENAI_LOG is set."""
     root, own = logging.getLogger(), logging.getLogger("openai")
     handlers, level = list(root.handlers), own.level
     try:

@@ -67,7 +67,8 @@ def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
 
 
 def describe(step: Step) -> str:
-    """Return the question for the person, in words. Text that a model wrote in it is unchanged."""
+    """Return what the step asks the person, in words. Text of a model in it is kept as the model
+    wrote it, except for control characters."""
     tool, arguments = read_request(step)
     given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
     call = f"{tool}({', '.join(given)})"
@@ -86,8 +87,8 @@ def describe(step: Step) -> str:
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the origins of everything that was read before this was asked, each once, in order;
-    `steps` are those of the task."""
+    """Return the origins of all texts that the same try of the task had read before it asked, each
+    once, in order. `steps`: all steps of the task."""
     try_prefix = step.key.partition("/")[0] + "/"
     before = [
         other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
@@ -96,7 +97,7 @@ def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str,
 
 
 def asking_task(step: Step) -> int:
-    """Return the task that waits for the answer to the open step."""
+    """Return the id of the task that waits for the answer to the open step."""
     return int(step.owner.removeprefix("task:"))
 
 
@@ -123,21 +124,23 @@ def name_step(step: Step, steps: Sequence[Step]) -> str:
 
 
 def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: str) -> Step:
-    """Return the one open step that a person means.
+    """Return the only open step that `number`, of a task or a step, can mean.
 
     Args:
-        ask: the command to suggest when several steps are meant.
+        ask: the command to suggest if several steps match.
 
     Raises:
-        NotFoundError: no step matches. SettingsError: several steps match.
+        NotFoundError: no step matches.
+        SettingsError: several steps match.
     """
     found = find_named(steps, number, step_id=step_id)
     if not found:
         raise NotFoundError(
             f"nothing with number {number} waits for a person",
-            why=f"these tasks ask: {', '.join(str(asking_task(step)) for step in steps[:20])}"
+            why="these tasks wait for a person: "
+            + ", ".join(str(asking_task(step)) for step in steps[:20])
             if steps
-            else "no task asks anything",
+            else "no task waits for a person",
             fix="babyagi inbox shows what waits",
             guide="inbox",
         )
@@ -157,13 +160,14 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
 
 
 def asks_for_secret(step: Step) -> bool:
-    """Return whether a question seems to ask for a key, a password or a card number. It is a hint
-    for the person and stops nothing."""
+    """Return whether a question seems to ask for a key, a password or a card number. The person is
+    warned; the question is still asked."""
     return step.kind == QUESTION and sounds_secret(describe(step))
 
 
 def write_change(tool: str, *, before: str, now: str) -> str:
-    """Return the question whether a tool may be used in a form other than the granted one."""
+    """Return the request that asks whether a tool may be used although it has changed; `before` is
+    the tool as it was granted."""
     return write_request(tool, {"before": before, "now": now})
 
 
@@ -180,7 +184,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     """Return the text that the waiting task will read.
 
     Raises:
-        SettingsError: this decision does not fit such a step.
+        SettingsError: a step of this kind does not take this decision, or the answer is empty.
     """
     if decision not in decisions(step):
         ways = ", or ".join(
@@ -188,7 +192,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"`{decision.value}` is no answer to what task {asking_task(step)} asks",
+            f"`{decision.value}` does not answer what task {asking_task(step)} asks",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",
@@ -210,8 +214,9 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
 
 
 def take_words(step: Step, said: object) -> Observation:
-    """Return the text that the task will read when a program answers an open step. No answer is
-    refused; for a call that needs approval, any text that does not begin with `yes` means no."""
+    """Return the text that the task will read when a program answers an open step with `said`. An
+    empty text rejects the step. For a step that needs approval, so does every text that does not
+    begin with a word such as `yes`."""
     words = "" if said is None else clean(str(said)).strip()
     decision = Decision.ANSWER
     if decision not in decisions(step):
@@ -221,8 +226,8 @@ def take_words(step: Step, said: object) -> Observation:
 
 
 def write_decision(observation: Observation, *, seen: str = "") -> str:
-    """Return the output of the step that a person decided; `seen` is the `state` of the preview
-    that the person was shown."""
+    """Return a person's decision as JSON, the output of the step. `seen` is the `state` of the
+    preview that the person was shown."""
     return (
         json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False)
         if seen
@@ -231,5 +236,5 @@ def write_decision(observation: Observation, *, seen: str = "") -> str:
 
 
 def read_seen(step: Step) -> str:
-    """Return the state of the preview that the person saw; '' when there was none."""
+    """Return the state of the preview that the person was shown; '' if there was none."""
     return str(json.loads(step.output or "{}").get("seen", ""))

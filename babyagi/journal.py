@@ -2,8 +2,8 @@
 outcome and release the reservation.
 
 A step is identified by its owner and its key. A call that was made once is read from the journal
-from then on, so a restart pays for nothing twice. A recorded step holds even if its request has
-changed; an event says so.
+from then on, so a restart pays for nothing twice. A recorded step is used even if its request has
+changed since; an event says so.
 
 Does not cover: retrying within one call (the model's adapter), and waiting for the end of an outage
 (`worker/serving.py`).
@@ -84,8 +84,8 @@ MAX_FAULT_CHARS = 300  # of an exception's text
 MAX_REDACTED_CHARS = 4000
 _FOLDERS = re.compile(
     r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
-)  # variables of this machine; no model needs them
-LATE = "late"  # the key, below a call's, under which each cut-off at the deadline is noted
+)  # paths of this machine, which no model needs
+LATE = "late"  # part of the key under which it is noted that a call was cut off at its deadline
 MIN_OUTPUT_TOKENS = 64  # an answer may always be this long, however often it was late
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
@@ -116,8 +116,9 @@ class Gate:
 
     @contextmanager
     def listening(self, model: str, role: Role) -> Iterator[None]:
-        """Note whether the model answers at all during the context; a refusal is an answer. An
-        answer to a request from before the silence proves nothing about it."""
+        """Note in `silent` whether the model answers the call that is made in this context; a
+        refusal is an answer. If another call found the model silent after this one was sent, an
+        answer to this one does not end the silence."""
         sent_s = _now_s()
         try:
             yield
@@ -140,7 +141,7 @@ def _new_secret() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPiece:
-    """A piece of an answer that a model is writing now. It is a signal, stored nowhere.
+    """A piece of the answer that a model is writing now, to be shown and stored nowhere.
 
     `owner` and `key` are those of the call's step; the pieces of one call share both.
     """
@@ -157,7 +158,7 @@ OnPiece = Callable[[TextPiece], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """What every journal of a worker calls.
+    """The store, the models and the embedder that all journals of a worker use.
 
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
@@ -178,11 +179,12 @@ class Backends:
 
 
 class _Recorded:
-    """The recorded steps of an owner, read once. While its claim lives, no other process adds a
-    step that would have to be read from the store.
+    """The recorded steps of a task or duty, read from the store once: while its claim lives, only
+    this process records steps for it.
 
-    `held` waits in memory for the next change under the claim. `n_calls` counts the calls in
-    flight. `asked` is the key of the last step whose prompt was answered, and that prompt.
+    `held` is an outcome that waits in memory to be recorded with the next change under the claim.
+    `n_calls` counts the calls in flight. `asked` is the key of the last step whose prompt was
+    answered, and that prompt.
     """
 
     def __init__(self, store: TaskStore, fence: Fence, *, is_empty: bool) -> None:
@@ -195,7 +197,7 @@ class _Recorded:
         self._late_keys: list[str] = []
 
     async def find(self, key: str) -> Step | None:
-        """Return the step if its outcome is recorded, else None."""
+        """Return the step with this key if its outcome is recorded, else None."""
         if self._step_by_key is None:
             steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
             # a call at the same time may have read it meanwhile, and added to it
@@ -230,7 +232,7 @@ class _Recorded:
 
 
 class Journal:
-    """The calls of one owner under one claim.
+    """Makes and records the calls of one task or duty (the owner) under one claim.
 
     Entered as a context, it commits an outcome in one transaction with what comes next: the outcome
     waits in memory for the next intended call, or for the change that `commit` makes, and for
@@ -243,7 +245,8 @@ class Journal:
         fence: the claim that the steps are recorded under.
         prefix: the start of every key: `<try>/` for a task, nothing for a duty.
         approval: which tool calls ask a person first.
-        heeds_functions: a program's functions that ask for approval themselves get it in any case.
+        heeds_functions: a program's function that is declared to need approval asks a person
+            whatever `approval` says.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -277,15 +280,14 @@ class Journal:
         if isinstance(held, Outcome) and not isinstance(error, asyncio.CancelledError):
             await self.flush()
         elif held is not None:
-            # what cost nothing may be lost, and a cancellation does not wait for an unavailable
-            # store
+            # a `Kept` cost nothing and may be lost; a cancellation must not wait for the store
             with suppress(BabyagiError):
                 await self._record_once(held)
             self._let_go(held)
 
     def below(self, path: str) -> Journal:
-        """Return a journal whose keys begin with this path, for a tool that is made of other
-        calls."""
+        """Return a journal for the same claim whose keys begin with this path, for a tool that
+        makes calls itself."""
         inner = Journal(
             self._backends,
             fence=self._fence,
@@ -297,7 +299,7 @@ class Journal:
         return inner
 
     async def flush(self) -> None:
-        """Record the outcome that waits for the next change."""
+        """Record the waiting outcome now, by itself; do nothing if none waits."""
         held = self._recorded.held
         match held:
             case Outcome():
@@ -319,52 +321,53 @@ class Journal:
             self._recorded.held = None
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
-        """Let the outcome wait for the next change, and return True. Return False while another
-        call is in flight: the caller must then record the outcome alone."""
+        """Let the outcome wait for the next change, and return True. Return False if it cannot
+        wait, because another call is in flight or the journal is not entered as a context: the
+        caller must then record the outcome alone."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome
         return True
 
     async def recall(self, path: str) -> str | None:
-        """Return the text that `keep` stored at the path; None when there is none."""
+        """Return the text that `keep` stored at the path; None if it stored none."""
         step = await self._recorded.find(self._prefix + path)
         return None if step is None else str(json.loads(step.output or ""))
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text at the path, and return the stored one: the first text stored there
-        stays."""
+        """Store a text at the path, unless one is stored there; return the stored text."""
         output = json.dumps(word)
         kept = self._keep(path, kind=INPUTS, request=output, output=output)
         await self.flush()
         return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """See `Calls`. The bound is halved each time that this call, or a call of an earlier try,
-        was cut off at its deadline, because the same call would be late again."""
+        """Return how many tokens the answer to the call at the path may have, at most `wanted`. The
+        number is halved for each time that this call, or any call of an earlier try, was cut off at
+        its deadline, because as long an answer would be late again."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
 
     def abilities(self, role: Role) -> Abilities | None:
-        """See `Calls`."""
+        """Return what is known about the role's model; None if it need not be probed."""
         known: Abilities | None = getattr(self._backends.models[role], "abilities", None)
         return known
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """See `Calls`."""
+        """Return the context to enter while the role's model is probed."""
         model = self._backends.models[role]
         return model.probing if isinstance(model, Adaptive) else nullcontext()
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """See `Calls`."""
+        """Remember what a probe found about the role's model."""
         model = self._backends.models[role]
         if isinstance(model, Adaptive):
             model.learn(found)
 
     async def _late_keys(self, path: str) -> list[str]:
-        """Return the keys of the notes about late calls: about this call, and about all calls of
-        earlier tries."""
+        """Return a key for each time that the call at this path, or any call of an earlier try,
+        was cut off at its deadline."""
         return [
             key
             for key in await self._recorded.late_keys()
@@ -378,11 +381,12 @@ class Journal:
         await self.keep(f"{path}/{LATE}/{n + 1}", LATE)
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
-        """Return the inputs of this try. `build` is called only if no earlier claim of this try has
-        built them. Called once per journal.
+        """Return the inputs of this try (the context that was chosen for it). Call this once per
+        journal.
 
         Returns:
-            The JSON object that `build` gave the first time.
+            The JSON object that `build` returned the first time. `build` is not called if an
+            earlier claim of this try has recorded the inputs.
         """
         step = await self._recorded.find(f"{self._prefix}inputs")
         if step is None:
@@ -404,8 +408,8 @@ class Journal:
 
         Raises:
             LimitReachedError, ObjectiveStoppedError, LeaseLostError: no call was made.
-            Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the
-                call may be billed.
+            Whatever `ChatModel.complete` raises; the reservation is then released, or charged if
+                the call may be billed.
         """
         model = self._backends.models[role]
         with self._recorded.calling():
@@ -436,7 +440,8 @@ class Journal:
     async def _intend_question(
         self, path: str, prompt: Prompt, model: ChatModel
     ) -> tuple[Step, Prompt]:
-        """Return the step of this question, and the prompt as it is sent."""
+        """Record the intention to send the prompt. Return its step, and the prompt as it will be
+        sent."""
         before_key, before = self._recorded.asked
         kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
@@ -464,7 +469,7 @@ class Journal:
                 async with asyncio.timeout(timeout_s):
                     completion = await model.complete(prompt, role=role, **listeners)
             except TimeoutError as error:
-                raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
+                raise OverdueError(f"{model.name} gave no answer within {timeout_s} s") from error
             usage = completion.usage
             span.note(
                 answered(
@@ -477,7 +482,7 @@ class Journal:
         return completion
 
     def _passing(self, role: Role, key: str) -> OnText:
-        """Return a function that passes on each piece of an answer."""
+        """Return a function that hands each piece of the call's answer to `Backends.on_piece`."""
 
         def pass_on(text: str) -> None:
             fence = self._fence
@@ -490,23 +495,24 @@ class Journal:
         return pass_on
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
-        """Return the prompt with a mark in its fences. The mark is new in each prompt, and the same
-        whenever the step is replayed."""
+        """Return the prompt with a secret mark in the fences around its passages. Each step has its
+        own mark, and the same one whenever it is replayed."""
         secret = await self._store.secret(self._backends.new_secret())
         return seal(
             prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}"
         )
 
     async def earlier_sources(self) -> tuple[str, ...]:
-        """Return the origins from outside of all that earlier tries of this owner read."""
+        """Return where the texts that earlier tries of this task read came from, as far as they
+        came from outside (tools, files, pages)."""
         steps = [
             step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)
         ]
         return find_sources(origin for step in steps for origin in step.origins)
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Return the outcome of the call. Nothing that a tool does ends a run: an exception or a
-        time-out is returned as an error observation.
+        """Return the outcome of the tool call: the recorded one, or that of a new call. Nothing
+        that a tool does ends a run: an exception or a time-out becomes an error observation.
 
         Raises:
             ParkedError: a person must answer, approve, or say whether the call was made; the task
@@ -552,8 +558,8 @@ class Journal:
         return await self._put_observation(path, await run_tool(tool, arguments), request)
 
     async def _is_begun(self, path: str, tool: Tool, request: str) -> bool:
-        """Return whether a call that must not be repeated may have been made, in this or in an
-        earlier try."""
+        """Return whether this call must not be repeated, and may already have been made in this or
+        an earlier try."""
         if tool.effect is not Effect.ONCE:
             return False
         named = [(self._fence.owner, self._prefix + path)]
@@ -563,10 +569,12 @@ class Journal:
         )
 
     async def _as_allowed(self, path: str, tool: Tool, now: Tool) -> Tool:
-        """Return the tool in its present form, if that is the granted form or a person allows it.
+        """Return `now`, the tool in its present form, if that is the granted form or a person has
+        allowed it.
 
         Raises:
-            ToolError: a person refused it. ParkedError: no person has decided yet.
+            ToolError: a person refused the present form.
+            ParkedError: no person has decided yet.
         """
         if now.form == tool.form:
             return now
@@ -585,8 +593,8 @@ class Journal:
     async def _compose(
         self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]
     ) -> Observation:
-        """Return the output of a tool that is made of other calls. Each of these is a separate
-        step, so that none is repeated."""
+        """Return the output of a tool that makes calls itself. Each of these calls is a step of its
+        own, so a restart repeats none."""
         try:
             passage = await compose(arguments, self.below(path))
         except (ToolError, *FAULTS_OF_A_CALL) as error:
@@ -620,7 +628,9 @@ class Journal:
             )
         except Exception as error:  # the call may have been made all the same
             logger.warning(
-                "nobody knows whether %s was carried out: %s", tool.name, type(error).__name__
+                "it is unknown whether a call of %s was carried out: %s",
+                tool.name,
+                type(error).__name__,
             )
             if tool.asks_approval:
                 return await self._ask(path, inbox.ONCE, request)
@@ -638,8 +648,8 @@ class Journal:
         return tool.asks_approval and (self._approval is Approval.ONCE or is_heeded)
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
-        """Return the outcome of the same call or question in an earlier try of this task, None when
-        there is none left. The n-th such call of this try gets the n-th outcome."""
+        """Return the outcome of the same call or question in an earlier try of this task. The n-th
+        such call of this try gets the n-th outcome; None if there are fewer."""
         same = [
             step for step in await self._recorded.all() if step.request_hash == _digest(request)
         ]
@@ -655,16 +665,17 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return the person's answer, or park the task until there is one."""
+        """Return the person's answer to the request; without one yet, park the task (`_park`)."""
         return Observation.from_json((await self._park(path, kind, request)).output or "")
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
-        """Return the step with the person's answer, or park the task until there is one."""
+        """Return the step with the person's answer. If there is none yet, release the claim, let
+        the task wait for the answer, and raise `ParkedError`."""
         step = await self._store.park_task(
             self._fence, key=self._prefix + path, kind=kind, request=request
         )
         if step.output is None:
-            shown = f"number {step.id}" if step.id else "the questions to answer first"
+            shown = f"request number {step.id}" if step.id else "the questions to answer first"
             raise ParkedError(
                 f"{self._fence.owner} waits for a person",
                 fix=f"babyagi inbox shows {shown}",
@@ -688,8 +699,8 @@ class Journal:
         )
 
     async def _hold_or_put(self, kept: Kept) -> str:
-        """Record the outcome, and return the output that is stored: an outcome that was recorded
-        before stays."""
+        """Let the outcome wait for the next change, or record it now if it cannot wait. Return the
+        output that counts: an outcome recorded earlier stays."""
         if self._holds(kept):
             return kept.output
         return (await self._record_once(kept)).output or kept.output
@@ -723,8 +734,8 @@ class Journal:
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
     async def _intend(self, intention: Intention) -> Step:
-        """Record the intention. When only the reservations of calls in flight exceed a limit, wait
-        for these calls."""
+        """Record the intention and return its step. If the call exceeds a limit only because calls
+        in flight hold reservations, wait for those calls."""
         self._backends.gate.check()
         while True:
             try:
@@ -749,8 +760,8 @@ class Journal:
         return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
-        """Record a paid outcome, however long the store is unavailable. Only a worker that stops
-        abandons it."""
+        """Record a paid outcome. While the store is unavailable, try again every `RECORD_PAUSE_S`,
+        unless the worker drains."""
         while True:
             try:
                 return await self._record_once(outcome)
@@ -760,8 +771,8 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
     async def _record_once(self, made: Outcome | Kept) -> Step:
-        """Record the outcome, and return the step that is stored: an outcome that was recorded
-        before stays."""
+        """Record the outcome without trying again, and return the stored step: an outcome recorded
+        earlier stays."""
         match made:
             case Outcome():
                 step = await self._store.record_step(
@@ -778,11 +789,11 @@ class Journal:
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """Return the outcome of a call without a journal; an exception or a time-out is an error
-    observation.
+    """Run a tool without a journal and return the outcome; an exception or a time-out becomes an
+    error observation.
 
     Raises:
-        SettingsError: no call of the tool can work before a person has done something.
+        SettingsError: no call of the tool can work until a person has changed something.
     """
     try:
         return await _try_tool(tool, arguments)
@@ -807,8 +818,8 @@ def _failed(tool: Tool, error: Exception) -> Observation:
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """Return the output of the tool, or its `ToolError`. Any other exception is raised, because it
-    is unknown how far the call came."""
+    """Return the output of the tool, or its `ToolError` as an error observation. Any other
+    exception is raised, because it is unknown how far the call came."""
     try:
         return Observation(passage=_bound(await run_in_time(tool, arguments), tool))
     except ToolError as error:
@@ -816,8 +827,8 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 
 async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Observation | None:
-    """Return what the model is told when the call, or its preview, is not the one that the person
-    approved; the call is then not made."""
+    """Return the error for the model if the call, or its preview, is not the one that the person
+    approved, so that it must not be made; None if it may be made."""
     if approved is None:
         return None
     if approved.request != request:
@@ -833,7 +844,7 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
             async with asyncio.timeout(tool.timeout_s):
                 found = (await tool.preview(inbox.read_request(approved)[1])).state
         except Exception as error:
-            # a tool is code from anywhere; without an answer, nobody can see what it would change
+            # a tool is code from anywhere; without a preview, its changes are not known
             found = type(error).__name__
         if found != seen:
             what = (
@@ -851,8 +862,8 @@ def _refused(tool: Tool, error: BabyagiError) -> Observation:
 
 
 def _bound(passage: Passage, tool: Tool) -> Passage:
-    """Return the passage within the tool's bound. Its origin may be the tool, a file or a result,
-    never a person or this program."""
+    """Return the passage cut to the tool's bound. An origin that is not a tool, a file, a page or a
+    result is replaced by the tool, so that no tool can speak as a person."""
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
         text = (
@@ -870,8 +881,8 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
-    """Return the usage of a call without an outcome. It is zero unless the call may be billed; then
-    it is the whole reservation, or more if the endpoint reports more, or the part that is known."""
+    """Return the usage to charge for a call that has no outcome: zero if it cannot be billed; what
+    the endpoint reported, if that is no fewer tokens than reserved; else the reservation."""
     if not error.may_be_billed:
         return Usage()
     said: Usage | None = error.billed

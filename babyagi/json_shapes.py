@@ -1,5 +1,5 @@
-"""The published JSON: takes nouns, returns plain dictionaries. It also reads from the journal which
-earlier results the tries of a task received.
+"""The published JSON: functions that take the program's data types and return plain dictionaries.
+It also reads from the journal which earlier results the tries of a task were shown.
 
 Fields are only added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
 object) rises when a field is removed. Times are ISO 8601 in UTC, money is US dollars, durations are
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An earlier result in the prompt of a try. `score` is None for one that an earlier version of
-    this program chose, `objective_id` is None for a result of the same objective."""
+    """An earlier result that a try was shown in its prompt. `score` is None if a version of this
+    program without scores chose it, `objective_id` is None for a result of the same objective."""
 
     try_no: str
     task_id: int
@@ -56,7 +56,8 @@ class Given:
 
 
 def given_results(steps: Sequence[Step]) -> list[Given]:
-    """Return the earlier results in the order of the prompts, try by try."""
+    """Return the earlier results that the tries of a task were shown, in the order of the prompts.
+    `steps`: all steps of the task."""
     found = []
     for step in steps:
         if step.kind == "inputs" and step.output is not None:
@@ -81,7 +82,7 @@ Json = dict[str, Any]
 
 
 def to_json(value: Any) -> Any:
-    """Convert a data type, or one of its values, to JSON values, with its fields in order."""
+    """Convert an instance of a dataclass, or a value from one, to plain JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -94,13 +95,14 @@ def to_json(value: Any) -> Any:
 
 
 def pick(noun: object, names: str) -> Json:
-    """Return the named fields and properties of a data type, in order."""
+    """Return the attributes of `noun` that `names` lists, separated by blanks, as JSON values in
+    this order."""
     return {name: to_json(getattr(noun, name)) for name in names.split()}
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
-    """Return the usage; its `unconfirmed` parts are confirmed by no answer. Costs are null if no
-    price is known."""
+    """Return the usage of calls. Its `unconfirmed` parts were charged without an answer that
+    confirmed them. Costs are null if no price is known."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
     return {**to_json(usage), **costs}
 
@@ -118,13 +120,13 @@ def task_shape(task: Task) -> Json:
 
 
 def why_shape(reason: Reason) -> Json:
-    """Return why a task or an objective is in its state; `why` is from a closed list
-    (`babyagi.reporting.why.Why`)."""
+    """Return why a task or an objective is in its state; `why` is a value of
+    `babyagi.reporting.why.Why`."""
     return pick(reason, "why says change")
 
 
 def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
-    """Return a result. `made` are the artifacts of all results, for the shapes that list them."""
+    """Return a result; if `made`, the artifacts of all results, is given, list the result's own."""
     shape = {
         "task_id": result.task_id,
         "task": result.task_name,
@@ -163,7 +165,7 @@ def show_shape(
 def objective_shape(
     objective: Objective, counts: Mapping[TaskStatus, int], *, last_event_at: datetime
 ) -> Json:
-    """One row of `objectives --json`."""
+    """Return one row of `babyagi objectives --json`."""
     return {
         **pick(objective, "id uid"),
         **pick(objective.spec, "text further instance_name"),
@@ -224,8 +226,8 @@ def outcome_shape(
     sources: Sources,
     exit_code: int,
 ) -> Json:
-    """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, or
-    null if the run was paused or stopped; `results` come from `result_shape`."""
+    """Return the last line of `babyagi run --json`, `resume --json` and `watch --json`. `report` is
+    Markdown, or null if the run was paused or stopped; `results` come from `result_shape`."""
     return {
         "v": VERSION,
         "outcome": {
@@ -247,7 +249,7 @@ def outcome_shape(
 
 
 def index_status_shape(row: IndexStatus, *, index: str) -> Json:
-    """One row of `index status --json`."""
+    """Return one row of `babyagi index status --json`."""
     return {
         "objective_id": row.objective.id,
         "index": index,
@@ -267,7 +269,8 @@ def index_check_shape(objective: Objective, report: CheckReport) -> Json:
 
 
 def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
-    """What `results search --json` prints; `degraded` is empty when the index was used."""
+    """Return what `babyagi results search --json` prints; `degraded` says why the search was worse
+    than usual, and is empty if the index was used."""
     return {
         "v": VERSION,
         "objective_id": objective.id,
@@ -285,8 +288,8 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
 
 
 def schedule_shape(schedule: Schedule) -> Json:
-    """One row of `schedule list --json`. `fires_at` is when the next tick fires, including
-    jitter."""
+    """Return one row of `babyagi schedule list --json`. `fires_at` is when the next tick fires,
+    including jitter."""
     spec = schedule.spec
     return {
         **pick(schedule, "id uid status due_at fires_at created_at"),
@@ -306,24 +309,25 @@ def event_shape(event: Event) -> Json:
 
 
 def model_of(objective: Objective) -> str:
-    """Return the name of the model that carries tasks out."""
+    """Return the name of the model that carries the objective's tasks out."""
     return objective.spec.model_by_role.get(Role.EXECUTION, "")
 
 
 def models_of(objective: Objective) -> set[str]:
-    """Return the names of all language models."""
+    """Return the names of all language models of the objective."""
     return {
         name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING
     }
 
 
 def is_rehearsal(objective: Objective) -> bool:
-    """Return whether this objective uses no language model."""
+    """Return whether the rehearsal, which only quotes documents, takes the place of the objective's
+    language model."""
     return model_of(objective) == "rehearsal"
 
 
 def stand_shape(stand: Stand) -> Json:
-    """What `status --json` prints."""
+    """Return what `babyagi status --json` prints."""
     return {
         **status_shape(stand.objective, stand.counts),
         "index_trouble": stand.index_trouble,
@@ -333,12 +337,12 @@ def stand_shape(stand: Stand) -> Json:
 
 
 def listed_task_shape(task: Task, reason: Reason) -> Json:
-    """One row of `tasks --json`."""
+    """Return one row of `babyagi tasks --json`."""
     return {**task_shape(task), "why": why_shape(reason)}
 
 
 def changed_shape(changed: Changed) -> Json:
-    """What `tasks add|move|edit|skip` and `retry` print with `--json`."""
+    """Return what `babyagi tasks add|move|edit|skip` and `babyagi retry` print with `--json`."""
     shape: Json = {
         "v": VERSION,
         "objective_id": changed.task.objective_id,
@@ -352,7 +356,7 @@ def changed_shape(changed: Changed) -> Json:
 
 
 def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
-    """What `submit --json` prints."""
+    """Return what `babyagi submit --json` prints."""
     return {
         "v": VERSION,
         "objective_id": objective.id,
@@ -363,7 +367,7 @@ def submitted_shape(objective: Objective, *, is_new: bool) -> Json:
 
 
 def worker_shape(worker: Worker) -> Json:
-    """One entry of `workers --json`."""
+    """Return one entry of `babyagi workers --json`."""
     return {
         **pick(worker, "id name host pid home since lease_left_s"),
         "objectives": [
@@ -379,8 +383,8 @@ def worker_shape(worker: Worker) -> Json:
 
 
 def request_shape(request: Request) -> Json:
-    """One entry of `inbox --json`. `seen` identifies the preview in `lines`; empty if there is
-    none."""
+    """Return one entry of `babyagi inbox --json`. `lines` is the preview of what a call would
+    change, and `seen` identifies it; both are empty without a preview."""
     step, task = request.step, request.task
     tool, arguments = read_request(step)
     preview = request.preview
@@ -406,7 +410,7 @@ def request_shape(request: Request) -> Json:
 
 
 def decided_shape(step: Step, decision: Decision) -> Json:
-    """What `answer`, `approve` and `reject` print with `--json`."""
+    """Return what `babyagi answer`, `approve` and `reject` print with `--json`."""
     return {
         "v": VERSION,
         "number": step.id,
@@ -417,12 +421,12 @@ def decided_shape(step: Step, decision: Decision) -> Json:
 
 
 def prunable_shape(deleted: Sequence[Prunable]) -> Json:
-    """What `objectives prune --json` prints."""
+    """Return what `babyagi objectives prune --json` prints."""
     return {"v": VERSION, "deleted": [going.objective.id for going in deleted]}
 
 
 def verification_shape(found: Verification) -> Json:
-    """What `journal verify --json` prints."""
+    """Return what `babyagi journal verify --json` prints."""
     return {
         "v": VERSION,
         **pick(found, "n_rows n_steps n_results"),
@@ -431,11 +435,11 @@ def verification_shape(found: Verification) -> Json:
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
-    """What `show --json` prints: a task, or a duty.
+    """Return what `babyagi show --json` prints about a task or a duty.
 
     Args:
         secrets: texts to hide.
-        only: show only this step.
+        only: the number of the only step to show; None shows all.
     """
     exchanges = list(number_exchanges(shown, secrets, only))
     steps = [_exchange_shape(exchange, shown) for exchange in exchanges]

@@ -1,8 +1,8 @@
 """One turn of a task, and the duties for the whole objective.
 
-A turn: execute → commit the result, or the lack. A planning: all recorded tasks → create → commit
-the new tasks. Each commit is one transaction of the task store. So work that is interrupted
-anywhere continues at the next claim, with every finished call read from the journal.
+A turn: execute the task → commit its result, or what it lacked. A planning: take all recorded tasks
+→ ask for new ones → commit them. Each commit is one transaction of the task store. So work that is
+interrupted anywhere continues at the next claim, with every finished call read from the journal.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ logger = logging.getLogger(__name__)
 
 N_COMPARED = 20  # finished tasks whose results a new one is compared with
 N_KEPT_RESULTS = 100  # results whose words are cached for the next comparison
-N_NAMES = 2000  # task names that planning compares with, the newest
+N_NAMES = 2000  # how many of the newest task names planning compares with
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
 MAX_PLANNED = 32  # recorded tasks that are planned from at once, if their results are short enough
@@ -103,10 +103,10 @@ PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever it
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_ENRICHED_CHARS = 200_000
-N_LATEST = 4  # the newest results that creation is shown for what a check missed
-# where creation proposes nothing for a missing part
+N_LATEST = 4  # the newest results that the creation agent is shown with missing parts
+# the task for a missing part if the creation agent proposes none
 ANSWER_PART = "Answer this part of the objective: {part}"
-# one after the other, about sixteen in five minutes of an endpoint that hangs
+# if an endpoint hangs, about sixteen probes, one after the other, take five minutes
 PROBE_TIMEOUT_S = 18.0
 PROBE = Prompt(
     messages=(Message(speaker=Speaker.USER, text="Reply with the word ok.", origins=("program",)),),
@@ -125,7 +125,8 @@ Enrich = Callable[[str, str], str | Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAgent:
-    """A person's own agent that carries the tasks out: the bounds of its runs, and its memory."""
+    """The agent from a person's YAML file that carries the tasks out: the bounds of its runs, and
+    its memory."""
 
     bounds: AgentBounds
     memory: TaskMemory | None = None
@@ -145,7 +146,7 @@ class Bounds:
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
-    max_depth: int = 0  # 0: none
+    max_depth: int = 0  # 0: no bound
     protocol: str = "auto"
     agent: OwnAgent | None = None
     read_output: Callable[[str], object] = require_json
@@ -187,8 +188,8 @@ class Loop:
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry out the claimed task, and commit its result or its lack; or park it, if a person
-        must be asked."""
+        """Carry out the claimed task, and commit its result or what it lacked. If a person must be
+        asked, the task is left waiting for the answer."""
         journal = Journal(
             self._backends,
             fence=claim.fence,
@@ -236,8 +237,8 @@ class Loop:
         )
 
     async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
-        """Return the result after the program's hook has changed it. The hook is called once per
-        try, even if the try is repeated after a kill."""
+        """Return the result as the program's function `Bounds.enrich` changed it. Its answer is
+        journaled, so a try that continues after a kill does not call it again."""
         if self._bounds.enrich is None:
             return text
         kept = await journal.recall("enriched")
@@ -282,8 +283,8 @@ class Loop:
                 await self.feed_index(claim)
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish a duty without a model after it failed too often, so that nothing waits for it
-        endlessly."""
+        """Finish a duty without a model after it failed too often, so that the objective does not
+        wait for it endlessly."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
@@ -303,10 +304,11 @@ class Loop:
                 await self._store.release_duty(claim)
 
     async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
-        """Ask for one word, to find out whether the role's model answers. The claim is held for
-        other work. Costs at most 48 tokens.
+        """Ask the role's model for one word, to find out whether it answers. This costs at most 48
+        tokens.
 
         Args:
+            fence: a claim that this worker holds for other work.
             number: unique among the probes under the claim.
 
         Raises:
@@ -318,7 +320,7 @@ class Loop:
         )
 
     async def feed_index(self, claim: DutyClaim) -> int:
-        """Index one batch of results, and return its size."""
+        """Index one batch of results, and return how many they were."""
         journal = Journal(self._backends, fence=claim.fence)
         return await self._indexer.run_once(embed=self._embedder(journal, "index"))
 
@@ -329,8 +331,8 @@ class Loop:
     async def flush_memory(
         self, claim: DutyClaim, objective: Objective, *, within_s: float
     ) -> None:
-        """Let the agent's memory process the last tasks, within the remaining limits of the
-        objective."""
+        """Let the agent's memory process the last tasks, in at most `within_s` seconds and within
+        the objective's remaining limits."""
         if self._memory is not None:
             calls = Journal(self._backends, fence=claim.fence).below(
                 f"memory/{objective.report_no}"
@@ -338,7 +340,7 @@ class Loop:
             await self._memory.flush(calls, within_s=within_s)
 
     async def ping_index(self) -> None:
-        """See `VectorIndex.ping`."""
+        """Check that the index can be used, and raise if not; see `VectorIndex.ping`."""
         await self._indexer.ping()
 
     # -- a task
@@ -347,8 +349,8 @@ class Loop:
     async def _execute(
         self, task: Task, objective: Objective, journal: Journal
     ) -> tuple[Outcome, tuple[int, ...]]:
-        """Carry the task out. Return its outcome, and the tasks whose results were in its
-        prompt."""
+        """Carry the task out. Return its outcome, and the ids of the tasks whose results were in
+        its prompt."""
         is_combined = objective.spec.planning is Planning.COMBINED
 
         async def build_inputs() -> Mapping[str, Any]:
@@ -403,7 +405,7 @@ class Loop:
         )
 
     async def _read_context(self, inputs: Mapping[str, Any], objective: Objective) -> Context:
-        """Return the context of a try, as it was chosen when the try began."""
+        """Return the context of a try from its recorded inputs, with the texts they refer to."""
         return Context(
             objective_text=objective.spec.asked,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
@@ -421,13 +423,14 @@ class Loop:
         )
 
     async def _recollect(self, task: Task) -> list[list[Any]]:
-        """Return the agent's memories that may bear on the task, with label, text, origin and
-        sources."""
+        """Return the passages that the agent's memory shows with the task, each as label, text,
+        origin and sources; none if the agent has no memory."""
         found = await self._memory.recollect(task.name) if self._memory is not None else ()
         return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
     async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
-        """Add the task and its answer, which is durable already, to the agent's memory."""
+        """Record the outcome that waits, then add the task and its answer to the agent's memory, if
+        it has one."""
         task = claim.task
         if self._memory is None:
             return
@@ -470,7 +473,8 @@ class Loop:
         return embed
 
     async def _find_gone(self, task: Task) -> list[str]:
-        """Return a line for each dependency of the task that found nothing."""
+        """Return a line for each task that this one comes after and that was given up or
+        cancelled."""
         before = [await self._store.task(task.objective_id, task_id) for task_id in task.after]
         return [
             f"Task {other.id}: {other.name}: {other.error or other.status.value}"
@@ -479,8 +483,8 @@ class Loop:
         ]
 
     async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
-        """Return whether to offer the recall tool: it was granted, a try lacked something, or the
-        prompt does not hold all that bears on the task."""
+        """Return whether to offer the tool that searches earlier results: if there are any, and it
+        was granted, a try lacked something, or a result in the prompt is cut."""
         is_granted = any(grant.name == RECALL for grant in objective.spec.tools)
         if is_granted or task.lack is not None or any(not entry.is_whole for entry in chosen):
             return await self._store.count_results(objective.id) > 0
@@ -506,8 +510,8 @@ class Loop:
         )
 
     async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
-        """Return the plan that the execution agent made itself; None when the creation agent must
-        be asked."""
+        """Return the plan that the execution agent gave with its answer; None if it gave none, and
+        the creation agent must be asked."""
         if outcome.plan is None:
             return None
         proposals = [
@@ -529,8 +533,9 @@ class Loop:
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
     ) -> Planned | None:
-        """Return the plan for what the task lacks, made of tasks in the list and the agent's own
-        proposals; None when the creation agent must be asked."""
+        """Return a plan that will bring what the task lacks, made from tasks in the list and the
+        execution agent's own proposals (`own`); None if that is not enough, and the creation agent
+        must be asked."""
         listed = await self._listed(task.objective_id)
         bringers = find_bringers(task, lack, listed.names(without={task.id}))
         proposals = [
@@ -560,7 +565,8 @@ class Loop:
     # ----------------------------------------------------------------------------------------------
 
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Propose tasks from all recorded tasks, in one call."""
+        """Ask the creation agent once what the recorded tasks make necessary, and commit the
+        plan."""
 
         seen = await self._store.plannable(
             objective.id,
@@ -598,8 +604,7 @@ class Loop:
     async def _load_finished(
         self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int
     ) -> list[Finished]:
-        """Return the tasks with their results. Each result is whole unless it alone exceeds the
-        bound."""
+        """Return the tasks with their results; a result longer than `max_tokens` is cut."""
         read = await self._store.results(objective_id, task_ids=[task.id for task in tasks])
         results = {result.task_id: result for result in read}
         return await self._cut_finished(objective_id, tasks, results, max_tokens=max_tokens)
@@ -653,7 +658,9 @@ class Loop:
             return Planned(failure=error.what)
         if reply.note:
             logger.warning(
-                "objective %d: left out of the creation agent's reply: %s", objective.id, reply.note
+                "objective %d: parts of the creation agent's reply were ignored: %s",
+                objective.id,
+                reply.note,
             )
         plan = await self._to_planned(reply, origins, finished, objective)
         texts = {one.task.id: one.result.text for one in finished if one.result is not None}
@@ -666,8 +673,8 @@ class Loop:
         finished: Sequence[Finished],
         objective: Objective,
     ) -> Planned:
-        """Return the reply as a plan: without proposals that lie too deep or exist already, and
-        with what brings the lacks of the tasks."""
+        """Return the creation agent's reply as a plan: without proposals that are nested too deep
+        or exist already, and with the tasks that bring what other tasks lack."""
         proposals = [
             replace(
                 one, parent_id=one.parent_id or find_source(one.name, finished), origins=origins
@@ -706,8 +713,8 @@ class Loop:
         )
 
     async def _complete(self, said: Unanswered, finished: Sequence[Finished]) -> Unanswered:
-        """Return what the creation agent says about an unanswered task, with the results that were
-        in the task's prompt."""
+        """Return `said`, the creation agent's word on an unanswered task, with the ids of the
+        results that were in the task's prompt added."""
         task = next(one.task for one in finished if one.task.id == said.task_id)
         steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
@@ -721,7 +728,7 @@ class Loop:
     async def _find_repeats(
         self, text_by_task: Mapping[int, str], seen: Plannable
     ) -> tuple[int, ...]:
-        """Return the tasks whose results only repeat an earlier result."""
+        """Return the ids of the tasks whose results only repeat an earlier result."""
         if not text_by_task:
             return ()
         finished = {task.id for task in seen.finished}
@@ -756,7 +763,7 @@ class Loop:
         return kept, [proposal.name for proposal in proposals if proposal.parent_id in too_deep]
 
     async def _depth_of(self, task: Task) -> int:
-        """Return how many ancestors the task has, counted up to the bound."""
+        """Return how many ancestors the task has, counted up to `max_depth`."""
         depth, parent_id = 0, task.parent_id
         while parent_id is not None and depth < self._bounds.max_depth:
             depth += 1
@@ -768,7 +775,8 @@ class Loop:
         return depth
 
     async def _listed(self, objective_id: int) -> NameIndex:
-        """Return the names of the list as it is now."""
+        """Return the index of the objective's task names, after reading the new ones from the
+        store."""
         read = await self._store.task_names(
             objective_id, limit=N_NAMES, after_id=self._names.event_id
         )
@@ -776,7 +784,8 @@ class Loop:
         return self._names
 
     async def _note_cut(self, objective_id: int, task_id: int, cut: list[int]) -> None:
-        """Append the event that results were cut in the prompt for this task."""
+        """Record, as an event, that the results of the tasks `cut` were shortened in the prompt for
+        the task `task_id`."""
         await self._store.append_event(
             objective_id, kind=events.CONTEXT_CUT, task_id=task_id, data={"cut": cut}
         )
@@ -793,7 +802,7 @@ class Loop:
                     window.tasks, objective_text=objective.spec.asked, journal=journal
                 )
             except FAULTS_OF_THE_TASK as error:
-                logger.warning("the list keeps its order: %s", error.what)
+                logger.warning("the task list keeps its order: %s", error.what)
         await self._finish_order(claim, journal, revision=window.revision, task_ids=task_ids)
 
     async def _finish_order(
@@ -807,15 +816,18 @@ class Loop:
             )
         except StaleOrderError:
             await journal.flush()
-            logger.info("the list changed while the prioritizer was thinking; its order is dropped")
+            logger.info(
+                "the task list changed while the model was asked for a new order; that order is "
+                "not applied"
+            )
             await self._store.release_duty(claim)
 
     # -- check and report
     # ----------------------------------------------------------------------------------------------
 
     async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Check whether the objective is met, and ask for new tasks when it is not and none is
-        left. The outcome is one commit."""
+        """Check whether the objective is met. If not, and no task is left to do, also ask for tasks
+        for the missing parts. Commit the judgement and the tasks at once."""
         async with journal:
             is_met, reason, checked = await self._judge(objective, journal)
         is_asked = checked.missing and all(
@@ -848,11 +860,11 @@ class Loop:
         )
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
-        """Judge whether the objective is met, why not, and what was found part by part.
+        """Return whether the objective is met, why not, and what was found part by part.
 
-        A second call of the model verifies the first in doubt, and runs at the same time when an
-        agent claims that the objective is met. Where the two disagree about a part, a third
-        decides.
+        The model is asked twice, the second time to doubt that the objective is met; both at the
+        same time if an agent claims that it is. Where the two replies disagree about a part, a
+        third call decides.
         """
         asked, granted = objective.spec.asked, objective.spec.tools
         doers = {f"tool:{tool.name}" for tool in granted if tool.effect is not Effect.READ}
@@ -903,8 +915,8 @@ class Loop:
     async def _propose_missing(
         self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]
     ) -> list[Proposal]:
-        """Return the tasks that creation proposes for what a check missed, made from the newest
-        results. `sources` are those of all results."""
+        """Return the tasks that the creation agent proposes for the parts that a check found
+        missing; it is shown the newest results. `sources`: where all results come from."""
         listed, missing = await self._listed(objective.id), checked.missing
         done = await self._store.last_finished(objective.id, limit=N_LATEST)
         loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
@@ -923,7 +935,7 @@ class Loop:
             )
         except FAULTS_OF_THE_TASK as error:
             logger.warning(
-                "objective %d: nothing was proposed for what is missing: %s",
+                "objective %d: no tasks were proposed for its missing parts: %s",
                 objective.id,
                 error.what,
             )
@@ -959,16 +971,16 @@ class Loop:
         )
 
     async def has_answer(self, claim: DutyClaim) -> bool:
-        """Return whether the model has written the report's text, so that only parsing it is
-        left."""
+        """Return whether the model has written the report's text, so that only reading it into the
+        required type is left to do."""
         return bool(await self._find_answer(claim.fence))
 
     async def _find_answer(self, fence: Fence) -> str:
         return read_answer(await self._store.steps(fence.objective_id, owner=fence.owner))
 
     async def _give_up_report(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Write the report without a further call: with the model's text if there is one, and why
-        no output was read from it."""
+        """Write the report without a further call: with the model's text if there is one. `why` is
+        the reason that the report gives for a missing text, or for a missing typed output."""
         answer, left_out = await self._find_answer(claim.fence), list[Result]()
         if answer:
             results = await self._store.results(objective.id)
@@ -988,8 +1000,8 @@ class Loop:
     async def _excerpts_for(
         self, objective: Objective, results: Sequence[Result], budget_tokens: int
     ) -> tuple[list[Excerpt], Sequence[Result]]:
-        """Return the excerpt of every result for a check or a report, and the results that did not
-        fit at all."""
+        """Return the excerpts of results for the prompt of a check or a report, and the results of
+        which nothing fitted into it."""
         built_on = {
             task_id
             for task in await self._store.tasks(objective.id)
@@ -1012,7 +1024,8 @@ class Loop:
 
 
 def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:
-    """Return the first recorded tasks, as many as have results that fit into one planning."""
+    """Return the ids of the first recorded tasks whose results together fit into one planning; at
+    least one id."""
     task_ids = recorded[:MAX_PLANNED]
     size = {task_id: estimate_tokens(result.text) for task_id, result in results.items()}
     chosen: list[int] = []
@@ -1026,8 +1039,8 @@ def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> 
 def _is_there(
     proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
 ) -> bool:
-    """Return whether a proposal for a task that lacks something is the task itself, or a task that
-    it will wait for."""
+    """Return whether a proposal is superfluous: made for a task that lacks something, it repeats
+    that task or a task that it will wait for anyway."""
     task = lacking.get(proposal.parent_id or 0)
     return task is not None and (
         renames(proposal.name, task)
@@ -1036,8 +1049,8 @@ def _is_there(
 
 
 def _fault_of_last_try(task: Task) -> str:
-    """Return the error of the last try, for the model. Losing a worker is not an error of the
-    try."""
+    """Return what the task's last try lacked, or its error, for the model; '' if there was no
+    earlier try."""
     if task.lack is not None:
         return task.lack.what
     return task.error if task.try_no > 1 else ""
@@ -1055,8 +1068,8 @@ def _read_name(entry: Sequence[Any]) -> TaskName:
 
 
 def _write_chosen(entry: Chosen) -> dict[str, Any]:
-    """Return the JSON that the journal stores about a chosen result. A result of another objective
-    is stored completely, because that objective may be deleted."""
+    """Return a chosen result as JSON for the journal. For a result of another objective it holds
+    the task's name and the sources too, because that objective may be deleted."""
     written = {
         "task_id": entry.result.task_id,
         "text": entry.text,
@@ -1076,8 +1089,8 @@ def is_fault_of_the_task(error: BabyagiError) -> bool:
 
 
 def tries_for(error: BabyagiError, max_failures: int) -> int:
-    """Return after how many failed tries with this error a task is dead: 1 if a retry would fail
-    the same way, at most 2 if an answer did not end, else `max_failures`."""
+    """Return how many tries may fail with this error before the task is given up: 1 if another try
+    would fail the same way, at most 2 if an answer did not end, else `max_failures`."""
     if isinstance(error, ContextTooLongError | RequestRefusedError):
         return 1
     return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

@@ -21,7 +21,7 @@ from babyagi.text import OPENING, sentences_of
 
 _MAX_TERM_WORDS = 8  # a longer quotation is a passage, not a term
 _PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
-# Words that are no names although they may be written with a capital: at the beginning of a
+# Words that are not names although they may be written with a capital: at the beginning of a
 # sentence, before a name, or elsewhere.
 _NO_NAMES = frozenset(
     "i the a an and or but if in on at by for with from to into it its this that these "
@@ -184,7 +184,8 @@ class MarkedText:
         self._joined = f" {' '.join(tokens)} "
 
     def holds(self, wanted: Sequence[str]) -> bool:
-        """Return whether the text contains a mark, given as `mark_tokens` of it."""
+        """Return whether the text contains a mark; `wanted` is what `mark_tokens` returns for the
+        mark."""
         return (
             self._known.issuperset(wanted)
             and bool(wanted)
@@ -193,11 +194,12 @@ class MarkedText:
 
 
 def mark_tokens(text: str) -> list[str]:
-    """Return the words of a text in the form in which marks are compared."""
+    """Return the words of any text in the form in which marks are compared; `_tokens` takes only
+    what `to_plain` returned."""
     return _tokens(to_plain(text))
 
 
 def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
-    """Return the marks, among these, that the text contains."""
+    """Return those of `marks` that the text contains."""
     read = MarkedText(text)
     return frozenset(mark for mark in marks if read.holds(mark_tokens(mark)))

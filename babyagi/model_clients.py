@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _HOW = {
-    "native": "in fields of their own",
+    "native": "in the API's own fields",
     HELD: "as JSON that must fit a schema",
     "json": "as JSON",
     "text": "in labelled text",
@@ -50,12 +50,12 @@ AskHuman = Callable[[str], Awaitable[str]]
 
 
 class Models:
-    """The models and embedders of one process. Connections are shared by all users of an address.
+    """The models and embedders of one process. All that use the same address share connections.
 
     Args:
         given: models that a program passes in, by name.
         ask_human: shows a prompt and returns the typed text; None without a terminal.
-        tell: tells a person what a probe found about a model.
+        tell: shows a person a line about a model that was found out or chosen.
     """
 
     def __init__(
@@ -74,7 +74,8 @@ class Models:
         self._engine: Engine | None = None
 
     def for_objective(self, objective: Objective) -> Mapping[Role, ChatModel]:
-        """Return one client per model name, even if several roles use it.
+        """Return the model of each role of the objective. Roles with the same model share one
+        client.
 
         Raises:
             SettingsError, CredentialsError: this worker lacks a key, or the price of a model
@@ -89,9 +90,10 @@ class Models:
         names = mine if self._settings.use_my_model else frozen
         if self._settings.model_is_explicit and mine != frozen:
             which = (
-                "this worker uses its own"
+                "this worker uses its own models instead"
                 if names is mine
-                else ("they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)")
+                else "these are used, and not this worker's own (BABYAGI_USE_MY_MODEL=true changes "
+                "that)"
             )
             self._tell(
                 f"objective {objective.id} was started with {_listed(frozen.values())}; "
@@ -116,8 +118,9 @@ class Models:
     async def open_role(
         self, role: Role, *, client: AsyncOpenAI | None = None
     ) -> AsyncIterator[ChatModel]:
-        """Return the model of a role, as these settings name it, for work without an objective. It
-        uses a program's client if one is given."""
+        """Yield the model that the settings name for a role, for work without an objective.
+        `client`: a program's own client of the `openai` package, through which the model is
+        called."""
         endpoint = (
             self._open_endpoint(self._settings.openai_base_url)
             if client is None
@@ -149,7 +152,8 @@ class Models:
         return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self.embedding_price(name))
 
     def embedding_price(self, name: str) -> Price | None:
-        """Return the price from the table: prices in the settings are for the chat model."""
+        """Return the price of an embedding model from the built-in table, None if it is not there;
+        prices in the settings are for the chat model."""
         base_url = self._settings.embedding_base_url or self._settings.openai_base_url
         return find_price(name, base_url=base_url)
 
@@ -189,8 +193,8 @@ class Models:
         return self._open_learning(model, address_of(name, self._settings))
 
     def _open_learning(self, model: ChatModel, address: str) -> ChatModel:
-        """Return the model with its remembered abilities. The person is told which abilities are
-        known, and which are found out later."""
+        """Return the model wrapped so that it uses the abilities remembered for its address, and
+        remembers those found out later. The person is told of both."""
         home, told = self._settings.home, [""]
 
         def tell(found: Abilities) -> None:
@@ -218,8 +222,8 @@ class Models:
         return HumanModel(self._ask_human)
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
-        """Return the endpoint of an address. There is one per address, so that all callers share
-        its circuit breaker."""
+        """Return the endpoint of an address; it is opened once, so that all callers share its
+        circuit breaker."""
         settings, is_models = self._settings, base_url == self._settings.openai_base_url
         if base_url not in self._endpoint_by_url:
             self._endpoint_by_url[base_url] = Endpoint(
@@ -237,7 +241,8 @@ class Models:
         return self._endpoint_by_url[base_url]
 
     def _open_engine(self) -> Engine:
-        """Return the engine. There is one per process; the model is loaded with the first call."""
+        """Return the engine that runs a GGUF model in this process; it is opened once, and loads
+        the model with the first call."""
         if self._engine is None:
             settings = self._settings
             self._engine = Engine(
@@ -258,8 +263,8 @@ class Models:
             await engine.close()
 
     def _require_prices(self, objective: Objective, names: Iterable[str]) -> None:
-        """Raises `SettingsError` when this worker could not guarantee the objective's cost
-        limit."""
+        """Raise `SettingsError` if the objective has a cost limit and this worker knows no price
+        for one of the models."""
         unpriced = self.without_price(names)
         if objective.spec.limits.max_cost_usd and unpriced:
             raise SettingsError(
@@ -283,7 +288,7 @@ class Models:
 
 
 def address_of(model: str, settings: Settings) -> str:
-    """Return the name under which the abilities of a model and its server are stored."""
+    """Return the name under which the abilities of a model at the settings' server are stored."""
     return f"{model} at {redact_url(settings.openai_base_url)}"
 
 

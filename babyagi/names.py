@@ -1,8 +1,8 @@
 """Decides what a task's name asks for, and whether two names ask for the same.
 
-`name_key` folds a name. `name_sense` returns a key that two names share when they surely ask the
-same. English is covered best: synonyms are known for the verb at the beginning of a task, and for
-hardly any other word. Words of other languages are folded and compared as they are.
+`name_key` returns a key for how a name is written, `name_sense` one for what it asks. English is
+covered best: synonyms are known for the verb at the beginning of a task, and for hardly any other
+word. Words of other languages are folded to lower case and compared as they are.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def name_key(name: str) -> str:
 def _is_article(word: str, at: int, n_words: int) -> bool:
     """Return whether the word is an article that can be dropped.
 
-    A capitalized article counts only at the beginning, and the last word never counts: `Plan A` is
-    not `Plan`.
+    A capitalized article is dropped only at the beginning, and the last word never: `Plan A` is not
+    `Plan`.
     """
     return at < n_words - 1 and (word in _SKIPPED or (at == 0 and word.lower() in _SKIPPED))
 
@@ -145,7 +145,8 @@ def _number(word: str) -> str:
 
 
 def split_measure(word: str) -> list[str]:
-    """Split a number from its currency sign or unit; return [] when the word is not a number."""
+    """Split a number from its currency sign or unit: `12km` gives `['12', 'km']`. Return [] if the
+    word is not a number."""
     match = _MEASURED.fullmatch(word)
     number = match and _number(match.group(2))
     return (
@@ -487,7 +488,7 @@ _NUMBERING = re.compile(
 
 
 def name_sense(name: str) -> str:
-    """Return a key that two task names share when they surely ask the same of the same subject.
+    """Return a key that two task names share if they certainly ask the same about the same subject.
 
     When in doubt, the keys differ. These differences do not count:
 
@@ -581,8 +582,8 @@ def _words(plain: str) -> list[str]:
 
 
 def _quoted(match: re.Match[str]) -> str:
-    """Return a quoted word without its quotes when nothing could change it. Other quotations keep
-    their quotes, and code keeps its case."""
+    """Return the quotation folded, in double quotes. A single word loses its quotes if no later
+    step would treat the bare word differently. Code in backticks keeps its case."""
     inner = " ".join(next(part for part in match.groups() if part is not None).split())
     folded = inner if match.group().startswith("`") else fold(inner)
     is_like_bare = (
@@ -682,7 +683,8 @@ _AMERICAN = [
 
 
 def stem(word: str) -> str:
-    """Return the word in one spelling, without the `s` of a plural or of a verb."""
+    """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
+    `colours`."""
     if (
         len(word) > 3
         and word[-1] == "s"
@@ -728,8 +730,8 @@ def _without_politeness(words: list[str]) -> list[str]:
 
 
 def _article(words: list[str], at: int) -> list[str]:
-    """Return the part of an article that is kept: nothing, unless it is a letter or the last
-    word."""
+    """Return what the article at this place is replaced by: no word, unless it is a letter
+    (`vitamin A`) or the last word."""
     word = words[at]
     if at == len(words) - 1:
         return ['"a"' if word == "a" else word]
@@ -797,7 +799,8 @@ def _in_one_form(words: list[str]) -> list[str]:
 
 
 def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
-    """Return how many words at this place are replaced, and the words that replace them."""
+    """Return how many words at this place are replaced, and the words that replace them. `before`
+    is the last word that was kept."""
     length, number = _number_at(words, at)
     if length > 1:
         return length, [number]
@@ -846,7 +849,8 @@ def _is_count(word: str) -> bool:
 
 
 def _linked(words: list[str], at: int, before: str) -> list[str]:
-    """Return the normalized form of a small word that links a noun or a verb to what follows."""
+    """Return the normalized form of a small word that links a noun or a verb to what follows, such
+    as `about` for `on` in `an essay on trees`."""
     word, following = words[at], words[at + 1 : at + 5]
     if (
         word == "that"
@@ -904,7 +908,8 @@ def _as_verb(words: list[str]) -> list[str]:
 
 
 def _verb_for(words: list[str]) -> str:
-    """Return the verb in the form that fits its object."""
+    """Return the first word, or the one verb that stands for all verbs with its meaning before this
+    object: `make` for `draft a report` and for `compile a report`."""
     verb, done_to = words[0], words[1 + _head(words[1:])]
     if verb in _WRITING and done_to in _DOCUMENTS:
         return "make"
@@ -935,8 +940,8 @@ def _with_one_verb(words: list[str]) -> list[str]:
 
 
 def _ask(words: list[str]) -> list[str]:
-    """Put `?` before a noun phrase that is asked for. A question begins with its question word or
-    with `whether`."""
+    """Give commands and questions that ask for something one form: `?` and the noun phrase that is
+    asked for, or else a clause that begins with its question word or with `whether`."""
     if len(words) < 2:
         return words
     surely, rest = _after_asking(words)
@@ -1146,7 +1151,7 @@ def _is_year(word: str) -> bool:
 
 
 def _has_superlative(words: list[str]) -> bool:
-    """Return whether the noun phrase at the beginning contains a superlative."""
+    """Return whether the noun phrase that the words begin with contains a superlative."""
     return any(map(_is_superlative, words[: _head(words) + 1]))
 
 
@@ -1195,16 +1200,17 @@ def _auxiliary_at(words: list[str], place: int) -> list[str]:
 
 
 def _head(words: list[str]) -> int:
-    """Return the index of the last word of the noun phrase at the beginning."""
+    """Return the index of the last word of the noun phrase that the words begin with."""
     end = next((at for at, word in enumerate(words) if word in _PARTING), len(words))
     return max(end - 1, 0)
 
 
 def _names_a_fact(words: list[str], *, is_made: bool) -> bool:
-    """Return whether the head of the noun phrase is something that can be looked up.
+    """Return whether the words begin with a noun phrase for something that can be looked up, such
+    as `population of X`.
 
     Args:
-        is_made: the verb may mean making as well as finding: `establish a budget`.
+        is_made: the verb before them may mean making as well as finding: `establish a budget`.
     """
     head = words[_head(words)]
     return head in _FACTS or (head in _MADE_FACTS and not is_made)

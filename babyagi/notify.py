@@ -41,8 +41,8 @@ POLL_S = 5.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 1.0, 60.0
 RETELL_S = 60.0
 MAX_AGE = timedelta(days=1)
-N_LOOKED_AT = 50  # objectives, for what was not told of them
-MAX_REST = 100  # events of one
+N_LOOKED_AT = 50  # how many of the newest objectives are searched for pending notifications
+MAX_REST = 100  # pending events of one objective
 MAX_NAME_CHARS = 200
 MAX_SAID_CHARS = 4000
 KEY_FILE = "notify_key"
@@ -62,16 +62,17 @@ def event_fields(event: Event) -> dict[str, Any]:
 
 
 class Notifier:
-    """Sends `task.parked` as it happens, and `objective.ended` when the report is written.
+    """Sends notifications about objectives: `task.parked` as soon as a task waits for a person, and
+    `objective.ended` when the objective has ended.
 
     The last notified event is recorded in the task store, as an event. So notifications missed
-    because of a kill or an outage are sent later, by any worker: at least once, in the order of the
-    objective, for a day.
+    because of a kill or an outage are sent later, by any worker: each at least once, those of one
+    objective in order. After a day they are dropped.
 
     Args:
         now: returns the time of the task store.
-        with_text: adds the text that a person needs, without `secrets`.
-        kind: of the events that record the last notified event.
+        with_text: adds a text that tells a person what happened, with `secrets` hidden.
+        kind: the kind of the events that record the last notified event.
     """
 
     def __init__(
@@ -95,8 +96,8 @@ class Notifier:
 
     @asynccontextmanager
     async def watching(self, objective_id: int) -> AsyncIterator[None]:
-        """Notify about events during the context. Sending delays its end by at most twice
-        `TIMEOUT_S`."""
+        """Send notifications about the objective while the context lasts. Its exit sends what is
+        pending, for at most twice `TIMEOUT_S`."""
         began_id = await self._begin(objective_id)
         self._watched.add(objective_id)
         following = asyncio.ensure_future(self._follow(objective_id, began_id))
@@ -113,8 +114,8 @@ class Notifier:
 
     @asynccontextmanager
     async def telling_the_rest(self) -> AsyncIterator[None]:
-        """During the context, send what was not sent about the newest objectives that no worker in
-        this process serves."""
+        """While the context lasts, send the pending notifications of the newest objectives that
+        this process does not watch."""
         telling = asyncio.ensure_future(self._tell_the_rest())
         try:
             yield
@@ -124,8 +125,8 @@ class Notifier:
                 await telling
 
     async def tell_whole(self, objective_id: int) -> None:
-        """Notify about an objective that another process works on, until its end with its report
-        was sent."""
+        """Send notifications about an objective, whichever process works on it, until its end and
+        its report have been sent."""
         pause_s = FIRST_PAUSE_S
         while True:
             last_id = await self._store.last_event_id(objective_id)
@@ -156,7 +157,8 @@ class Notifier:
             await asyncio.sleep(RETELL_S)
 
     async def _begin(self, objective_id: int) -> int:
-        """Return the last notified event; if there is none, the newest event."""
+        """Return the id of the last notified event. If there is none, record the newest event as
+        notified and return its id."""
         told = await self._told_up_to(objective_id)
         if told is None:
             told = await self._store.last_event_id(objective_id)
@@ -181,7 +183,7 @@ class Notifier:
                     after_id = event.id
             except BabyagiError as error:
                 logger.warning(
-                    "the events could not be read, notifications are late: %s", error.what
+                    "the events could not be read, so notifications are late: %s", error.what
                 )
                 await asyncio.sleep(POLL_S)
 
@@ -200,13 +202,16 @@ class Notifier:
                     if not await self._try_to_send(event):
                         break
         except TimeoutError:
-            logger.warning("pending notifications of objective %d are sent later", objective_id)
+            logger.warning(
+                "pending notifications of objective %d took too long; the rest is sent later",
+                objective_id,
+            )
         except BabyagiError as error:
             logger.warning("the notification about the end of the run failed: %s", error.what)
 
     async def _find_rest(self, objective_id: int) -> list[Event]:
-        """Return the events that were not sent: questions, and the objective's end unless it has
-        been continued since."""
+        """Return the events still to be sent: questions, and the objective's end unless it has been
+        continued since."""
         told = await self._told_up_to(objective_id) or 0
         kinds = (events.TASK_PARKED, events.OBJECTIVE_ENDED)
         found = await self._store.events_of(objective_id, kinds=kinds, limit=MAX_REST)
@@ -293,12 +298,12 @@ class Hooks:
         self._nudged = asyncio.Event()
 
     def nudge(self) -> None:
-        """Check now: an address was added."""
+        """Make `watch` look for addresses now, because one was added."""
         self._nudged.set()
 
     async def watch(self) -> None:
-        """Send notifications until cancelled. Once a minute, check for objectives that are active
-        again."""
+        """Send notifications until cancelled. Once a minute, look for new addresses and for
+        objectives that are active again."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._nudged.clear()
@@ -329,14 +334,16 @@ class Hooks:
         try:
             await self._open_notifier(address).tell_whole(objective_id)
         except BabyagiError as error:  # an outage, or the objective is gone
-            logger.warning("notifications of objective %d fail now: %s", objective_id, error.what)
+            logger.warning(
+                "notifications of objective %d are not sent for now: %s", objective_id, error.what
+            )
         finally:
             self._following.discard(objective_id)
 
 
 def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
-    """Return a function that posts the JSON of an event to an untrusted address: only on the public
-    internet, or where the person allowed it."""
+    """Return a function that posts the JSON of an event to an address that is not trusted. It
+    refuses an address outside the public internet unless the person allowed that host."""
 
     async def send(text: str) -> None:
         body = text.encode()
@@ -344,7 +351,7 @@ def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
         try:
             status = await door.post(address, body=body, headers=headers)
         except ToolError:
-            raise UndeliveredError("its address cannot be reached, or is not public") from None
+            raise UndeliveredError("the address cannot be reached, or is not public") from None
         _require_taken(status)
 
     return send
@@ -361,8 +368,8 @@ def _say_fault(error: Exception) -> str:
 
 
 class UndeliveredError(Exception):
-    """What went wrong with a notification, in our own words: error texts of libraries may contain
-    the address."""
+    """A notification was not delivered. The text is this program's own, because error texts of
+    libraries may contain the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -440,10 +447,10 @@ async def _post(address: str, body: bytes, proxy: str | None, signer: Signer | N
         ) as client,
         client.stream("POST", address, content=body, headers=headers) as answer,
     ):
-        status = answer.status_code  # what it says beside that is not read
+        status = answer.status_code  # the body is not read
     _require_taken(status)
 
 
 def _require_taken(status: int) -> None:
     if status >= 300:
-        raise UndeliveredError(f"the address answered with {status}")
+        raise UndeliveredError(f"the address answered with HTTP status {status}")

@@ -1,4 +1,5 @@
-"""Blocking work off the event loop, so that it never waits for a disk or a server."""
+"""Runs blocking work outside the event loop, so that the loop never waits for a disk or a
+server."""
 
 from __future__ import annotations
 
@@ -15,25 +16,26 @@ T = TypeVar("T")
 
 
 class Offload(Protocol):
-    """Runs blocking work off the event loop; `asyncio.to_thread` is one. Its user documents how
-    many threads it may use."""
+    """A callable that runs blocking work outside the event loop, such as `asyncio.to_thread`. Code
+    that takes an `Offload` says how many threads it may use."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class ThreadOffload:
-    """Runs blocking calls in its own `n_threads` threads; with one thread, one after the other. Its
-    creator closes it after its users have been closed."""
+    """Runs blocking calls in its own `n_threads` threads; with one thread, one after the other.
+    Close it after everything that uses it."""
 
     def __init__(self, *, name: str = "taskstore", n_threads: int = 1) -> None:
         self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Cancelling the call does not stop work that has begun."""
+        """Run the work in one of the threads, and return its result. Cancelling the call does not
+        stop work that has begun."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def close(self) -> None:
-        """Wait for the work that has begun, and end the thread."""
+        """Wait for running work, drop work that has not begun, and end the threads."""
         self._executor.shutdown(wait=True, cancel_futures=True)
 
 
@@ -43,7 +45,7 @@ async def run_inline(work: Callable[[], T]) -> T:
 
 
 def run_blocking(work: Coroutine[Any, Any, T]) -> T:
-    """Return what the coroutine returns, for code that is not async itself.
+    """Run the coroutine from code that is not async, and return what it returns.
 
     If an event loop is running already, as in a notebook, the coroutine runs in a new loop in a
     thread, and the caller's loop is blocked meanwhile. Ctrl-C cancels it.
@@ -64,7 +66,7 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def call_either(function: Callable[..., Any], *args: Any) -> Any:
-    """Call the function and return its result. It may be async; one that is not async runs in a
+    """Call a function, async or not, and return its result. One that is not async runs in a
     thread."""
     if inspect.iscoroutinefunction(function):
         given = function(*args)
@@ -74,7 +76,7 @@ async def call_either(function: Callable[..., Any], *args: Any) -> Any:
 
 
 class _Runner(Generic[T]):
-    """A coroutine in a loop of its own, and its outcome."""
+    """Runs a coroutine in an event loop of its own, and keeps its outcome."""
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
         self._work = work

@@ -78,7 +78,7 @@ class AgentOptions(SettingOptions, total=False):
 
 
 class RunOptions(SettingOptions, total=False):
-    """The options of a run: its own, then settings."""
+    """The options of `run` and `stream`: first their own ones, then settings."""
 
     # of its own
     first_task: str
@@ -153,13 +153,13 @@ OTHER_NAMES: Mapping[str, str] = {
     "max_cost": "max_cost_usd",
     "max_time": "max_time_s",
 }
-"""Short names of settings."""
+"""The setting that each short name of an option stands for."""
 
 LIMIT_NAMES = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 
 
 def names_of(options: type[Any]) -> frozenset[str]:
-    """Return the names of the options."""
+    """Return the option names that a TypedDict such as `RunOptions` declares."""
     return frozenset(options.__annotations__)
 
 
@@ -170,8 +170,8 @@ def require_known(
     *,
     others: frozenset[str] = frozenset(("output_type",)),
 ) -> None:
-    """Raises `TypeError` for the first unknown name, with the most similar known name, which may be
-    one of `others`."""
+    """Raise `TypeError` for the first name that is not in `known`; its text suggests the most
+    similar name of `known` and `others`."""
     for name in given:
         if name not in known:
             near = get_close_matches(name, sorted(known | others), n=1)
@@ -180,7 +180,8 @@ def require_known(
 
 
 def rename(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the options by the names of their settings.
+    """Return the options with each short name replaced by the name of its setting. `where` names
+    the function in the error.
 
     Raises:
         TypeError: an option was given under two names.

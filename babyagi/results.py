@@ -23,8 +23,8 @@ N_CHECKED = 1_000  # results that `check` probes with their own vectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """How complete the index of an objective is: the number of results, and how many of them are
-    not indexed."""
+    """How complete the index of an objective is: the number of its results, and how many of them
+    are still to be indexed (`n_owed`)."""
 
     objective: Objective
     n_results: int
@@ -32,7 +32,7 @@ class IndexStatus:
 
 
 async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
-    """Return what the task store knows about the index, without calling the index."""
+    """Return how complete the objective's index is by the task store, without calling the index."""
     owed = await store.result_ids(objective.id, is_indexed=False)
     return IndexStatus(
         objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed)
@@ -86,7 +86,8 @@ class Results:
         return await (everywhere if in_all else self._search).relevant(text, k=k, embed=embed)
 
     async def check(self) -> CheckReport:
-        """See `Indexer.check`. An index in memory is filled first, as a worker fills it."""
+        """Compare the index with the task store; see `Indexer.check`. An index in memory is filled
+        first, as a worker would fill it."""
         await self._search.fill_memory()
         return await self._indexer.check(n_probes=N_CHECKED)
 
@@ -102,9 +103,9 @@ class Results:
         Raises:
             IndexUnavailableError: another worker owns the index now, and was told to index
                 everything again; or the index cannot answer.
-            Whatever the embedder raises. The embedder is then unchanged.
-            SettingsError: the embedder would change while a worker serves the objective and
-                computes vectors of the old space.
+            Whatever the embedder raises; the objective then keeps its embedder.
+            SettingsError: `model` is another embedder, and a worker that serves the objective would
+                still compute vectors with the old one.
         """
         if model and self._backends.embedder.space != self._objective.spec.embedding_space:
             await self._change_space(model)
@@ -134,7 +135,8 @@ class Results:
         space = self._objective.spec.embedding_space
         if self._backends.embedder.space != space:
             raise IndexUnavailableError(
-                f"the results are embedded as {space}, not as {self._backends.embedder.space}",
+                f"the results are embedded as {space}, and this process embeds as "
+                f"{self._backends.embedder.space}",
                 guide="results",
             )
 
@@ -149,7 +151,7 @@ class Results:
         if serving:
             raise SettingsError(
                 f"the results of objective {objective_id} cannot be embedded again now",
-                why=f"{', '.join(serving)} would continue with vectors of the old space",
+                why=f"{', '.join(serving)} would go on computing vectors with the old embedder",
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )

@@ -1,7 +1,7 @@
 """Schedules: objectives that are started again and again, when each tick is due, and the outcome of
 a tick.
 
-Only pure functions and nouns; the store keeps the schedules and provides the time. A tick is
+Only pure functions and data types; the store keeps the schedules and provides the time. A tick is
 identified by the instant at which it is due, before any jitter. Local times follow Debian's cron: a
 fixed time that does not exist on a day is due at the end of the gap, and one that occurs twice is
 due the first time only; an expression whose minutes or hours begin with `*` follows elapsed time.
@@ -24,7 +24,7 @@ MAX_CRON_CHARS = 200
 N_CRON_FIELDS = 5
 DAILY_LIMIT_USD = 5.0
 TICK_DECIDED = "tick.decided"  # the name of its record in a log; the row is the truth
-_MAX_STALE = 200  # results of the expression that are not later than the instant it was asked for
+_MAX_STALE = 200  # instants of an expression that may be skipped because they are past
 _MICROSECOND = timedelta(microseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -46,7 +46,7 @@ class CatchUp(StrEnum):
 
 
 class TickOutcome(StrEnum):
-    """The outcome of a tick. Only `queued` can change."""
+    """The outcome of a tick. All but `queued` are final."""
 
     FIRED = "fired"
     QUEUED = "queued"  # it waits until an earlier objective is over
@@ -81,8 +81,9 @@ def _require_utc(name: str, at: datetime | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """When ticks are due. Exactly one is set: an expression of five fields (`cron`) in the zone
-    `tz`, every `every_s` seconds after `begins_at`, or once `at` an instant."""
+    """When ticks are due. Exactly one of three is set: `cron`, an expression of five fields in the
+    time zone `tz`; `every_s`, a number of seconds, counted from `begins_at`; or `at`, one
+    instant."""
 
     cron: str = ""
     every_s: float = 0.0
@@ -94,13 +95,14 @@ class Rule:
         _require_utc("at", self.at)
         _require_utc("begins_at", self.begins_at)
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
-            raise ValueError("it needs one of cron, every and at")
+            raise ValueError("exactly one of cron, every and at must be given")
         if self.every_s and not self.every_s >= MIN_EVERY_S:
             raise ValueError(f"every_s must be at least {MIN_EVERY_S:g}, got {self.every_s!r}")
 
     @property
     def words(self) -> str:
-        """`cron 0 3 * * * Europe/Berlin`, `every 7200 s`, `at 2026-12-01T08:00+00:00`."""
+        """The rule as text: `cron 0 3 * * * Europe/Berlin`, `every 7200 s`,
+        `at 2026-12-01T08:00+00:00`."""
         if self.cron:
             return f"cron {self.cron} {self.tz}"
         if self.at is not None:
@@ -110,8 +112,8 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleSpec:
-    """What is frozen with a schedule: the objective that each tick starts, the rule, and the
-    policies. A `daily_limit_usd` of 0 means no limit."""
+    """The part of a schedule that never changes: the objective that each tick starts, the rule for
+    its ticks, and the policies. A `daily_limit_usd` of 0 means no limit."""
 
     objective: ObjectiveSpec
     rule: Rule
@@ -129,7 +131,9 @@ class ScheduleSpec:
             raise ValueError(f"jitter_s must be at most {MAX_JITTER_S:g}, got {self.jitter_s!r}")
         most = self.objective.limits.max_cost_usd
         if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
-            raise ValueError("with a daily limit, a tick needs a cost limit of at most that")
+            raise ValueError(
+                "with a daily limit, each tick needs a cost limit, which must not exceed it"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +164,8 @@ class Tick:
 
     @property
     def words(self) -> str:
-        """`schedule 3: the tick of 2026-12-01 03:00 UTC fired as objective 12`, or what else became
-        of it."""
+        """The outcome as a line of text, such as `schedule 3: the tick of 2026-12-01 03:00 UTC
+        fired as objective 12`."""
         due = f"schedule {self.schedule_id}: the tick of {self.due_at:%Y-%m-%d %H:%M} UTC"
         if self.objective_id is not None:
             return f"{due} fired as objective {self.objective_id}"
@@ -171,8 +175,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """What `TaskStore.fire_schedules` decided, and the seconds until the next tick; None if no
-    schedule has a next tick."""
+    """The ticks that `TaskStore.fire_schedules` decided, and the seconds until the next tick; None
+    if no schedule has one."""
 
     ticks: tuple[Tick, ...] = ()
     wait_s: float | None = None
@@ -214,11 +218,11 @@ def require_cron(expression: str) -> str:
 
 
 def find_zone(name: str) -> ZoneInfo:
-    """Return the time zone of this name. Raises `ValueError` when there is none."""
+    """Return the time zone of this name. Raises `ValueError` if this machine does not know it."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"there is no time zone {name!r} here") from error
+        raise ValueError(f"{name!r} is not a time zone that this machine knows") from error
 
 
 def parse_local(text: str, zone: ZoneInfo) -> datetime:
@@ -240,11 +244,11 @@ def _next_of_cron(expression: str, zone: ZoneInfo, after: datetime) -> datetime 
     from cronsim import CronSim
 
     found = CronSim(expression, after.astimezone(zone))
-    # in a doubled hour it begins with local times whose first coming has passed
+    # within an hour that occurs twice it first gives local times that are past
     for _ in range(_MAX_STALE):
         try:
             due = next(found).astimezone(UTC)
-        except (StopIteration, OverflowError, ValueError):  # or beyond the last year that there is
+        except (StopIteration, OverflowError, ValueError):  # beyond the last year of `datetime`
             return None
         if due > after:
             return due
@@ -265,13 +269,13 @@ def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:
     """Return the beginning and the end of the local day of an instant, in UTC."""
     zone = ZoneInfo(rule.tz)
     begins = at.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
-    ends = begins + timedelta(days=1)  # of the clock on the wall, also where a day has 23 hours
+    ends = begins + timedelta(days=1)  # one day on the clock, even if it has only 23 hours
     return begins.astimezone(UTC), ends.astimezone(UTC)
 
 
 def objective_uid(schedule_uid: str, due_at: datetime) -> str:
-    """Return the uid of the objective that a tick starts. It is derived, so there can be only
-    one."""
+    """Return the uid of the objective that a tick starts. It is derived from the tick, so one tick
+    cannot start two objectives."""
     return f"{schedule_uid}-{(due_at - _EPOCH) // _MICROSECOND:x}"
 
 
@@ -309,7 +313,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The outcome of a tick, and the reason."""
+    """What becomes of a tick, and the reason if it does not fire."""
 
     outcome: TickOutcome
     reason: TickReason = TickReason.NONE

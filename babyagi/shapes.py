@@ -377,8 +377,7 @@ class _Field:
 
     @property
     def takes_null(self) -> bool:
-        """Whether null is passed on as a value. In other fields null means that no value is
-        given."""
+        """Whether a null is read as a value. If not, a null means that the field is left out."""
         return self.is_required or takes_null(self.shape.schema)
 
     @property
@@ -503,7 +502,7 @@ def _pydantic(hint: Any, make: Make) -> Shape | None:
 
 
 def _faults(error: Any) -> str:
-    """Return what pydantic reports, on one line."""
+    """Return the text of an error of pydantic on one line."""
     if not hasattr(error, "errors"):
         return shorten(str(error), 300)
     said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
@@ -585,7 +584,7 @@ def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if not {"type", "enum", "const", "anyOf"} & set(schema) or "prefixItems" in schema:
-        raise ValueError("any value, or a list of given length")
+        raise ValueError("a type for any value, or a list of fixed length, has no strict schema")
     kept = {key: value for key, value in schema.items() if key in _STRICT}
     if kept.get("format", "date") not in _STRICT_FORMATS:
         del kept["format"]
@@ -594,11 +593,11 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "items" in kept:
         kept["items"] = _strict(kept["items"])
     elif kept.get("type") == "array":
-        raise ValueError("a list of anything")
+        raise ValueError("a list whose items may be anything has no strict schema")
     if kept.get("type") != "object":
         return kept
     if schema.get("additionalProperties") or not schema.get("properties"):
-        raise ValueError("an object with names of its own")
+        raise ValueError("an object whose field names are free has no strict schema")
     required = schema.get("required", ())
     fields = {
         name: _strict(one) if name in required else _or_null(_strict(one))
@@ -612,8 +611,8 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-CHARS_PER_TOKEN = 2  # of JSON with numbers, for the tokenizers that need the most tokens
-BLANK_TOKENS = 100  # at most, of blanks and line breaks, which no schema bounds
+CHARS_PER_TOKEN = 2  # in JSON with numbers, with the tokenizers that need the most tokens
+BLANK_TOKENS = 100  # room for blanks and line breaks, which no schema bounds
 MAX_TEXT_CHARS, MAX_LIST_ITEMS = 1500, 20  # bounds where a schema sets none
 MIN_TEXT_CHARS = 24
 MAX_NUMBER = 999_999
@@ -656,7 +655,8 @@ def _bound(schema: Mapping[str, Any], share: float) -> dict[str, Any]:
 
 
 def _longest_chars(schema: Mapping[str, Any]) -> int:
-    """Return the length of the longest JSON value, including blanks that small models add."""
+    """Return how many characters the longest JSON value of the schema has, including blanks that
+    small models add."""
     if "enum" in schema or "const" in schema:
         return max(len(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:

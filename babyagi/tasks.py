@@ -1,4 +1,4 @@
-"""The nouns: objective, task, result, step, event, and the small values that they consist of.
+"""The data types: objective, task, result, step, event, and the small values they consist of.
 
 All are frozen, slotted and keyword-only, and an invalid one cannot be built. Times are aware UTC
 datetimes, money is in US dollars. Nothing here uses a disk, a clock or a network.
@@ -38,7 +38,7 @@ class ObjectiveStatus(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why an objective ended. `words` complete the sentence "it stopped:"."""
+    """Why an objective ended. `words` say it to a person, after "it stopped:"."""
 
     words: str
 
@@ -72,7 +72,7 @@ class Place(StrEnum):
 
 
 class Role(StrEnum):
-    """The role of a model in a call; the objective freezes one model name per role."""
+    """The purpose for which a model is called. An objective has one model name for each role."""
 
     EXECUTION = "execution"
     CREATION = "creation"
@@ -82,29 +82,29 @@ class Role(StrEnum):
 
 
 class Effect(StrEnum):
-    """The effect of repeating a tool call."""
+    """What repeating a call of a tool does to the world."""
 
-    READ = "read"
-    IDEMPOTENT = "idempotent"
-    ONCE = "once"
+    READ = "read"  # the tool changes nothing
+    IDEMPOTENT = "idempotent"  # a repetition changes nothing more
+    ONCE = "once"  # the call must not be repeated
 
 
 class Approval(StrEnum):
-    """Which tool calls need a person's approval first; frozen with the objective."""
+    """Which tool calls need a person's approval first; fixed when the objective is created."""
 
     ONCE = "once"  # those with the effect `once`
     NONE = "none"
 
 
 class Memory(StrEnum):
-    """Which earlier results a task may be shown; frozen with the objective."""
+    """Which earlier results a task may be shown; fixed when the objective is created."""
 
     OBJECTIVE = "objective"
     SHARED = "shared"  # those of the store's other objectives as well
 
 
 class Planning(StrEnum):
-    """Who proposes new tasks; frozen with the objective."""
+    """Which agent proposes new tasks; fixed when the objective is created."""
 
     SEPARATE = "separate"  # the creation agent, one call for several results
     COMBINED = "combined"  # the execution agent, at the end of its result
@@ -241,7 +241,7 @@ def is_reached(limit: float, reached: float) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The cost of calls. Money is in whole micro-dollars, rounded up for each call.
+    """The cost of calls. Money is in US dollars, rounded up to whole micro-dollars for each call.
 
     `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
     that a kill or an outage left open, and answers that do not report their cost. They are counted
@@ -292,7 +292,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """A tool that the objective may use, frozen when the objective is created.
+    """A tool that the objective may use, in the form that it had when the objective was created.
 
     `description` and `parameters` (a JSON Schema) are set for a tool of a server and for a function
     of a Python program, which must be passed in again to continue the objective. `refused` is the
@@ -319,12 +319,12 @@ def digest_form(form: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveSpec:
-    """What is frozen with the objective. Keys, addresses, folders and concurrency belong to the
-    worker.
+    """What an objective is created with. Later only commands of a person change it: the limits, the
+    further questions, the embedder. Keys, addresses, folders and concurrency are not part of it;
+    they belong to the worker.
 
     `text`, `initial_task` and `instance_name` together identify the objective: starting with the
-    same three continues it. `further` are questions that a person asked later, in order. They
-    change by an event, as the limits do.
+    same three continues it. `further` are the questions that a person added later, in order.
     """
 
     text: str
@@ -348,7 +348,7 @@ class ObjectiveSpec:
 
     @property
     def models(self) -> str:
-        """The names of the language models and of the embedder, in words."""
+        """The names of the language models and of the embedder, as a phrase for a person."""
         names = {name for role, name in self.model_by_role.items() if role is not Role.EMBEDDING}
         embedder = self.model_by_role.get(Role.EMBEDDING)
         return ", ".join(sorted(names)) + (f"; embeddings by {embedder}" if embedder else "")
@@ -435,8 +435,8 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Return whether no call costs money: the model is the rehearsal, a person, or in this
-        process."""
+        """Return whether no call costs money, because the model is the rehearsal, a person, or one
+        that runs in this process."""
         return self.spec.model_by_role.get(Role.EXECUTION) in (
             "rehearsal",
             "human",
@@ -464,7 +464,8 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a try of a task lacked, in the model's words, and the results in its prompt."""
+    """What a try of a task lacked, in the model's words, and the ids of the tasks whose results its
+    prompt contained."""
 
     what: str
     shown: tuple[int, ...] = ()
@@ -475,7 +476,7 @@ class Task:
     """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
 
     Attributes:
-        lack: what the last try lacked; None when nothing is lacking.
+        lack: what the last try lacked; None if it lacked nothing.
         n_lacks: the number of tries that lacked something.
         n_lost: how many workers in a row were lost while they held the task, without recording a
             step.
@@ -516,7 +517,7 @@ class Proposal:
     Attributes:
         after: ids of tasks, and labels or names of tasks that are proposed together with it.
         parent_id: the task whose result or lack it comes from.
-        is_missing: a check found that this part of the objective is not answered.
+        is_missing: the task is for a part of the objective that a check found unanswered.
     """
 
     name: str
@@ -533,8 +534,8 @@ class Unanswered:
 
     Attributes:
         lack: what it lacks.
-        after: the tasks that bring it, named as in `Proposal.after`.
-        shown: the results that were in its prompt.
+        after: the tasks that will bring it, named as in `Proposal.after`.
+        shown: the ids of the tasks whose results were in its prompt.
     """
 
     task_id: int
@@ -560,8 +561,8 @@ class Result:
 
     Attributes:
         lack: the part of its task that it does not answer; empty if it answers all.
-        is_planned: it is final. Before, the creation agent may decide that it is no answer; then it
-            is withdrawn.
+        is_planned: tasks have been planned from it, which makes it final. Until then it is
+            withdrawn if the creation agent judges that it does not answer its task.
     """
 
     task_id: int
@@ -645,9 +646,9 @@ class Step:
         kind: `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
             repeated), `question` or `approval`.
         output: JSON text; None before the step is done.
-        request: the prompt (`llm/kept.py`) or the tool call, as JSON text; "" for a step of an
-            earlier version that no person has to decide.
-        id: the number by which a person answers it.
+        request: the prompt (`llm/kept.py`) or the tool call, as JSON text; may be "" for a step
+            that an earlier version of this program recorded.
+        id: the number by which a person can name the step to answer it.
         unconfirmed: the part of `usage` that belongs to claims that ended with the call in flight,
             as (claim number, usage).
     """

@@ -243,8 +243,8 @@ def _replace(match: re.Match[str]) -> str:
 
 
 def _does_its_work(text: str, at: int) -> bool:
-    """Return whether a joiner or a variation selector is at a legitimate place: in an emoji, or
-    between letters of a script that uses joiners."""
+    """Return whether the character at this place is a joiner or a variation selector where text
+    needs one: in an emoji, or between letters of a script that uses joiners."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     match text[at]:
         case "\ufe0e" | "\ufe0f":
@@ -343,8 +343,8 @@ def _can_write(character: str, encoding: str) -> bool:
     return True
 
 
-# -- for a model: our fences and their look-alikes, the turn tokens of chat templates, and invisible
-# characters are broken up but stay legible
+# -- for a model: fences of prompts and their look-alikes, chat markers such as `<|im_end|>`, and
+# invisible characters are broken up but stay legible
 # --------------------------------------------------------------------------------------------------
 
 GAP = "·"  # inserted to break a sequence: `<·|im_start|>`
@@ -470,8 +470,9 @@ def disarm(text: str) -> str:
     """Return the text with every sequence that could steer a model broken by a `·` or shown as
     `[U+200B]`.
 
-    Such sequences are our fences and their look-alikes, tokens of chat templates, and invisible
-    characters. Ordinary text is unchanged, also code, markup, composed emoji and joined scripts.
+    Such sequences are the fences of this program's prompts and their look-alikes, chat markers such
+    as `<|im_end|>`, and invisible characters. Ordinary text is unchanged, also code, markup,
+    composed emoji and joined scripts.
     Characters that only control line breaks or the form of an ideograph are removed. Disarming a
     text again changes nothing.
     """
@@ -484,8 +485,8 @@ def disarm(text: str) -> str:
 
 
 def is_armed(text: str) -> bool:
-    """Return whether the text contains a fence, a look-alike of one, or a token of a chat
-    template."""
+    """Return whether the text contains a fence of this program's prompts, a look-alike of one, or a
+    chat marker such as `<|im_end|>`."""
     plain = text.translate(_PLAIN)
     return any(pattern.search(plain) for pattern in _LOOKING)
 

@@ -1,4 +1,5 @@
-"""Which tools and agents an objective gets here, and how they are opened."""
+"""Decides which tools, and which agent of a file, an objective gets in this process, and opens
+them."""
 
 from __future__ import annotations
 
@@ -47,10 +48,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What a program passes in that no setting can express: functions as tools, models by name, the
-    type of the report, and a hook for each result. `connections` lead to MCP servers; `agent`
-    carries tasks out. The tools of both are in `tools`. `faults` says which tools are missing, and
-    why. `granted` are the names of the tools that objectives get; None for all."""
+    """What an objective is given beside the settings, by a program and by files.
+
+    Attributes:
+        tools: functions of the program, tools of MCP servers, and tools of the agent.
+        connections: the open MCP servers.
+        faults: which tools are missing, and why.
+        agent: the agent of a file that carries tasks out.
+        model_by_name: models that the program passes in.
+        output: the type that the report is read into.
+        enrich: takes a task's name and its result, and returns the result to record.
+        granted: the names of the tools that objectives get; None for all.
+    """
 
     tools: tuple[Tool, ...] = ()
     connections: tuple[Connection, ...] = ()
@@ -68,7 +77,7 @@ NOTHING_GIVEN = Given()
 class Toolbox:
     """The tools that these settings and a program offer.
 
-    `tell` tells a person which agent is not used.
+    `tell` shows a person that the settings' agent is not used for an objective.
     """
 
     def __init__(self, settings: Settings, given: Given, *, tell: Callable[[str], None]) -> None:
@@ -77,8 +86,8 @@ class Toolbox:
         self._tell = tell
 
     def grants(self) -> tuple[ToolGrant, ...]:
-        """Return what a new objective may use here. Raises `SettingsError` when a named tool is
-        missing."""
+        """Return the tools that a new objective may use. Raises `SettingsError` if a tool that was
+        named is missing."""
         settings = self._settings
         shipped = grant_tools(
             has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
@@ -110,15 +119,16 @@ class Toolbox:
         return tuple(grant for grant in grants if grant.name in granted)
 
     def require(self, objective: Objective) -> None:
-        """Raises SettingsError when this process lacks a tool of the objective, or the agent that
+        """Raise `SettingsError` if this process lacks a tool of the objective, or the agent that
         carries its tasks out."""
         self.find_agent(objective)
         self.open(objective)
 
     def open(self, objective: Objective) -> tuple[Tool, ...]:
-        """Return the tools of the objective. A worker that lacks one must not work on it."""
+        """Return the tools of the objective. Raises `SettingsError` if this worker lacks one: it
+        must not work on the objective then."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
-        granted.discard(RECALL)  # the loop has it
+        granted.discard(RECALL)  # the loop opens it
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
         home, uid = self._settings.home, objective.uid
         context = open_tool_context(self._settings, folder, pages=home / PAGES / uid)
@@ -130,7 +140,8 @@ class Toolbox:
                     f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
                     "worker does not have it"
                 ),
-                fix="babyagi tools shows those that are here; babyagi run --new starts it afresh",
+                fix="babyagi tools shows the tools that are here; babyagi run --new starts a new "
+                "objective with these",
                 guide="machines",
             )
         functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
@@ -153,14 +164,14 @@ class Toolbox:
                 "and this worker does not have it",
                 why=f"it has the agent {agent.name}"
                 if agent
-                else "it is described in a file that was named where the objective began",
-                fix=f"give it again: --agent FILE#{name}",
+                else "its file was named only where the objective was started",
+                fix=f"name the file here too: --agent FILE#{name}",
                 guide="tools",
             )
         return agent
 
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
-        """Return the function or the server's tool with which the objective was started."""
+        """Return the tool of a grant: a function of the program, or a tool of an MCP server."""
         tool = self._find_of_server(grant) or next(
             (one for one in self._given.tools if one.name == grant.name), None
         )
@@ -169,8 +180,8 @@ class Toolbox:
                 f"objective {objective.id} needs the tool {grant.name}, and this worker does "
                 "not have it",
                 why="; ".join(self._given.faults)
-                or "it came from the program, file or server that the objective began with",
-                fix="give it again: --mcp FILE, --tools-from WHERE, --agent FILE, or "
+                or "it came from the program, file or server that the objective was started with",
+                fix="name its source here too: --mcp FILE, --tools-from WHERE, --agent FILE, or "
                 f"babyagi.run(…, tools=[{grant.name}])",
                 guide="tools",
             )
@@ -180,15 +191,16 @@ class Toolbox:
             raise SettingsError(
                 f"the tool {grant.name} has other {what} than when objective {objective.id} was "
                 "started",
-                why="what a tool takes and does is frozen with its objective",
-                fix="give it as it was, or start anew: --new, or babyagi.run(…, new=True)",
+                why="an objective keeps the tools that it was started with",
+                fix="give the tool as it was, or start a new objective: --new, or "
+                "babyagi.run(…, new=True)",
                 guide="tools",
             )
         return replace(tool, description=grant.description)
 
     def _find_of_server(self, grant: ToolGrant) -> Tool | None:
-        """Return the server's tool as it was granted; before each call the server is asked whether
-        it has changed."""
+        """Return the MCP server's tool as it was granted, which asks the server before each call
+        whether the tool has changed; None if the grant names no server."""
         for connection in self._given.connections:
             if grant.name.startswith(f"{connection.server.name}__"):
                 return connection.open_granted(grant)
@@ -203,17 +215,18 @@ class Toolbox:
         if folder is None or not folder.is_dir():
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",
-                why=f"{folder} is no folder"
+                why=f"{folder} is not a folder"
                 if folder
                 else "it was started with --files, in another home",
-                fix="give it again: --files FOLDER",
+                fix="name the folder again: --files FOLDER",
                 guide="objectives",
             )
         return Folder(folder)
 
 
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
-    """Return what tools need here; fetched pages are cached in the folder `pages`."""
+    """Return what the built-in tools need to run; fetched pages are cached in the folder
+    `pages`."""
     door = Door(allow=settings.web_allow, proxies=settings.proxies)
     return ToolContext(
         offload=asyncio.to_thread,
@@ -291,8 +304,8 @@ def open_searcher(settings: Settings) -> Searcher:
 
 @asynccontextmanager
 async def with_named_tools(settings: Settings, given: Given) -> AsyncIterator[Given]:
-    """Return what the program passed in, with the tools of the functions and the servers that the
-    settings name."""
+    """Yield `given` with the agent that the settings name and with its tools, and with the tools of
+    the functions, files and MCP servers that the settings name."""
     agent = load_agent(settings.agent, settings) if settings.agent else None
     own = [*(agent.tools if agent else ()), *_load_own_tools(settings)]
     async with open_servers(load_servers(settings.mcp) if settings.mcp else []) as connections:
@@ -323,7 +336,7 @@ def load_agent(reference: str, settings: Settings) -> AgentDescription:
     the file says.
 
     Raises:
-        SettingsError: as `load_description`.
+        SettingsError: the file cannot be used; see `load_description`.
     """
     from babyagi.components.description import load_description
 
@@ -332,8 +345,8 @@ def load_agent(reference: str, settings: Settings) -> AgentDescription:
 
 
 def grant_to_files(settings: Settings) -> Granted:
-    """Return what files of agents may use: the keys of their components, each from its own setting,
-    and the hosts that the person named."""
+    """Return what a file of agents may use: keys for its components, each from its own setting,
+    environment variables, and the hosts that the person named."""
     from babyagi.components.description import Granted
     from babyagi.components.kinds import KEY_VARIABLES
 
@@ -345,7 +358,7 @@ def grant_to_files(settings: Settings) -> Granted:
 
 
 async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
-    """Return the tools of a server, or why they are missing."""
+    """Return the tools of an MCP server and ''; or an empty list and the reason."""
     try:
         return await connection.list_tools(), ""
     except ToolError as error:
@@ -353,7 +366,8 @@ async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
 
 
 def grant_given(tool: Tool) -> ToolGrant:
-    """Return what is frozen with an objective about a tool that a program passes in."""
+    """Return what an objective stores about a tool from a program, file or server: its name,
+    effect, description and parameters."""
     return ToolGrant(
         name=tool.name,
         effect=tool.effect,

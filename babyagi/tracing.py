@@ -49,7 +49,7 @@ class Span(Protocol):
     """A running span."""
 
     def note(self, attributes: Attributes) -> None:
-        """Add attributes that are known only now."""
+        """Add attributes to the span while it runs."""
         ...
 
 
@@ -73,14 +73,14 @@ class Tracer(Protocol):
         ...
 
     def close(self) -> None:
-        """Send what is left, for some seconds at most. Blocks."""
+        """Send the spans that were not sent yet. This blocks for some seconds at most."""
         ...
 
 
 def answered(
     model: str, *, prompt_tokens: int, completion_tokens: int, cost_usd: float
 ) -> Attributes:
-    """Return the attributes of a model's answer."""
+    """Return the attributes that a span gets from a model's answer."""
     return {
         RESPONSE_MODEL: model,
         INPUT_TOKENS: prompt_tokens,
@@ -95,14 +95,14 @@ def answered(
 
 class _NoSpan:
     def note(self, attributes: Attributes) -> None:
-        """Nothing is kept."""
+        """Drop the attributes."""
 
 
 _NOTHING: AbstractContextManager[Span] = nullcontext(_NoSpan())
 
 
 class NoTracer:
-    """Does nothing."""
+    """A tracer that records and sends nothing."""
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
         return _NOTHING
@@ -116,10 +116,10 @@ class NoTracer:
     def objective(
         self, uid: str, *, objective_id: int, began_at: datetime, ended_at: datetime, reason: str
     ) -> None:
-        """Nothing is kept."""
+        """Record nothing."""
 
     def close(self) -> None:
-        """Nothing is left."""
+        """Do nothing: no span waits to be sent."""
 
 
 NO_TRACER = NoTracer()
@@ -156,8 +156,8 @@ def open_tracer(endpoint: str) -> Tracer:
 
 
 class OtelTracer:
-    """Creates spans with the SDK. The spans of one objective are one trace, across workers: the
-    trace id, and the id of the objective's span, are derived from the objective's uid.
+    """Creates spans with OpenTelemetry's SDK. The spans of one objective are one trace, across
+    workers: the trace id, and the id of the objective's span, are derived from the objective's uid.
 
     Args:
         processor: a span processor of the SDK.
@@ -169,7 +169,8 @@ class OtelTracer:
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
         class Ids(RandomIdGenerator):
-            """Generates the given ids next, otherwise random ones."""
+            """Generates the trace id and span id in `given` while it is set, otherwise random
+            ids."""
 
             given: tuple[int, int] | None = None
 
@@ -291,6 +292,6 @@ class _OtelSpan:
 
 
 def _ids_of(uid: str) -> tuple[int, int]:
-    """Return the trace id of an objective, and the id of its span."""
+    """Return the trace id of the objective with this uid, and the id of its span."""
     digest = hashlib.sha256(f"{SERVICE} {uid}".encode()).digest()
     return int.from_bytes(digest[:16], "big") or 1, int.from_bytes(digest[16:24], "big") or 1

@@ -1,8 +1,8 @@
-"""The verbs: each action of a person on objectives and tasks, once, for the command line and for
-the API.
+"""What a person does with objectives and tasks: each action is written once here, for the command
+line and for the API.
 
-A verb takes a store and returns nouns; `json_shapes.py` converts them to JSON. Nothing here prints,
-asks a person, or chooses the objective.
+Each function takes a store and returns data types; `json_shapes.py` converts them to JSON. Nothing
+here prints, asks a person, or chooses the objective.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ OPEN_FIRST = (
     TaskStatus.DEAD,
 )
 SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
-MAX_EVENTS = 10_000  # steps of a task that are searched for calls without an outcome
+MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 
 # -- objectives
 # --------------------------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ async def pause(store: TaskStore, objective: Objective) -> Row:
 
 
 async def resume(store: TaskStore, objective: Objective) -> Row:
-    """Make the objective active, so that workers of the store continue it; this does no work
-    itself."""
+    """Make a paused objective active again, so that the workers of the store continue it; nothing
+    is worked on here."""
     found = await store.resume_objective(objective.id)
     return found, await store.counts(found.id)
 
@@ -187,7 +187,7 @@ async def _write_report(store: TaskStore, objective_id: int) -> None:
 
 
 async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, Any]) -> Row:
-    """Set the limits in `limits`, by the names of their fields."""
+    """Change the limits that `limits` gives by their names in `Limits`; the others stay."""
     found = await store.extend_objective(
         objective.id, limits=dataclasses.replace(objective.spec.limits, **limits)
     )
@@ -207,7 +207,7 @@ async def delete_whole(store: TaskStore, settings: Settings, objective: Objectiv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prunable:
-    """An objective to delete, the number of its results, and the reason."""
+    """An objective that may be deleted, the number of its results, and why it may be deleted."""
 
     objective: Objective
     n_results: int
@@ -215,13 +215,14 @@ class Prunable:
 
 
 async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]:
-    """Return the objectives that ended before a moment, or that never got an answer."""
+    """Return the objectives that may be deleted: those that ended before the moment `before`, and
+    those that never got an answer."""
     judged = [await _judge(store, one, before=before) for one in await store.objectives()]
     return [going for going in judged if going is not None]
 
 
 async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Prunable | None:
-    """Return why the objective may be deleted; None if it stays."""
+    """Return the objective with the reason why it may be deleted; None if it must be kept."""
     if objective.status is ObjectiveStatus.ACTIVE or not (
         objective.is_set_aside or objective.has_report
     ):
@@ -247,8 +248,12 @@ def count_tasks(facts: Facts, wanted: Sequence[TaskStatus]) -> int:
 async def choose_pages(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> AsyncIterator[list[Task]]:
-    """Return the tasks to show, in pages. If they do not all fit and no status is selected: running
-    ones, waiting ones, the next ones, then the latest finished ones."""
+    """Yield the tasks with the wanted statuses (none named: all), page by page, at most `limit`
+    (0: all).
+
+    If there are more than `limit` and no status is named, the running, recorded, waiting, next and
+    dead tasks come first, then the latest finished ones.
+    """
     objective_id = facts.objective.id
     if limit and not wanted and count_tasks(facts, wanted) > limit:
         left = limit
@@ -276,8 +281,8 @@ async def walk_tasks(
     after: Task | None = None,
     limit: int = 0,
 ) -> AsyncIterator[list[Task]]:
-    """Yield the tasks with these statuses in list order, after a given task, page by page; `limit`
-    is the number of tasks read per status, 0 for many."""
+    """Yield the tasks with these statuses page by page, in list order, beginning behind the task
+    `after`. `limit`: how many tasks of each status are read at a time; 0 means `PAGE`."""
     n_read = limit or PAGE
     known: dict[TaskStatus, list[Task]] = {status: [] for status in statuses}
     last: dict[TaskStatus, Task | None] = dict.fromkeys(statuses, after)
@@ -325,7 +330,7 @@ async def why_task(store: TaskStore, objective: Objective, task_id: int) -> Reas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """A task after a change, and words about the change that follow its name."""
+    """A task after a person's change. `words` complete a sentence about it: `is queued`."""
 
     task: Task
     words: str
@@ -358,7 +363,7 @@ async def move_task(
 
 
 async def edit_task(store: TaskStore, objective: Objective, task_id: int, name: str) -> Changed:
-    """Replace a queued task by a new one."""
+    """Cancel a queued task, and put a new task with this name in its place."""
     return Changed(
         task=await store.replace_task(objective.id, task_id, name=name),
         words=f"takes the place of task {task_id}, which is cancelled",
@@ -371,7 +376,8 @@ async def skip_task(store: TaskStore, objective: Objective, task_id: int) -> Cha
 
 
 async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Changed:
-    """Try a dead task again."""
+    """Give a task that was given up another try, by queueing it again. An objective that has ended
+    becomes active again."""
     from babyagi.app import require_room
 
     if objective.status is ObjectiveStatus.ENDED and find_used_up(objective) != "tasks":
@@ -381,7 +387,8 @@ async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Ch
 
 
 def _reopening(task: Task, words: str, before: Objective) -> Changed:
-    """Return the change, with words that its objective is active again if it had ended."""
+    """Return the change. If the objective had ended, its words add that the objective is active
+    again, and the command that continues it."""
     is_reopened = before.status is ObjectiveStatus.ENDED
     if is_reopened:
         words += f"; objective {before.id} is active again: babyagi resume --objective {before.id}"
@@ -394,13 +401,14 @@ def _reopening(task: Task, words: str, before: Objective) -> Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A task to show; or a duty, if `task` is None.
+    """A task with its steps; or a duty with its steps, if `task` is None.
 
     Attributes:
-        times: the steps of each owner, in order.
-        n_times: the number of owners.
-        n_steps_before: the number of steps of owners that are left out.
-        abandoned: events of calls without an outcome.
+        times: for each time that the duty was done (a task has only one), the owner of the steps
+            and the steps, in order.
+        n_times: how many times the duty was done, including those left out of `times`.
+        n_steps_before: the number of steps in the times before those in `times`.
+        abandoned: the events of calls that ended without an outcome.
     """
 
     objective: Objective
@@ -442,8 +450,8 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
 async def fetch_duty(
     store: TaskStore, objective: Objective, duty: Duty, *, n_times: int = 0, only: int | None = None
 ) -> Shown:
-    """Return a duty with the steps of the last `n_times` times that it was done (0: all times);
-    with `only`, of the time that includes that step."""
+    """Return a duty with its steps from the last `n_times` times that it was done (0: all times).
+    `only`: the number of a step; then only the time that contains this step is read."""
     n_by_owner = await store.duty_owners(objective.id, duty=duty)
     owners = list(n_by_owner)
     chosen = owners[-n_times:] if n_times else owners
@@ -465,10 +473,11 @@ async def fetch_duty(
 def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
-    """Return the steps of all owners, numbered consecutively; with `only`, one of them.
+    """Yield the exchange of each step in `shown`; with `only`, just the one with that number. The
+    numbers begin at 1 and run on across the times that a duty was done.
 
     Raises:
-        NotFoundError: there is no step with this number.
+        NotFoundError: no step has the number `only`.
     """
     n = shown.n_steps_before
     for steps in shown.times.values():
@@ -497,7 +506,7 @@ class Request:
     Attributes:
         model: the name of the model that asks; empty if unknown.
         name: what a person types to name it: `4` for task 4, longer if that is ambiguous.
-        origins: of everything that the model had read.
+        origins: where everything came from that the model had read before it asked.
         preview: what the call would change; None if that cannot be determined here, and `trouble`
             says why.
     """
@@ -514,8 +523,8 @@ class Request:
 async def gather_request(
     store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
 ) -> Request:
-    """Return the step with what a person needs to judge it; `among` are the open steps, from which
-    its name must distinguish it."""
+    """Return an open step with what a person needs to judge it. `among`: all open steps, among
+    which the request's name must be unambiguous."""
     task = await store.task(step.objective_id, asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     models = [
@@ -541,7 +550,7 @@ async def gather_request(
 
 
 async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the origins; origins that are results are followed back to their sources."""
+    """Return the origins, and for each that is a result, the origins of that result too."""
     found, asked = dict.fromkeys(origins), set[int]()
     while (
         new := {
@@ -558,8 +567,8 @@ async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) 
 
 
 async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
-    """Return what the call would change in the local folder. Raises `ToolError`,
-    `SettingsError`."""
+    """Return a preview for the person: what the call would change in the local folder, or how the
+    tool has changed; None if nothing can be previewed. Raises `ToolError`, `SettingsError`."""
     from asyncio import to_thread
 
     from babyagi.files.folder import Folder
@@ -593,11 +602,12 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 async def settle(
     store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
 ) -> Step:
-    """Record a person's decision about an open step; `seen` identifies the preview that they saw.
+    """Record a person's decision about an open step. `seen`: the request as the person saw it, with
+    its preview.
 
     Raises:
-        SettingsError: the decision does not fit the step.
-        NotFoundError: the step no longer waits.
+        SettingsError: a step of this kind does not take this decision.
+        NotFoundError: the step no longer waits for a person.
     """
     preview = seen.preview if seen is not None else None
     output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")

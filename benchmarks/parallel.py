@@ -219,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--shared-tasks",
         type=int,
         default=N_SHARED_TASKS,
-        help="that one worker, and then four, carry out",
+        help="that one worker, and then four, carry out; 0 for none",
     )
     parser.add_argument(
         "--workers-on",
@@ -232,7 +232,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         asyncio.run(compare(options))
         if options.slot_tasks:
             asyncio.run(compare_slots(options.slot_tasks, options.latency_s))
-    for kind in options.workers_on or STORES:
+    for kind in (options.workers_on or STORES) if options.shared_tasks else ():
         asyncio.run(compare_workers(kind, options.shared_tasks, options.latency_s))
 
 

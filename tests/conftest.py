@@ -3,7 +3,7 @@ process only where it is marked `system`."""
 
 import gc
 import os
-import secrets
+import signal
 import socket
 import sys
 
@@ -26,6 +26,15 @@ def clean_environment(monkeypatch):
     for name in list(os.environ):
         if name not in KEPT and not name.startswith(("PYTEST", "COV")):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def ctrl_c_interrupts():
+    """A shell that starts the tests in the background lets them ignore SIGINT, and Python then
+    leaves it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(autouse=True)
@@ -98,7 +107,4 @@ def postgres_server():
 @pytest.fixture
 def postgres_url(postgres_server):
     """The URL of a database with an empty store, for one test."""
-    name = f"store_{secrets.token_hex(4)}"
-    postgres_server.run(f"CREATE DATABASE {name} TEMPLATE template")
-    yield postgres_server.url(name)
-    postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+    return postgres_server.make_database(template="template")

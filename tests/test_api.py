@@ -269,7 +269,11 @@ def test_the_reading_of_an_earlier_report_is_none_of_the_one_that_followed():
 @pytest.mark.parametrize(
     ("max_calls", "output", "why"),
     [
-        (2, None, "the report was not written by the model; outcome.results has all"),
+        (
+            2,
+            None,
+            "the report was not written by the model; outcome.results has the tasks' results",
+        ),
         (6, None, "the next call does not fit under the limit of calls; outcome.report has"),
         (7, 5, ""),
     ],
@@ -439,7 +443,7 @@ async def test_a_question_of_a_stream_is_answered_through_it():
     assert (question.text, question.is_approval) == ("Which tea?", False)
     assert isinstance(told[-1], babyagi.ObjectiveEnded)
     assert told[-1].outcome.stop_reason is babyagi.StopReason.WAITING
-    with pytest.raises(RuntimeError, match="the run is over"):
+    with pytest.raises(RuntimeError, match="this run has ended"):
         await stream.answer(question, "green tea")
 
 

@@ -122,7 +122,7 @@ async def test_a_folder_that_is_gone_is_a_clear_error(settings, tmp_path):
         objective, _ = await app.start_objective()
         with pytest.raises(SettingsError) as caught:
             await app.run(objective)
-    assert "gone is no folder" in caught.value.why
+    assert "gone is not a folder" in caught.value.why
 
 
 async def test_an_unknown_price_refuses_a_money_limit_that_a_person_set(settings):

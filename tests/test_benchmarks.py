@@ -113,7 +113,7 @@ def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
 
 
 def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
-    few = ("--tasks", "2", "--slot-tasks", "3", "--shared-tasks", "12")
+    few = ("--tasks", "2", "--slot-tasks", "3", "--shared-tasks", "0")
     out = run(
         "parallel",
         *few,
@@ -127,6 +127,15 @@ def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     assert "2 independent tasks" in out
     assert "3 independent tasks, calls of 0.05 s, 64 at once" in out
     assert len([line for line in out.splitlines() if line.startswith("8 ")]) == 1
+
+
+def test_the_parallel_benchmark_compares_four_workers_with_one():
+    out = run(
+        *("parallel", "--workers-on", "sqlite", "--shared-tasks", "12", "--latency-s", "0.05")
+    )
+
+    assert "12 independent tasks on sqlite" in out
+    assert [line[0] for line in out.splitlines() if line[:2] in ("1 ", "4 ")] == ["1", "4"]
 
 
 def test_the_steps_benchmark_prints_its_goal_beside_its_figure():

@@ -270,7 +270,7 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
     await world.run()
     (step,) = await world.store.inbox()
 
-    with pytest.raises(SettingsError, match="is no answer to what") as caught:
+    with pytest.raises(SettingsError, match="does not answer what") as caught:
         decide(step, Decision.ANSWER, "yes")
     assert "babyagi approve 1" in caught.value.fix
 
@@ -387,7 +387,7 @@ def test_of_several_requests_of_a_task_it_is_said_how_each_is_meant():
 def test_a_number_that_nothing_asks_under_names_the_tasks_that_do():
     with pytest.raises(NotFoundError) as caught:
         pick_named([asked(17, task=4)], 5, step_id=None, ask="babyagi answer")
-    assert caught.value.why == "these tasks ask: 4"
+    assert caught.value.why == "these tasks wait for a person: 4"
 
 
 @pytest.mark.parametrize("said", ["no", "No!", "nope", "never", "not now", "", None, "yesterday"])

@@ -246,7 +246,7 @@ async def test_a_redirect_is_not_followed(hook, caplog):
     await run_and_notify(f"{address}/elsewhere")
 
     assert {path for path, _ in kept} == {"/elsewhere"}
-    assert "answered with 302" in caplog.text
+    assert "answered with HTTP status 302" in caplog.text
 
 
 @pytest.mark.system

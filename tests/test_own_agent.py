@@ -127,7 +127,7 @@ async def test_who_goes_on_without_the_file_is_told_what_to_give():
 
     assert objective.spec.agent == "shopper"
     assert "carried out by the agent shopper, and this worker does not have it" in raised.value.what
-    assert raised.value.fix == "give it again: --agent FILE#shopper"
+    assert raised.value.fix == "name the file here too: --agent FILE#shopper"
 
 
 async def test_an_objective_that_began_without_an_agent_goes_on_without_one_and_that_is_told():

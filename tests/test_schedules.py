@@ -123,9 +123,9 @@ def test_a_time_without_an_offset_is_local_and_one_that_does_not_exist_is_refuse
 
 
 def test_a_zone_that_nobody_knows_is_refused():
-    with pytest.raises(ValueError, match="no time zone"):
+    with pytest.raises(ValueError, match="not a time zone"):
         find_zone("Europe/Atlantis")
-    with pytest.raises(ValueError, match="no time zone"):
+    with pytest.raises(ValueError, match="not a time zone"):
         find_zone("../../etc/passwd")
 
 
@@ -175,7 +175,7 @@ def test_policies_that_contradict_each_other_cannot_be_built(fields):
 
 def test_under_a_limit_a_day_no_tick_is_without_a_limit():
     objective = make_spec(limits=Limits(max_cost_usd=0))
-    with pytest.raises(ValueError, match="a cost limit of at most"):
+    with pytest.raises(ValueError, match="which must not exceed it"):
         ScheduleSpec(objective=objective, rule=cron("0 3 * * *"))
 
 

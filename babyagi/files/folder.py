@@ -42,7 +42,8 @@ class _OpenHow(ctypes.Structure):
 
 
 def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """Open what these path components name below the folder, and return its descriptor.
+    """Open the file or folder that these path components name below the folder, and return its
+    descriptor.
 
     Args:
         parts: names without `/`, not empty, not `.`, not `..`. No parts: the folder itself.
@@ -61,7 +62,8 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
 
 
 def open_step_by_step(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0) -> int:
-    """Do the same as `open_beneath` with ordinary system calls only."""
+    """Do the same as `open_beneath` without the system call `openat2`, one folder after the
+    other."""
     flags |= os.O_NOFOLLOW | os.O_CLOEXEC
     if not parts:
         return os.open(".", flags, dir_fd=folder_fd)
@@ -125,12 +127,12 @@ FOLDER_MODE = 0o755
 
 
 def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) -> None:
-    """Write the file that these components name: all of it or nothing, through a temporary file
-    beside it.
+    """Write the file that these path components name below the root: all of it or nothing, through
+    a temporary file beside it.
 
     Raises:
-        FileExistsError: the file exists and `replace` is False.
-        OSError: nothing was written.
+        FileExistsError: the file exists and `replace` is False; nothing was written.
+        OSError: the file could not be written; nothing was.
     """
     *folders, name = parts
     folder_fd = _make_folders(root_fd, folders)
@@ -159,8 +161,8 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether the name is that of a temporary file of `put_file`. For a moment, or after a
-    kill, a file has both names."""
+    """Return whether `put_file` gives such a name to its temporary files. While it writes, and
+    after a kill, a file may have this name beside its own."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -248,8 +250,8 @@ _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A file of a listing. `state` changes when the file changes; it is empty if a change might not
-    show in it."""
+    """A file of a listing. `state` is a text that changes with the file; it is empty if a change
+    could go unnoticed."""
 
     path: str
     size_bytes: int
@@ -354,7 +356,7 @@ class Folder:
         """Return the bytes of a file.
 
         Raises:
-            ToolError: also for a file of more than `MAX_FILE_BYTES`.
+            ToolError: the file cannot be read, or is larger than `MAX_FILE_BYTES`.
         """
         data = self._read_bytes(self._resolve(path), self._count_names)
         if len(data) > MAX_FILE_BYTES:
@@ -399,7 +401,7 @@ class Folder:
 
     def look(self, path: str) -> bytes | None:
         """Return the first `MAX_FILE_BYTES + 1` bytes of the file that `write` would replace; None
-        if there is no file."""
+        if no file is there."""
         parts = self._check(path)
         try:
             with self._open_folder(()) as root_fd:
@@ -412,7 +414,8 @@ class Folder:
 
     @contextmanager
     def _within_quota(self, n_bytes: int) -> Iterator[None]:
-        """Count a file against the quota, and undo that if writing fails."""
+        """Count a file against the limits on written files during the context, which writes it;
+        undo that if writing fails."""
         with self._quota:
             if self._n_written >= MAX_WRITTEN_FILES:
                 raise ToolError(
@@ -577,7 +580,8 @@ class Folder:
     def _scan(
         self, parts: tuple[str, ...], max_entries: int
     ) -> Iterator[tuple[str, os.stat_result | None]]:
-        """Yield each entry of a folder, with its status if it is a visible file or folder."""
+        """Yield the name of each entry of a folder, with the entry's status if it is a file or
+        folder that may be shown, else with None."""
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):

@@ -1,4 +1,5 @@
-"""The home directory: its id, the names of its workers, and what is remembered in it."""
+"""The home directory: its id, the names of its workers, and what it stores for each objective and
+model."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def make_home(home: Path) -> None:
     """Create the home folder if it is missing.
 
     Raises:
-        StoreUnusableError: it cannot be created or written.
+        StoreUnusableError: the folder cannot be created or written to.
     """
     try:
         private.make_folder(home)
@@ -65,14 +66,14 @@ def home_id(home: Path) -> str:
 
 @contextmanager
 def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
-    """Hold the lock of a worker name in this home until the block ends, and yield the name: the
-    first free one of `name`, `name-2`, …
+    """Yield a worker name that no running worker of this home has, and hold its lock until the
+    block ends: the first free one of `wanted`, `wanted-2`, …
 
     The holder of the lock knows that the previous worker of this name is dead, and need not wait
     for its lease to end.
 
     Args:
-        wanted: the name; empty for the host name.
+        wanted: the preferred name; empty for the host name.
         taken: names of workers in other homes that share the task store.
 
     Raises:
@@ -96,16 +97,16 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
             return
     raise SettingsError(
         f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already",
-        fix="set BABYAGI_WORKER_NAME",
+        fix="set BABYAGI_WORKER_NAME to another name",
     )
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:
-    """Return whether the last worker of this name in this home is certainly dead.
+    """Return True only if the last worker of this name in this home certainly no longer runs.
 
-    It is if it ran since the last boot (the kernel releases the lock when the process ends) and the
-    lock is free. Locks of another machine that shares the folder may be invisible here, so then the
-    answer is False.
+    That is so if it ran on this machine since its last boot and its lock is free, because the
+    kernel releases the lock when the process ends. For a worker on another machine that shares the
+    folder the answer is False, because its lock may be invisible here.
     """
     try:
         with _lock_path(home, name).open(encoding="utf-8") as lock:
@@ -128,8 +129,8 @@ def _boot_id() -> str:
 
 
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
-    """Store the path of an objective's folder in this home, so that `resume` finds it. The folder
-    belongs to this worker, so it is not in the task store."""
+    """Store the path of an objective's folder in this home, so that `babyagi resume` finds it. A
+    path means something on this machine only, so it is not in the task store."""
     path = home / "folders" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(folder.resolve()))
@@ -144,21 +145,21 @@ def remember_hook(home: Path, uid: str, address: str) -> None:
 
 
 def remembered_hooks(home: Path) -> dict[str, str]:
-    """Return the stored addresses by the uids of their objectives."""
+    """Return the stored webhook addresses, by the uids of their objectives."""
     found = (home / HOOKS).iterdir() if (home / HOOKS).is_dir() else ()
     return {path.name: path.read_text(encoding="utf-8", errors="replace") for path in found}
 
 
 def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
-    """Store how many tasks of an objective run at once in this home. As with the folder, this is
-    not in the task store."""
+    """Store how many tasks of an objective run at once here. Like the folder, this belongs to the
+    home and not to the task store."""
     path = home / "concurrency" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(concurrency))
 
 
 def remembered_concurrency(home: Path, uid: str) -> int | None:
-    """Return the stored number of tasks at once, or None."""
+    """Return what `remember_concurrency` stored for the objective, or None."""
     path = home / "concurrency" / uid
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     return int(text) if text.isdecimal() else None
@@ -190,13 +191,13 @@ def touched(home: Path) -> list[tuple[str, int]]:
 
 
 def memory_of(uid: str) -> str:
-    """Return the name of the memory of an objective's agent in this home."""
+    """Return the name under which this home stores the memory of an objective's agent."""
     return f"objective-{uid}"
 
 
 def is_memory_of_objective(name: str) -> bool:
-    """Return whether a memory belongs to an objective's agent and is not a person's
-    conversation."""
+    """Return whether the memory with this name belongs to an objective's agent. If not, it is a
+    person's conversation."""
     return re.fullmatch("objective-[0-9a-f]{16}(-[0-9a-f]+)?", name) is not None
 
 
@@ -233,6 +234,6 @@ def _abilities_path(home: Path, address: str) -> Path:
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:
-    """Return the stored path of the objective's folder, or None."""
+    """Return the path that `remember_folder` stored for the objective, or None."""
     path = home / "folders" / uid
     return Path(path.read_text(encoding="utf-8")) if path.is_file() else None

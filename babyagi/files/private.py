@@ -42,12 +42,12 @@ def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write the text, whole or not at all."""
+    """Write the text as UTF-8. A reader sees the old file or the new one, never a part."""
     write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write the bytes, whole or not at all."""
+    """Write the bytes. A reader sees the old file or the new one, never a part."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with open(unfinished, "wb", opener=open_file) as file:
         file.write(data)
@@ -55,8 +55,8 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
-    """Return the word in the file. The first use creates it; if several processes create it, all
-    return the first one's."""
+    """Return the word that the file holds. A missing file is created with `new_word()`; if several
+    processes create it at once, all return the word of the first."""
     if not path.is_file():
         made = path.with_name(f"{path.name}.{os.getpid()}")
         write_file(made, new_word())
@@ -74,7 +74,8 @@ def tighten(folder: Path) -> None:
 
 
 def find_wide(folder: Path) -> Iterator[Path]:
-    """Yield the directory and its contents that other users can access; links are not followed."""
+    """Yield the paths that other users can access: the directory itself, and what is in it. Links
+    are not followed."""
     if _is_wide(folder):
         yield folder
     for parent, folders, files in os.walk(folder):

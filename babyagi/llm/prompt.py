@@ -23,9 +23,9 @@ from babyagi.text import clean, disarm
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more if the prompt happens to contain the mark
 MAX_SOURCES_SAID = 3
-# How many passages and replies are cached as they are sent: each request of a run contains those of
-# the request before.
-N_SHOWN = 256
+# How many passages and replies are cached as they are sent, for all tasks that run: each request of
+# an agent contains those of the request before.
+N_SHOWN = 2048
 _FENCED = re.compile(
     rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
     re.DOTALL,

@@ -1,4 +1,4 @@
-"""The kinds of memory, and the part of a memory that is shown with a question: fenced passages
+"""The kinds of an agent's memory, and the choice of what is shown with a question: fenced passages
 within a bound of tokens, each with its origins."""
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ class ConversationMemory:
     """The last questions and answers, verbatim.
 
     Attributes:
-        name: under which it is stored in the home; without one it lives as long as its agent.
-        window_size: number of newest turns that are shown.
-        max_tokens: of everything shown.
+        name: the name under which the memory is stored in the home; an unnamed memory lives as long
+            as its agent.
+        window_size: how many of the newest turns are shown.
+        max_tokens: the most tokens that everything shown may take.
     """
 
     name: str = ""
@@ -113,7 +114,7 @@ def recollect(kind: ConversationMemory, known: Known, question: str) -> list[Lab
     for turn in reversed(known.turns[-n_shown:] if n_shown else ()):
         shown = _show_turn(turn)
         if _cost(shown) > left:
-            # the newest is rather cut than left out
+            # the newest turn is cut, and not left out
             shown = [] if turns else _fit(shown, left, share=2)
             return [*made, *shown, *turns]
         left -= _cost(shown)
@@ -143,8 +144,7 @@ def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> li
 
 
 def find_named(known: Known, question: str) -> list[Fact]:
-    """Return the facts about the names in the question, then about those in the last turns, by
-    name."""
+    """Return the facts about each name in the question, then about each name in the last turns."""
     near = " ".join(f"{turn.question} {turn.answer}" for turn in known.turns[-N_NEAR:])
     names = list(dict.fromkeys(fold_name(fact.entity) for fact in known.facts))
     first = [name for name in names if _names(question, name)]
@@ -202,7 +202,7 @@ def _fit(shown: Sequence[Labelled], max_tokens: int, *, share: int = 1) -> list[
     """Return as many of the passages as fit; the first that does not fit is cut.
 
     Args:
-        share: the part of the remaining tokens that the first may take, if others follow it.
+        share: a passage that others follow may take at most 1/`share` of the remaining tokens.
     """
     fitting: list[Labelled] = []
     for n, (label, passage) in enumerate(shown, start=1):

@@ -31,9 +31,9 @@ from babyagi.text import clean
 SUFFIX = ".jsonl"
 MAX_SAID_CHARS = 8000  # of a question or an answer
 MAX_FAULT_CHARS = 300
-MAX_BYTES = 2**20  # then what was made from old turns stands for them
-N_KEPT_TURNS = 100  # of those that are already part of what was made, the newest
-N_MOST_TURNS = 500  # whether or not something was made from them
+MAX_BYTES = 2**20  # a longer file is rewritten without its oldest turns
+N_KEPT_TURNS = 100  # turns that stay then, even if they are summarized or searched already
+N_MOST_TURNS = 500  # turns that stay at most, even if they are not processed yet
 N_KEPT_FACTS = 1000  # the newest
 VERSION = 1
 
@@ -86,10 +86,10 @@ class Known:
     """The content of a memory now.
 
     Attributes:
-        id: changes when the memory is forgotten; empty if nothing was ever stored.
+        id: the memory's id, a new one after the memory was forgotten; empty if nothing was stored.
         facts: in the order in which they were found, from turns up to `facts_upto`.
-        completions: replies of a model that are not yet used, by path.
-        used: usage of all replies for the memory.
+        completions: a model's replies for an update that is not finished, by path.
+        used: the usage of all calls for updates of the memory.
         fault: why the last update failed.
         n_damaged: lines that cannot be read.
     """
@@ -114,7 +114,7 @@ class MemoryLog:
     """The lines of one memory.
 
     Args:
-        path: of its file; None for one that lives in this object.
+        path: the memory's file; None to hold the lines in this object only.
         clock: returns the time.
         new_id: returns an id that tells this memory from an earlier one with the same name.
     """
@@ -156,8 +156,8 @@ class MemoryLog:
         await asyncio.to_thread(self._add, build)
 
     async def add(self, record: Record, *, to: str) -> None:
-        """Store a record derived from the memory with the id `to`; do nothing if that was
-        forgotten."""
+        """Store a record that was derived from the memory with the id `to`; do nothing if that
+        memory has been forgotten since."""
         await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
 
     async def forget(self) -> bool:
@@ -166,7 +166,8 @@ class MemoryLog:
 
     @contextmanager
     def updating(self) -> Iterator[bool]:
-        """Return whether this is the only update now; another process may be running one."""
+        """Hold the right to update the memory during the context and yield True; yield False if
+        another update holds it, in this process or another."""
         if self._path is None:
             is_mine = self._updating.acquire(blocking=False)
             try:
@@ -287,7 +288,7 @@ def _bound(text: str) -> str:
 
 
 def require_name(name: str) -> str:
-    """Return the name of a memory.
+    """Return the name of a memory unchanged, if it is valid.
 
     Raises:
         SettingsError: the name is invalid.
@@ -302,7 +303,7 @@ def require_name(name: str) -> str:
 
 
 def path_of(home: Path, name: str) -> Path:
-    """Return the path of a named memory. Raises as `require_name`."""
+    """Return the path of a named memory. Raises `SettingsError` if the name is invalid."""
     return home / MEMORIES / f"{require_name(name)}{SUFFIX}"
 
 
@@ -367,7 +368,7 @@ def _take_made(known: Known, record: Record) -> Known:
                 if fold_name(one.entity) != fold_name(fact.entity) or one.turn > fact.turn
             ]
             return replace(known, facts=(*others, fact))
-    raise ValueError("no record of this version")
+    raise ValueError(f"not a record of version {VERSION}")
 
 
 def _read_turn(record: Record) -> Turn:
@@ -405,8 +406,8 @@ def write_fact(fact: Fact) -> dict[str, Any]:
 
 
 def _shorten(known: Known) -> Iterator[Record]:
-    """Return fewer lines with the same meaning: the newest turns, the turns not yet processed, and
-    the newest facts."""
+    """Yield the records of a shorter file: the newest turns, the turns not yet processed as far as
+    `N_MOST_TURNS` allows, the summary, and the newest facts."""
     yield {"kind": "memory", "v": VERSION, "id": known.id}
     made = [upto for upto in (known.summary.upto, known.facts_upto) if upto]
     first = max(min([known.last - N_KEPT_TURNS, *made]), known.last - N_MOST_TURNS)

@@ -1,5 +1,5 @@
-"""A memory at work for an agent: it is shown with a question, stores each turn, and is updated in
-the background; the last turns are processed when the work ends."""
+"""Uses a memory for an agent: shows it with each question, stores each turn, and updates it from
+the turns; the last turns are processed when the work ends."""
 
 from __future__ import annotations
 
@@ -57,13 +57,14 @@ FLUSH_S = 60.0  # for the update after the work has ended
 CUT_S = 5.0  # the same after an error or a cancellation
 
 OpenCalls = Callable[[Usage], AbstractAsyncContextManager[Calls | None]]
-"""Takes the usage of the run, and opens the calls for an update; None when no limit has room
-left."""
+"""Takes what a run has used of its limits, and opens the calls for an update of the memory; the
+context is None if a limit is used up."""
 
 
 class Remembering:
-    """An async context. On exit it ends an update that is running, within a time bound. An update
-    that is cut off continues next time; replies that were paid for are kept.
+    """The memory of an `Agent` during a run or a conversation, as an async context. On exit it
+    waits, within a time bound, for an update that is running. An update that is cut off continues
+    next time; replies that were paid for are kept.
 
     Args:
         is_conversation: on exit the last turns are processed as well, however few they are.
@@ -87,8 +88,8 @@ class Remembering:
         self._cut_s = cut_s
         self._updating: asyncio.Task[None] | None = None
         self._fault: BabyagiError | None = None
-        self._used: Usage | None = None  # of the run whose turn was kept last
-        self._has_failed = False  # an update; none is begun for the last turns alone then
+        self._used: Usage | None = None  # the usage of the run whose turn was kept last
+        self._has_failed = False  # an update failed, so none is begun for the last turns on exit
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,7 +105,7 @@ class Remembering:
             raise self._fault
 
     async def place(self, messages: Sequence[Message], question: str) -> tuple[Message, ...]:
-        """Return the messages with the memory inserted before the question."""
+        """Return the messages with what the memory shows inserted before the question."""
         known = await self._log.read()
         return place(messages, recollect(self._kind, known, question))
 
@@ -165,14 +166,14 @@ class Remembering:
 
 
 async def _note_cut(log: MemoryLog, after_s: float) -> None:
-    await _note(log, f"it was cut off after {after_s:g} s, and continues next time")
+    await _note(log, f"the update was cut off after {after_s:g} s, and continues next time")
 
 
 async def _note(log: MemoryLog, why: str) -> None:
-    """Record why an update failed, for a person who looks at the memory; the next one tries
-    again."""
+    """Log and record why an update failed, for a person who looks at the memory. The next update
+    tries again."""
     why = shorten(one_line(why), MAX_FAULT_CHARS)
-    logger.warning("a memory was not updated: %s", why)
+    logger.warning("an agent's memory was not updated: %s", why)
     known: Known = await log.read()
     await log.add({"kind": "fault", "why": why}, to=known.id)
 
@@ -196,6 +197,9 @@ FAULTS_OF_AN_UPDATE = (
 
 
 class TaskMemory:
+    """The memory of the agent that carries out an objective's tasks; a turn is a task and its
+    answer."""
+
     def __init__(self, kind: ConversationMemory, log: MemoryLog) -> None:
         self._kind = kind
         self._log = log
@@ -221,11 +225,12 @@ class TaskMemory:
         await self._update(calls)
 
     async def has_pending(self) -> bool:
-        """Return whether some turns are not yet processed."""
+        """Return whether some turns are not yet summarized or searched for facts."""
         return bool(find_pending(self._kind, await self._log.read()))
 
     async def flush(self, calls: Calls, *, within_s: float) -> None:
-        """Process the last turns, however few; after `within_s` it is cut off."""
+        """Process the turns that were not processed yet, however few, for at most `within_s`
+        seconds."""
         try:
             async with asyncio.timeout(within_s):
                 await self._update(calls, is_flush=True)
@@ -253,10 +258,10 @@ MAX_SUMMARY_CHARS = 4000
 MAX_FACTS = 20  # of one reply
 MAX_FACT_CHARS = 300
 MAX_ENTITY_CHARS = 60
-MAX_FACTS_OF_ONE = 12  # then they are made one text
+MAX_FACTS_OF_ONE = 12  # more facts about one name are condensed into one
 MAX_CONDENSED_WORDS = 120
 MAX_CONDENSED_CHARS = 1200
-MAX_KNOWN_SHOWN = 60  # facts, the newest, beside the turns that are looked through
+MAX_KNOWN_SHOWN = 60  # the newest known facts that are shown with the turns to search
 MAX_OUTPUT_TOKENS = 1200
 ASKING = ("?", "？", "؟", ";")  # the last as Greek writes it
 
@@ -283,7 +288,8 @@ FACTS_SCHEMA: Mapping[str, Any] = {
 
 
 class KeptCalls(PassedOn):
-    """Calls of a model; a reply already stored in the memory is read from there."""
+    """Calls of a model that store each reply in the memory, and read a reply stored there instead
+    of calling the model again."""
 
     def __init__(self, calls: Calls, log: MemoryLog, memory_id: str) -> None:
         super().__init__(calls)
@@ -304,14 +310,14 @@ class KeptCalls(PassedOn):
 async def update(
     kind: ConversationMemory, log: MemoryLog, calls: Calls, *, is_flush: bool = False
 ) -> bool:
-    """Update the memory if enough turns came since the last time; with `is_flush`, however few
-    came.
+    """Update the memory with the model if enough turns came since the last update; with `is_flush`,
+    if any came.
 
     Returns:
-        Whether anything was updated; False also when another update is running.
+        Whether anything was updated; False also if another update is running.
 
     Raises:
-        What `ask` raises; finished parts of the update stay.
+        What `ask` raises; the parts of the update that were finished are kept.
     """
     is_changed = False
     with log.updating() as is_mine:
@@ -376,8 +382,8 @@ async def _extract(turns: Sequence[Turn], known: Known, log: MemoryLog, calls: C
 
 
 def _read_facts(completion: Completion, turns: Sequence[Turn], known: Known) -> list[Fact]:
-    """Return the facts of a reply, without facts of turns that were not shown and without known
-    ones."""
+    """Return the new facts of a reply: without facts from turns that were not shown, and without
+    facts that are known already."""
     given = read_object(completion.text.strip())[0].get("facts")
     if not isinstance(given, list):
         raise MalformedReplyError('Reply {"facts": [...]}, with each fact as an object.')
@@ -415,8 +421,8 @@ def _read_fact(given: object, turn_by_n: Mapping[int, Turn], model: str) -> Fact
 
 
 def find_fact_origins(text: str, turn: Turn, model: str) -> tuple[str, ...]:
-    """Return who stated the fact, as far as the program can tell: the person, if the fact is a
-    whole sentence of theirs and no question; else the model, from all sources of the turn."""
+    """Return the origins of a fact: the person, if its text is a whole sentence that the person
+    wrote and not a question; otherwise the model, with all sources of the turn."""
     stated = {
         _fold_sentence(sentence)
         for sentence in split_sentences(turn.question)
@@ -433,7 +439,7 @@ def _fold_sentence(text: str) -> str:
 
 
 def _find_crowded(known: Known) -> str | None:
-    """Return a name with more known facts than can be shown; None if there is none."""
+    """Return a name with more than `MAX_FACTS_OF_ONE` facts; None if there is none."""
     count = Counter(fold_name(fact.entity) for fact in known.facts)
     return next((name for name, n in count.items() if n > MAX_FACTS_OF_ONE), None)
 

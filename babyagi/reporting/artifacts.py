@@ -12,12 +12,12 @@ from babyagi.tools.base import read_observations
 
 MAX_TASKS_READ = 200  # whose steps are looked through for files
 SHOWN_DIGEST_CHARS = 16
-MAKER = "tool:run_python"  # what it gives has files with it
+MAKER = "tool:run_python"  # the only tool that makes artifacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An artifact, and the task of its result."""
+    """An artifact, and the id of the task that made it."""
 
     task_id: int
     artifact: Artifact
@@ -28,8 +28,8 @@ class Made:
 
 
 async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Made]:
-    """Return the artifacts of these results, in the order of the tasks; of several files of a task
-    with the same name, the last one."""
+    """Return the artifacts of these results' tasks, in the order of the results. If a task made
+    several files with the same name, only the last one is returned."""
     made: list[Made] = []
     asked = [result for result in results if MAKER in result.origins]
     for result in asked[:MAX_TASKS_READ]:
@@ -44,13 +44,13 @@ async def find_artifacts(store: TaskStore, results: Sequence[Result]) -> list[Ma
 
 
 def say_artifact(made: Made) -> str:
-    """Return type, size and digest of an artifact in words."""
+    """Return type, size and the beginning of the digest of an artifact as a phrase."""
     digest = made.artifact.digest[:SHOWN_DIGEST_CHARS]
     return f"{made.artifact.media_type}, {made.n_bytes:,} bytes, sha256 {digest}"
 
 
 def render_artifacts(made: Sequence[Made], *, objective_id: int, most: int) -> str:
-    """Return the section of a report; empty when there are none."""
+    """Return the report's section that lists the first `most` artifacts; '' if there are none."""
     if not made:
         return ""
     lines = [
@@ -68,7 +68,7 @@ def _plain(name: str) -> str:
 
 
 def artifacts_shape(made: Sequence[Made]) -> list[dict[str, object]]:
-    """Return one JSON object for each, without its text."""
+    """Return one JSON object for each artifact, without its content."""
     return [
         {
             "task_id": one.task_id,

@@ -41,8 +41,8 @@ _COUNTED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """One metric: its name without prefix, its help, and its values by labels, such as `(("status",
-    "queued"),)`."""
+    """One metric: its name without prefix, its help text, and its values by labels, such as
+    `(("status", "queued"),)`."""
 
     name: str
     help: str
@@ -71,7 +71,7 @@ def _measure_tasks(vitals: Vitals) -> list[Metric]:
         _by("objectives", "Objectives by status.", "status", objectives),
         _by("objectives_ended", "Objectives that have ended, by stop reason.", "reason", ended),
         _one("reports_owed", "Ended objectives without a report.", n_owed),
-        _by("tasks", "Tasks by status; waiting means for a person.", "status", tasks),
+        _by("tasks", "Tasks by status; a waiting task waits for a person.", "status", tasks),
         _by("tasks_held", says_held, "reason", _count_held(vitals, holds)),
         _measure_oldest(vitals, holds),
         *_measure_workers(vitals),
@@ -87,8 +87,8 @@ def _count_objectives(totals: Mapping[tuple[str, str, str], int], status: str) -
 
 
 def _find_hold(vitals: Vitals, standing: Standing, queue: Queue) -> Why:
-    """Return the reason why tasks of an active objective do not run although they can be
-    claimed."""
+    """Return why tasks of an active objective do not run although they can be claimed; `NEXT` if
+    nothing prevents it."""
     if not queue.n_free and not queue.n_delayed:
         return Why.NEXT
     return find_hold(Facts(standing=standing, workers=vitals.workers))
@@ -109,8 +109,8 @@ def _count_held(vitals: Vitals, holds: Sequence[Why]) -> dict[str, int]:
 
 
 def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> Metric:
-    """Return how long the oldest runnable task has waited, including tasks that only lack a worker
-    or a model."""
+    """Return the metric of how long the oldest runnable task has waited. A task that only lacks a
+    worker or an answering model counts as runnable."""
     waits_s = [
         queue.free_s
         for (_, queue), why in zip(vitals.standings, holds, strict=True)
@@ -140,10 +140,10 @@ def _measure_money(vitals: Vitals) -> list[Metric]:
     tokens = {kind: totals.get(("tokens", kind, ""), 0) for kind in ("prompt", "completion")}
     held = sum(standing.objective.held.cost_usd for standing, _ in vitals.standings)
     return [
-        _one("model_calls", "Counted model calls.", totals.get(("calls", "", ""), 0)),
-        _by("tokens", "Counted tokens.", "kind", tokens),
-        _one("spent_usd", "US dollars confirmed by answers.", round(cost - perhaps, 6)),
-        _one("perhaps_spent_usd", "US dollars not confirmed by any answer.", perhaps),
+        _one("model_calls", "Calls of models, all objectives.", totals.get(("calls", "", ""), 0)),
+        _by("tokens", "Tokens of calls of models, by kind.", "kind", tokens),
+        _one("spent_usd", "US dollars spent, as answers reported.", round(cost - perhaps, 6)),
+        _one("perhaps_spent_usd", "US dollars of calls whose cost no answer reported.", perhaps),
         _one("held_usd", "US dollars that calls in flight may cost.", round(held, 6)),
     ]
 
@@ -163,7 +163,7 @@ def _measure_schedules(vitals: Vitals) -> list[Metric]:
         Metric(name="ticks", help="Ticks by outcome and reason.", values=ticks),
     ]
     if vitals.next_tick_s is not None:
-        says = "Time until the next tick is due; 0 if one is due and undecided."
+        says = "Time until the next tick of a schedule is due; 0 if one is due now."
         metrics.append(_one("next_tick_seconds", says, vitals.next_tick_s))
     return metrics
 

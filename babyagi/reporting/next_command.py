@@ -13,18 +13,18 @@ class Need(StrEnum):
 
     NOTHING = "nothing"  # it is over
     RESUME = "resume"  # it has not ended
-    REPORT = "report"  # it ended without one
+    REPORT = "report"  # it ended without a report
     ANSWERS = "answers"
-    LIMIT = "limit"  # a higher one
-    TASK = "task"  # for what is not answered
-    RETRY = "retry"  # of a task that was given up, which others may wait for
-    LEAVE = "leave"  # to go on as it did: nothing was given up, and no limit need be raised
+    LIMIT = "limit"  # a higher limit
+    TASK = "task"  # a new task for what is not answered
+    RETRY = "retry"  # another try of a task that was given up
+    LEAVE = "leave"  # permission to go on: no task was given up, and no limit need be raised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextCommand:
-    """The command to type for `need`, and the value of its last option. `resume` is the command to
-    type after it."""
+    """The command that meets `need`, with the value of its last option separately, and the command
+    to type after it (`resume`)."""
 
     need: Need
     command: str
@@ -36,7 +36,7 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
     """Return the command that continues the objective.
 
     Args:
-        has_dead: one of its tasks is dead.
+        has_dead: one of its tasks was given up.
         has_report: its report is written, or is being written.
     """
     here = f"--objective {objective.id}"
@@ -84,7 +84,8 @@ def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Nee
 
 
 def raise_limit(limits: Limits, name: str) -> tuple[str, str]:
-    """Return the option for the limit of this name (`tasks`, `cost`, …), and twice its value."""
+    """Return the option that sets the limit of this name (`tasks`, `cost`, …), and as its value
+    twice the present limit."""
     value = {
         "tasks": f"{2 * limits.max_tasks}",
         "calls": f"{2 * limits.max_calls}",

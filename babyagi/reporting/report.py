@@ -90,8 +90,8 @@ async def compose_report(
 async def load_report(
     store: TaskStore, objective: Objective, *, offload: Offload = run_inline
 ) -> str:
-    """Return the stored report as Markdown; otherwise compose one from the text that the model has
-    written so far, or from the results alone."""
+    """Return the stored report as Markdown. If none is stored, compose one from the text that the
+    model has written so far, or from the results alone."""
     markdown = await store.report(objective.id)
     if markdown is not None:
         return markdown
@@ -168,7 +168,7 @@ async def load_page(
 
 
 async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
-    """Return the artifacts of the objective's results, for a page."""
+    """Return the artifacts of the objective's results in the type that the page shows."""
     from babyagi.pages.report import Pictured
 
     return [
@@ -203,7 +203,7 @@ class ReportNotes:
 
     Attributes:
         asked: number and text of each question to the person.
-        bounds: what bounds kept out, in words.
+        bounds: a phrase for each thing that was left out of a prompt or a plan because of a bound.
         index_trouble: why results do not reach the index; "" if they do.
         sources: the sources of the results that the report was written from.
         artifacts: the files that came with all results.
@@ -230,7 +230,7 @@ def render_report(
     Args:
         written: the model's part; if it has no text, the results are shown.
         tasks: all tasks of the objective, in list order.
-        results: in the order in which they were recorded.
+        results: all results, in the order in which they were recorded.
     """
     aside = aside or ReportNotes()
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
@@ -270,7 +270,8 @@ def render_report(
 def _render_standing(
     objective: Objective, tasks: Sequence[Task], *, asked: Sequence[tuple[int, str]]
 ) -> str:
-    """Return a line that says why the answer is not complete; "" if it is."""
+    """Return a line that says why the answer is not complete, or what else is left undone; "" if
+    nothing is."""
     reason = objective.stop_reason
     if reason is None:
         return (
@@ -315,8 +316,8 @@ def _close_fence(text: str) -> str:
 def _render_results(
     results: Sequence[Result], tasks: Sequence[Task], why: str, *, objective_id: int
 ) -> str:
-    """Return the results: first those that no other task was built on, then, shorter, those that
-    led to them; as many as a person would read."""
+    """Return the results as Markdown, up to about `MAX_RESULTS_CHARS`: first those that no other
+    task was built on, then, cut shorter, those that led to them."""
     if not results:
         return f"There are no results ({why})."
     built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
@@ -448,7 +449,8 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
 
 
 def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> str:
-    """Return a list of the first few tasks by name."""
+    """Return a section with this title that lists the first few tasks by name; "" if there are no
+    tasks."""
     if not tasks:
         return ""
     lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks[:MAX_LISTED]]

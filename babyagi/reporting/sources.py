@@ -15,7 +15,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.text import clean, harmless, one_line, shorten
 from babyagi.tools.base import read_observations
 
-MAX_TASKS_READ = 60  # whose steps are read to find what is known of pages
+MAX_TASKS_READ = 60  # how many tasks' steps are read to find data about pages
 MAX_TITLE_CHARS = 120
 MAX_ADDRESS_CHARS = 600
 MAX_TASKS_NAMED = 8
@@ -53,7 +53,7 @@ _SAID_OTHERWISE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """One source.
+    """A page, a file, a tool or a search that results were made from.
 
     Attributes:
         name: the address of a page, the path of a file, or the name of a tool or a search engine.
@@ -134,7 +134,7 @@ def _is_source(origin: str) -> bool:
 def _given_with_results(
     result: Result, origins_by_task: Mapping[int, frozenset[str]]
 ) -> frozenset[str]:
-    """Return the origins of the earlier results in the task's prompts."""
+    """Return the origins of the earlier results that the task of this result was shown."""
     return frozenset().union(
         *(
             origins_by_task.get(int(name), frozenset())
@@ -160,7 +160,7 @@ class _Reading:
         self._steps_by_task: dict[int, Sequence[Step]] = {}
 
     async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
-        """Read the steps of the first of these tasks, as far as the bound allows."""
+        """Read the steps of these tasks; of too many tasks, of the first ones only."""
         new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
         new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
         if new:
@@ -308,7 +308,7 @@ def find_unopened(sources: Sources, answer: str) -> list[str]:
 
 
 def _cut_end(url: str) -> str:
-    """Return the address without the punctuation of the sentence around it."""
+    """Return the address without punctuation at its end that belongs to the sentence around it."""
     url = url.rstrip(".,;:!?*_")
     while url.endswith(")") and url.count(")") > url.count("("):
         url = url[:-1].rstrip(".,;:!?*_")

@@ -23,9 +23,9 @@ MAX_CALL_CHARS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A text of a step and its kind: `system`, `user`, `assistant`, `tool`, `reply`, `calls`,
-    `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt contained
-    it."""
+    """One text of a step. `label` is its kind: `system`, `user`, `assistant`, `tool`, `reply`,
+    `calls`, `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt
+    contained the same text."""
 
     label: str
     text: str
@@ -34,7 +34,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One step with its number (from 1) among those of its owner, and its texts in order."""
+    """One step, its number (from 1) among the steps it was read with, and its texts in order."""
 
     n: int
     step: Step
@@ -44,14 +44,14 @@ class Exchange:
 
     @property
     def took_s(self) -> float | None:
-        """Return how many seconds the step took; None when only its end is known."""
+        """Return how many seconds the step took; None if its beginning or its end is not known."""
         if self.step.done_at is None or self.step.done_at == self.step.created_at:
             return None
         return (self.step.done_at - self.step.created_at).total_seconds()
 
 
 def read_exchanges(steps: Sequence[Step], *, secrets: Iterable[str] = ()) -> list[Exchange]:
-    """Return the content of all steps of an owner, in order.
+    """Return the content of the steps of one task or duty, in order.
 
     Args:
         secrets: texts to hide, in addition to strings that look like keys.
@@ -196,7 +196,8 @@ def describe_step(step: Step) -> str:
 
 
 def describe_call(request: str) -> str:
-    """Return a tool call as one bounded line; `?` when it was not stored."""
+    """Return the tool call in a step's stored request as one line of bounded length; `?` if the
+    request holds none."""
     fields = _load(request)
     if not isinstance(fields, dict) or "tool" not in fields:
         return "?"
@@ -226,7 +227,8 @@ def first_line(text: str, *, max_chars: int = 200) -> str:
 
 
 def said_in(step: Step) -> str:
-    """Return the output of a tool or the answer of a person; "" when there is no outcome yet."""
+    """Return what a step of a tool or of a question holds: the tool's output, or the person's
+    answer; "" if there is no outcome yet."""
     parts = _gave_parts(step)
     return parts[0].text if parts else ""
 
@@ -257,7 +259,7 @@ def _size(text: str) -> str:
 
 
 def _load(text: str | None) -> Any:
-    """Return the value of JSON text, None when it is not valid."""
+    """Return the value of JSON text; None if the text is not valid JSON."""
     if not text:
         return None
     try:

@@ -42,7 +42,7 @@ _LEAST_CALL = Reservation(calls=1, tokens=1, cost_usd=0.000001)
 
 
 class Why(StrEnum):
-    """Why a task does not run, or an objective makes no progress. A closed list."""
+    """The kinds of reason why a task does not run or an objective makes no progress."""
 
     RUNNING = "running"
     LOST = "lost"  # its worker is gone; another one takes it over
@@ -70,12 +70,12 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """An answer to "why?".
+    """Why a task is in its state, or why an objective makes progress or not.
 
     Attributes:
-        word: replaces the status in a list.
-        says: the answer in one line.
-        change: what would change it; "" if nothing must be done.
+        word: a short form, shown in lists in the place of the status.
+        says: the reason in one line.
+        change: what a person can do about it; "" if nothing.
     """
 
     why: Why
@@ -86,8 +86,8 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """The state of an objective: its standing, the registered workers, and the steps that wait for
-    a person."""
+    """The state of an objective: what the store counts and records about it (`standing`), the
+    registered workers, and the steps that wait for a person."""
 
     standing: Standing
     workers: Sequence[Worker] = ()
@@ -112,7 +112,7 @@ async def find_facts(store: TaskStore, objective_id: int) -> Facts:
 
 
 async def explain_tasks(store: TaskStore, facts: Facts, tasks: Sequence[Task]) -> list[Reason]:
-    """Return the answers for some tasks of the objective, in order."""
+    """Return for each of these tasks, in order, why it does not run, or that it does."""
     after = {
         task_id for task in tasks if task.status is TaskStatus.QUEUED for task_id in task.after
     }
@@ -130,8 +130,8 @@ def explain_task(
     """Return why the task does not run, or that it does.
 
     Args:
-        status_by_id: of the tasks that it depends on.
-        place: its place among the claimable tasks; 0 when unknown.
+        status_by_id: the statuses of the tasks that this task comes after.
+        place: the task's place among the claimable tasks, from 1; 0 if unknown.
     """
     match task.status:
         case TaskStatus.QUEUED:
@@ -365,14 +365,15 @@ def _say_further(objective: Objective) -> str:
 
 
 def find_hold(facts: Facts) -> Why:
-    """Return why a claimable task does not run, in an active objective; `NEXT` if nothing prevents
-    it."""
+    """Return the kind of reason why claimable tasks of an active objective do not run; `NEXT` if
+    nothing prevents it."""
     kept = _find_kept(facts, is_begun=False)
     return Why.NEXT if kept is None else kept.why
 
 
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
-    """Return why no claimable task of an active objective runs; None if nothing prevents it."""
+    """Return the reason, in words for a person, why claimable tasks of an active objective do not
+    run; None if nothing prevents it."""
     return (
         _find_limit(facts, is_begun=is_begun)
         or _find_workers(facts)

@@ -640,7 +640,7 @@ _GOOD_ENDS = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 _BAD_ENDS = (StopReason.FAILED, StopReason.CANCELLED)
 _COMMAND = re.compile(
     r"`([^`\n]+)`|babyagi [a-z]+(?: (?:add|move|edit|skip|search|rebuild|prune|show)\b)?"
-    r"(?: (?:--[a-z-]+|\d+|N|TASK|…|\"…\"|(?<=run )--continue))*"
+    r"(?: (?:--[a-z-]+|\d+|[A-Z]+\b|…|\"…\"|(?<=run )--continue))*"
 )
 _UNITS = ((86_400, "day"), (3_600, "h"), (60, "min"))
 

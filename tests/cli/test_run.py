@@ -336,7 +336,7 @@ def test_a_further_question_without_the_agent_of_the_objective_changes_nothing(
 
     assert run_guarded(["run", "--continue", "1", "What is a run?", "--model", "rehearsal"]) == 2
 
-    assert "try:     give it again: --agent FILE#one" in capsys.readouterr().err
+    assert "try:     name the file here too: --agent FILE#one" in capsys.readouterr().err
     assert status_of(capsys) == before
 
 

@@ -79,10 +79,10 @@ def test_ticks_are_shown_with_what_became_of_them(capsys):
         (["--every", "5s"], "at least 60"),
         (["--every", "soon"], "a time such as"),
         (["--cron", "0 9 * *"], "five fields"),
-        (["--cron", "0 9 * * *", "--tz", "Mars/Base"], "no time zone"),
+        (["--cron", "0 9 * * *", "--tz", "Mars/Base"], "not a time zone"),
         (["--at", "2026-03-29T02:30", "--tz", "Europe/Berlin"], "does not exist"),
         (["--at", "2001-01-01T09:00"], "ever due"),
-        (["--every", "1h", "--max-cost", "9"], "none would ever fire"),
+        (["--every", "1h", "--max-cost", "9"], "would never fire"),
         (["--every", "1h", "--jitter", "3d"], "at most 86400"),
     ],
 )

@@ -44,6 +44,13 @@ def test_what_is_typed_is_code_and_the_rest_stays_text():
 
     assert "<code>babyagi answer 4 &#34;…&#34;</code>" in said
     assert "<code>babyagi inbox</code> shows &lt;it&gt;)" in said
+    said = mark_commands("babyagi index rebuild --objective 1 --embedding-model NAME embeds again")
+    assert said.startswith(
+        "<code>babyagi index rebuild --objective 1 --embedding-model NAME</code>"
+    )
+    assert "<code>babyagi serve --files FOLDER</code>" in mark_commands(
+        "babyagi serve --files FOLDER"
+    )
     assert mark_commands("wait for the lease") == "wait for the lease"
     assert mark_commands("type `a <b>`") == "type <code>a &lt;b&gt;</code>"
     assert say_advice("babyagi resume") == "In a terminal: <code>babyagi resume</code>"

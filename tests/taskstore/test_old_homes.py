@@ -7,7 +7,6 @@ How the homes were made, and in which states: `tests/data/old_homes/README.md`.
 import gzip
 import hashlib
 import json
-import secrets
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,10 +94,7 @@ async def open_old_postgres(version, url, clock):
 
 @pytest.fixture
 def empty_database_url(postgres_server):
-    name = f"old_{secrets.token_hex(4)}"
-    postgres_server.run(f"CREATE DATABASE {name}")
-    yield postgres_server.url(name)
-    postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
+    return postgres_server.make_database()
 
 
 @pytest.fixture(
