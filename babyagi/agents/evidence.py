@@ -390,7 +390,7 @@ def has_acted(result: Result, doers: Collection[str]) -> bool:
     """Return whether a tool that acts on the world, or one that computes, contributed to a result.
 
     Args:
-        doers: the tools that act on the world, as origins.
+        doers: the tools that act on the world, as origins (`tool:NAME`).
     """
     return not ONLY_COMPUTES.union(doers).isdisjoint(result.origins)
 
@@ -418,8 +418,9 @@ def is_about_work(text: str, objective_text: str) -> bool:
 
 
 def is_claim(text: str, objective_text: str) -> bool:
-    """Return whether every sentence of a text only speaks about the work and tells nothing new. A
-    text over `MAX_JUDGED_CHARS` is assumed to tell more."""
+    """Return whether every sentence of a text only speaks about the work (that something is done,
+    complete, checked …) and says nothing else. A text over `MAX_JUDGED_CHARS` is assumed to say
+    more."""
     if len(text) > MAX_JUDGED_CHARS:
         return False
     return all(

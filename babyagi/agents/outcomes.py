@@ -297,13 +297,8 @@ def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
 
 
 def _is_covered(words: Sequence[str], told: Sequence[str]) -> bool:
-    """Return whether the text only repeats what the model was told: nearly all of its words stand
-    there too, several in a row.
-
-    Args:
-        words: the words of the text.
-        told: the texts that the model was told.
-    """
+    """Return whether nearly all of the words occur, several in a row, in the texts that the model
+    was told."""
     sources = [source for source in map(_words, told) if len(source) >= 3]
     known = {
         tuple(source[at : at + n])

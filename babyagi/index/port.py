@@ -1,4 +1,5 @@
-"""The port of the index: a copy of the results that can always be rebuilt from the task store.
+"""The interface (port) of every index. An index is a copy of the results that can always be rebuilt
+from the task store.
 
 The task store has the results themselves; an index has only vectors, ids and excerpts. Losing an
 index never loses a result.

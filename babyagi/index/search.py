@@ -345,8 +345,8 @@ class ResultSearch:
         """Search the index, and return the nearest results' scores by task id.
 
         Raises:
-            IndexUnavailableError: also if the index lacks results that it should have, because it
-                was lost or is being rebuilt.
+            IndexUnavailableError: the index cannot answer, or it lacks results that it should have,
+                because it was lost or is being rebuilt.
         """
         if n_expected <= 0:
             return {}

@@ -385,7 +385,7 @@ class LlamaModel:
     wait.
 
     Args:
-        engine: may be shared; whatever opened it closes it.
+        engine: may be shared; the code that opened it must close it.
         temperature: None for the model's default.
     """
 
@@ -504,7 +504,7 @@ class LlamaEmbedder:
     first tokens.
 
     Args:
-        engine: may be shared; whatever opened it closes it.
+        engine: may be shared; the code that opened it must close it.
     """
 
     is_local = True

@@ -1,4 +1,5 @@
-"""The port of a model: it takes a prompt and returns a completion."""
+"""The interfaces (ports) of models and embedders: a model takes a prompt and returns a completion,
+an embedder turns texts into vectors."""
 
 from __future__ import annotations
 

@@ -107,7 +107,8 @@ class Prompt:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Return every origin in the prompt, each once, in order of appearance."""
+        """Return the origins (sources) of all texts in the prompt, each once, in order of
+        appearance."""
         return tuple(
             dict.fromkeys(origin for message in self.messages for origin in message.origins)
         )
@@ -259,7 +260,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def prompt_text_bytes(prompt: Prompt) -> int:
-    """Return the UTF-8 bytes of everything in the prompt that the model reads."""
+    """Return how many UTF-8 bytes there are in everything in the prompt that the model reads."""
     return sum(len(part.encode("utf-8", "replace")) for part in _read_parts(prompt))
 
 

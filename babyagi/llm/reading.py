@@ -156,7 +156,7 @@ def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> i
 
 
 def _read(value: Any) -> int | None:
-    """Return the value as a number of tokens; None if it is not one."""
+    """Return the value as a number of tokens; None if it is not a number."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:

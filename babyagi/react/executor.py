@@ -344,7 +344,7 @@ class Executor:
 
     async def _choose_protocol(self) -> None:
         """With `auto`, choose a protocol that works with the model, if the model's abilities can be
-        found out. If this try was interrupted and goes on, the protocol that it chose before is
+        found out. If this try continues after an interruption, the protocol that it chose before is
         kept."""
         known = self._calls.abilities(Role.EXECUTION) if self._is_open else None
         self._is_open = False
@@ -367,9 +367,9 @@ class Executor:
             return await find_abilities(self._calls, f"{self._path}/probe", known)
 
     async def _recall_fallback(self) -> None:
-        """If this try was interrupted and goes on, load the number of the step from which it used
-        the fallback protocol, so that earlier replies are read in the protocol in which they were
-        written."""
+        """If this try continues after an interruption, load the number of the step from which it
+        used the fallback protocol, so that earlier replies are read in the protocol in which they
+        were written."""
         if self._fallback is not None and self._first_of_fallback == 0:
             self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
 

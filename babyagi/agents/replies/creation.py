@@ -373,7 +373,9 @@ def _split_sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _find_section(line: str) -> tuple[str, str] | None:
-    """Return (section, value) if the line is the heading or the key of a section; else None."""
+    """Return (section, value) if the line is the heading of a section or a key such as
+    `objective_met: no`; else None. The section is `tasks`, `unanswered`, `met`, `nothing` or
+    `other`."""
     stripped = line.strip()
     found = _SECTION.fullmatch(stripped) if len(stripped) < 140 else None
     if (

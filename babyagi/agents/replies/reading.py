@@ -195,7 +195,7 @@ def has_words(line: str) -> bool:
 
 def first_of(item: Mapping[str, Any], keys: Iterable[str]) -> Any:
     """Return the first value that is not empty among these keys of the item; None if there is none.
-    The item's keys must be folded."""
+    The item's keys must be folded by `fold_keys`."""
     return next((item[key] for key in keys if item.get(key) not in (None, "")), None)
 
 

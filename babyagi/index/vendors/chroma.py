@@ -145,7 +145,7 @@ MAX_CRASHES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory of its own. Whatever opened it closes it, before it closes the
+    """A `VectorIndex` in a directory of its own. The code that opened it must close it, before it closes the
     offload.
 
     Args:
@@ -188,8 +188,8 @@ class ChromaIndex:
 
 
 class _Chroma:
-    """The calls of Chroma, which block. Every public method raises only `IndexUnavailableError` or
-    `StoreUnusableError`."""
+    """The blocking calls of Chroma, which `ChromaIndex` runs in a thread. Every public method
+    raises only `IndexUnavailableError` or `StoreUnusableError`."""
 
     def __init__(self, directory: Path, sync_threshold: int) -> None:
         self._directory = directory
@@ -402,7 +402,7 @@ DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
 class ChromaServerIndex:
-    """A `VectorIndex` on a Chroma server. Whatever opened it closes it.
+    """A `VectorIndex` on a Chroma server. The code that opened it must close it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`.

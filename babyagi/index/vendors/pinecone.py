@@ -43,7 +43,7 @@ RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone
 
 
 class PineconeIndex:
-    """A `VectorIndex` on Pinecone. Whatever opened it closes it.
+    """A `VectorIndex` on Pinecone. The code that opened it must close it.
 
     Args:
         api_key: the key of a project.
@@ -180,7 +180,8 @@ class PineconeIndex:
             return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
-        """Create the index, unless another worker was faster, and open it."""
+        """Create the index for vectors of this dimension, and open it. If another worker has
+        created it meanwhile, only open it."""
         from pinecone import ServerlessSpec
         from pinecone.errors import ApiError, ConflictError
 

@@ -46,7 +46,7 @@ REFUSED = re.compile(
 
 
 class WeaviateIndex:
-    """A `VectorIndex` on a Weaviate server. Whatever opened it closes it.
+    """A `VectorIndex` on a Weaviate server. The code that opened it must close it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
@@ -330,7 +330,7 @@ def class_name(collection: str) -> str:
 
 
 async def _create(client: WeaviateAsyncClient, name: str) -> None:
-    """Create the collection, unless another worker was faster."""
+    """Create the collection, unless another worker has created it meanwhile."""
     from weaviate.classes.config import Configure, DataType, Property, VectorDistances
     from weaviate.exceptions import UnexpectedStatusCodeError
 
