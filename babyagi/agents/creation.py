@@ -304,7 +304,8 @@ def first_code(text: str) -> str:
 
 
 def find_codes(text: str) -> set[str]:
-    """Return the marks of the text that contain both a digit and a letter."""
+    """Return the codes in the text: those of its marks (names, numbers, quoted terms …) that
+    contain both a digit and a letter."""
     return {
         mark
         for mark in find_marks(text)

@@ -437,8 +437,8 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Return whether the text has words beyond the objective's and those about work. A text that
-    does not speak about work always counts as new."""
+    """Return whether the text has words that are neither in the objective nor about work. A text
+    that does not speak about work always counts as new."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )

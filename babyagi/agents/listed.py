@@ -95,12 +95,12 @@ class NameIndex:
         return [name for id_, name in self._name_by_id.items() if id_ not in without]
 
     def choose(self, texts: Sequence[str], *, without: Collection[int] = ()) -> list[TaskName]:
-        """Return the tasks that an agent should be shown when it plans from the texts, by id. Tasks
-        that share rare words with the texts come first into the list, then open tasks, then the
-        newest finished ones, as far as the token budget allows.
+        """Return the tasks that an agent should be shown when it plans from the texts, in order of
+        their ids. They are chosen within the token budget: first tasks that share rare words with
+        the texts, then open tasks, then the newest finished ones.
 
-        If most names have digits, few of the finished tasks are listed: a proposal that repeats one
-        would share its digits, so that one is listed anyway.
+        If most names have digits, few of the newest finished tasks are chosen: a task that a
+        proposal could repeat has digits in common with the texts, so it is chosen anyway.
 
         Args:
             texts: results, lacks and missing parts.

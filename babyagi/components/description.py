@@ -59,8 +59,8 @@ FOUND = "documents"
 TRANSCRIPT = "transcript"
 MEMORY = "memory"
 _OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", MEMORY, TRANSCRIPT)
-"""The placeholders that the template of an agent may have. That of the memory is filled with
-nothing, because the memory is inserted before the question."""
+"""The placeholders that the template of an agent may have. The placeholder for the memory is left
+empty, because the memory is inserted before the question."""
 _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)

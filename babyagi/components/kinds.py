@@ -227,7 +227,7 @@ class IssueLink:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryComponent:
     """The memory of an agent; its `memory` is None if the agent is to have none. `asks` names the
-    PromptNode that updates the memory; if empty, that of the agent does."""
+    PromptNode that updates the memory; if it is empty, the agent's own PromptNode does."""
 
     name: str
     memory: ConversationMemory | None
@@ -441,9 +441,9 @@ def _read_repository(params: Fields) -> str:
 
 
 def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component, or an agent in place, describes. It has no parameter for
-    the name of a memory: only the person may give that, because the author of the file could
-    otherwise read another memory."""
+    """Return the memory that a component describes, or that an agent describes in place. The file
+    cannot name the memory: only the person may, because the author of the file could otherwise read
+    another memory."""
     if component.type == NO_MEMORY:
         Fields(component.params, where, known=())
         return MemoryComponent(name=component.name, memory=None)

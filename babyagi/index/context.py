@@ -293,8 +293,9 @@ class _Pool:
 
     def with_marks(self, marks: Collection[str]) -> list[Result]:
         """Return the results that establish each of the marks, except marks in the names of the
-        results of `asked_about`. If no result's name contains a mark, one result whose text
-        contains it is returned, unless one of the chosen results contains it."""
+        results of `asked_about` (those whose subject the task asks about). If no result's name
+        contains a mark, one result whose text contains it is returned, unless one of the chosen
+        results contains it."""
         if not marks:
             return []
         wanted = _Marks(marks)
@@ -325,7 +326,7 @@ class _Pool:
 
     def with_phrases(self) -> list[Result]:
         """Return the results that establish each phrase of what the task asks, except phrases in
-        the names of the results of `asked_about`."""
+        the names of the results of `asked_about` (those whose subject the task asks about)."""
         asked = phrases(self._asked_text)
         depths: dict[tuple[str, ...], dict[int, int]] = {phrase: {} for phrase in asked}
         for n, result in enumerate(self._results):

@@ -124,8 +124,8 @@ def _split_line(line: str) -> list[str]:
 
 
 def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[float]:
-    """Return how much each passage says about both task names. A passage beside one with a high
-    score gets a share of that score."""
+    """Return how much each passage says about the two tasks: the result's own and the reader's. A
+    passage beside one with a high score gets a share of that score."""
     texts = [passage.text for passage in passages]
     own = Words(own_name).score(texts)
     asked = Words(task_name).score(texts) if task_name else [0.0] * len(texts)

@@ -176,8 +176,8 @@ def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
 
 
 def _without(words: tuple[str, ...], known: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """Return the words before the first known subject. If the known subject stands at the front,
-    return the words after the last one."""
+    """Return the words of a name without the known subjects in it: the words before the first one
+    or, if the name begins with one, those after the last one."""
     there = frozenset(words)
     spans = [
         (start, start + len(subject))

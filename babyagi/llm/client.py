@@ -92,9 +92,9 @@ def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> Crede
     return CredentialsError(
         f"no key for the model {', '.join(sorted(asked))}",
         why="OPENAI_API_KEY is not set in the environment or in a .env file",
-        fix="OPENAI_API_KEY=… babyagi run …, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 "
-        "for a local server, "
-        "or babyagi demo, or LLM_MODEL=human",
+        fix="set OPENAI_API_KEY=…, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 "
+        "for a local server, or LLM_MODEL=human to type the answers yourself; or try babyagi demo, "
+        "which needs no model",
         guide="models",
     )
 
@@ -179,7 +179,7 @@ class Endpoint:
         except ValueError as error:
             raise ModelRejectedError(
                 f"{redact_url(self.base_url)} is not an address",
-                fix="set OPENAI_BASE_URL",
+                fix="set OPENAI_BASE_URL to an address such as http://127.0.0.1:11434/v1",
                 guide="models",
             ) from error
         self.host = parts.netloc.rpartition("@")[2]
@@ -483,7 +483,7 @@ class Endpoint:
             raise ModelRejectedError(
                 f"{address.url} cannot be called",
                 why=str(error),
-                fix="check HTTPS_PROXY and HTTP_PROXY",
+                fix="check the addresses in OPENAI_BASE_URL, HTTPS_PROXY and HTTP_PROXY",
                 guide="models",
             ) from error
         except OSError as error:
@@ -696,8 +696,9 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Complete the prompt. If the server supports it, the answer is streamed when `on_text` is
-        given, or when it is worth stopping if it becomes invalid."""
+        """Complete the prompt. The answer is streamed if the server supports it, and either
+        `on_text` is given or the answer may be so long that an invalid one should be stopped
+        early."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
@@ -761,8 +762,8 @@ class OpenAIModel:
 
     def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
         """Return whether to request a stream. If no caller reads the pieces, a stream serves only
-        to stop an invalid answer early: short answers and prompts with tools are then not streamed,
-        because servers often send the pieces of tool calls wrongly."""
+        to stop an invalid answer early. Short answers are then not streamed; nor are prompts with
+        tools, because servers often send the pieces of tool calls wrongly."""
         if is_heard:
             return self._n_broken < MAX_BROKEN
         is_sound = self._counts_streams and not self._n_broken

@@ -237,7 +237,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
             return ModelRejectedError(
                 f"{address.url} forbids calls of {address.model}",
                 why=why,
-                fix="check the key's rights and region",
+                fix="check which models and regions the key may use",
                 guide="models",
             )
         case 404:
@@ -274,7 +274,10 @@ def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> Babya
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
         return ModelRejectedError(
-            f"{address.url} does not exist on this server", why=why, fix=fix, guide="models"
+            f"the server at {address.url} does not have the requested path",
+            why=why,
+            fix=fix,
+            guide="models",
         )
     wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
     return ModelRejectedError(

@@ -284,8 +284,12 @@ def _finish_reason(given: Any, has_calls: bool) -> str:
 
 
 def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, ...]:
-    """Give each call of a reply an id that no other call of the conversation has. Of very many
-    calls only the first are returned."""
+    """Return the first `MAX_TOOL_CALLS` calls of a reply, each with an id that no other call of the
+    conversation has.
+
+    Args:
+        taken: the ids of earlier calls.
+    """
     apart: list[ToolCall] = []
     for call in list(calls)[:MAX_TOOL_CALLS]:
         unique = call.id

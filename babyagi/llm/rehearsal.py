@@ -408,8 +408,8 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
-    """Return the reply of a check: the objective and each further question as parts, each with the
-    passage that comes closest to it, which passes for its answer."""
+    """Return the reply of a check: the objective and each further question as parts. The passage
+    that comes closest to a part is given as its answer."""
     asked = _questions(blocks)
     found = [_find_part(question, blocks, instructions) for question in asked]
     parts = [part for part in found if part is not None]
@@ -495,7 +495,7 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
 
 def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
     """Return the quotes that a report gives for a question: the best few, and more if their scores
-    are near the best one."""
+    are near the best score."""
     ranked = _ranked(blocks, read_question(question))
     return [
         quote.render()

@@ -191,8 +191,8 @@ class _Asker:
 
 
 def _find_fault(completion: Completion, prompt: Prompt) -> str:
-    """Return a message to the model if its reply is unusable for every kind of question; "" if it
-    is not.
+    """Return a message to the model if its reply is unusable for every kind of question; "" for any
+    other reply.
 
     Raises:
         RequestRefusedError: a content filter stopped the answer.

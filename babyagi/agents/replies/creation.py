@@ -470,8 +470,9 @@ def _read_name(item: re.Match[str]) -> str:
 
 
 def _join_details(items: list[_Item]) -> list[_Item]:
-    """Join items that are only details to the items that they belong to. Under headings of tasks
-    they are left out; bullets between numbered lines become further lines of the number above."""
+    """Join items that are only details to the items that they belong to. If there are headings of
+    tasks, only these are returned. Bullets between numbered lines become further lines of the
+    number above."""
     for kinds in (("heading",), ("headed",)):
         if sum(item.kind in kinds for item in items) > 1:
             return [item for item in items if item.kind in kinds]
@@ -800,8 +801,8 @@ def _inner_json(text: str) -> list[JsonValue]:
 
 
 def _to_items(key: str, value: Any) -> list[Any] | None:
-    """Return the items of the value of a key for tasks. None if the value is not a list of tasks,
-    though there may be one deeper in it."""
+    """Return the items of the value of a key for tasks. None if the value itself is not a list of
+    tasks; such a list may then be deeper in it."""
     if value is None:
         return []
     if isinstance(value, str):

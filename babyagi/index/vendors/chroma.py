@@ -145,8 +145,8 @@ MAX_CRASHES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory of its own. The code that opened it must close it, before it closes the
-    offload.
+    """A `VectorIndex` in a directory of its own. The code that opened it must close it, and close
+    the offload only after that.
 
     Args:
         directory: created if missing; emptied if it is damaged.

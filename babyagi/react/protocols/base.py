@@ -85,7 +85,7 @@ def require_places(name: str, text: str, fields: Collection[str]) -> None:
 
 def instruct(messages: Sequence[Message], instruction: str) -> list[Message]:
     """Return the messages with the instruction added at the end of the system message. If there is
-    no system message, it becomes one."""
+    no system message, the instruction becomes one."""
     told = Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",))
     if not messages or messages[0].speaker is not Speaker.SYSTEM:
         return [told, *messages]

@@ -464,9 +464,9 @@ def _decides(label: _Label) -> bool:
 
 
 def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
-    """Return every label that counts, in order. If a quotation is never closed, labels after its
-    opening do not count, except an invented observation. Part of a call or an answer may be left
-    open without this effect."""
+    """Return every label that counts, in order. After the opening of a quotation that is never
+    closed, only an invented observation counts as a label. A quotation within a call or an answer
+    has no such effect."""
     patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
     is_quoted, end = _quoted(lines, matches)
