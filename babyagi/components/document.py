@@ -50,7 +50,7 @@ def read_source(path: Path) -> str:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise fault("it is not a file", "name a YAML file")
+            raise fault("the path is not a file", "name a YAML file")
         with path.open("rb") as file:
             body = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -59,16 +59,16 @@ def read_source(path: Path) -> str:
             if isinstance(error, OSError) and error.strerror
             else "the path is invalid"
         )
-        raise fault(f"it cannot be read: {why}", "name an existing YAML file") from None
+        raise fault(f"the file cannot be read: {why}", "name an existing YAML file") from None
     if len(body) > MAX_FILE_BYTES:
         raise fault(
-            f"it is longer than {MAX_FILE_BYTES:,} bytes",
+            f"the file is longer than {MAX_FILE_BYTES:,} bytes",
             "describe fewer components, pipelines and agents in it",
         )
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise fault(f"byte {error.start} is not UTF-8", "save it as UTF-8 text") from None
+        raise fault(f"byte {error.start} is not UTF-8", "save the file as UTF-8 text") from None
 
 
 def parse_yaml(text: str) -> Any:
@@ -91,7 +91,7 @@ def parse_yaml(text: str) -> Any:
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise fault(f"{where}not YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
-        raise fault(f"it is nested more than {MAX_DEPTH} deep") from None
+        raise fault(f"the file has values nested more than {MAX_DEPTH} deep") from None
 
 
 class _Reading:
@@ -106,11 +106,11 @@ class _Reading:
     def read(self, node: yaml.Node, depth: int) -> Any:
         self._n_values += 1
         if self._n_values > MAX_VALUES:
-            raise fault(f"it holds more than {MAX_VALUES:,} values, including expanded aliases")
+            raise fault(f"the file has more than {MAX_VALUES:,} values, including expanded aliases")
         if depth > MAX_DEPTH:
             raise fault(
-                f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor contains "
-                "itself"
+                f"{_line(node)}: values are nested more than {MAX_DEPTH} deep, or an anchor "
+                "contains itself"
             )
         if isinstance(node, self._yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self._read_mapping(node, depth)
@@ -363,7 +363,7 @@ class Document:
         names = ", ".join(self.agents)
         if not name and len(self.agents) > 1:
             raise fault(
-                f"it describes {len(self.agents)} agents", f"choose one by its name: {names}"
+                f"the file describes {len(self.agents)} agents", f"choose one by its name: {names}"
             )
         if name and name not in self.agents:
             raise fault(f"there is no agent {shown(name)}", f"use one of: {names}")
@@ -378,7 +378,8 @@ def read_document(given: object) -> Document:
     """
     if not isinstance(given, dict):
         raise fault(
-            "it is not a mapping", "begin with the keys version, components, pipelines and agents"
+            "the file is not a mapping",
+            "begin with the keys version, components, pipelines and agents",
         )
     top = Fields(given, "the file", known=("version", "components", "pipelines", "agents"))
     _check_version(top)

@@ -568,7 +568,7 @@ def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[
         if name.startswith(prefix)
     }
     for param in given:
-        logger.info("%s%s=*** overrides the file", prefix, param.upper())
+        logger.info("%s%s=*** overrides a parameter in the file", prefix, param.upper())
     return given
 
 

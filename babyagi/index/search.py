@@ -353,14 +353,16 @@ class ResultSearch:
         if self._n_trusted < n_expected:
             n_held = await self._count(n_expected)
             if n_held < n_expected:
-                raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
+                raise IndexUnavailableError(f"the index has only {n_held} of {n_expected} results")
             self._n_trusted = (
                 n_held if self._index.is_memory else n_held + int(GROWTH_SHARE * n_held)
             )
         hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
             self._n_trusted = 0
-            raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
+            raise IndexUnavailableError(
+                f"the index found only {len(hits)} of {min(k, n_expected)} results"
+            )
         return scores_of(self._uid, hits)
 
     async def _count(self, n_expected: int) -> int:

@@ -565,7 +565,7 @@ def _require_plain(response: httpx2.Response) -> None:
     """Refuse a compressed answer: we never request one, and it could take any amount of memory."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise ModelUnavailableError(
-            "an answer was compressed, which was not requested", may_be_billed=True
+            "the server sent a compressed answer, which was not requested", may_be_billed=True
         )
 
 
@@ -866,7 +866,7 @@ def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
     choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise MalformedReplyError("a reply without a message")
+        raise MalformedReplyError("the reply has no message")
     return RawReply(
         text=as_text(message.get("content")),
         calls=_parse_calls(message),
@@ -960,7 +960,7 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     output = reply.get("output")
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if not items and not cut_by:
-        raise MalformedReplyError("a response without output")
+        raise MalformedReplyError("the response has no output")
     parts = [
         as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)
     ]

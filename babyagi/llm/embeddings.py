@@ -286,7 +286,7 @@ class OnnxEmbedder:
         if missing := missing_files():
             raise _trouble(
                 missing,
-                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads them",
+                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads the files",
             )
         try:
             self._model = model = self._model or open_model()
@@ -305,7 +305,7 @@ class OnnxEmbedder:
 
         if vector.shape != (self.dimension,) or not abs(float(np.linalg.norm(vector)) - 1.0) < 1e-3:
             raise _trouble(
-                "it returned a vector of zeros, or of numbers that are not finite", fix=""
+                "the model returned a vector of zeros, or of numbers that are not finite", fix=""
             )
         return bytes(vector.astype("<f4").tobytes())
 

@@ -181,7 +181,7 @@ class LearningModel:
     def _too_long(self, n_tokens: int, *, may_be_billed: bool) -> ContextTooLongError:
         return ContextTooLongError(
             f"a prompt of at least {n_tokens} tokens does not fit the context of {self.name}",
-            why=f"the server reads {self._known.context_tokens} tokens of a prompt",
+            why=f"the server cuts prompts after {self._known.context_tokens} tokens",
             fix="start the server with a longer context, or lower BABYAGI_CONTEXT_TOKENS "
             "for shorter prompts",
             guide="models",

@@ -351,7 +351,9 @@ class _Server:
             response = connection.getresponse()
             found = as_mapping(json.loads(response.read()))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ModelUnavailableError(f"the engine gave no answer to {path}") from error
+            raise ModelUnavailableError(
+                f"the engine gave no answer to the request {path}"
+            ) from error
         finally:
             connection.close()
         if response.status != 200:
@@ -595,11 +597,11 @@ def read_model_file(path: Path) -> ModelFile:
     """
     with path.open("rb") as file:
         if file.read(4) != MAGIC:
-            raise ValueError("it does not begin like a GGUF file")
+            raise ValueError("the file does not begin like a GGUF file")
         try:
             found = _read_head(file)
         except (struct.error, UnicodeDecodeError, KeyError) as error:
-            raise ValueError(f"its header is damaged ({type(error).__name__})") from error
+            raise ValueError(f"the file's header is damaged ({type(error).__name__})") from error
     return _describe(found, path)
 
 
@@ -627,7 +629,7 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
 def _read_head(file: BinaryIO) -> dict[str, Any]:
     (version,) = _read(file, "<I")
     if version not in VERSIONS:
-        raise ValueError(f"it is GGUF version {version}; supported: {VERSIONS}")
+        raise ValueError(f"the file has GGUF version {version}; supported: {VERSIONS}")
     _, n_keys = _read(file, "<QQ")
     found: dict[str, Any] = {}
     for _ in range(min(n_keys, MAX_KEYS)):
@@ -646,7 +648,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
     (item,) = _read(file, "<I")
     (n_items,) = _read(file, "<Q")
     if n_items > MAX_ITEMS or item == _LIST:
-        raise ValueError("its header contains a list that is too long")
+        raise ValueError("the file's header contains a list that is too long")
     if item == _TEXT:
         for _ in range(n_items):
             _read_text(file)
@@ -658,7 +660,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
 def _read_text(file: BinaryIO) -> str:
     (n_bytes,) = _read(file, "<Q")
     if n_bytes > MAX_TEXT_BYTES:
-        raise ValueError("its header contains a text that is too long")
+        raise ValueError("the file's header contains a text that is too long")
     return file.read(n_bytes).decode("utf-8", "replace")
 
 

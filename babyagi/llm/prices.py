@@ -94,7 +94,7 @@ def hold_money_limit(
             why=f"no price is known for {names}",
             fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars "
             "per million tokens), "
-            "or 0 for no money limit: --max-cost 0 (max_cost_usd)",
+            "or switch the money limit off: --max-cost 0 (max_cost_usd)",
             guide="limits",
         )
     notice = (

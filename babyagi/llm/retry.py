@@ -126,7 +126,8 @@ class Breaker:
         if now_s < self._probe_at:
             raise ModelUnavailableError(
                 self._why,
-                why=f"it failed repeatedly; one request is tried every {PROBE_EVERY_S:g} s",
+                why="its endpoint failed repeatedly; one request is tried every "
+                f"{PROBE_EVERY_S:g} s",
                 retry_after_s=self._probe_at - now_s,
             )
         self._probe_at = now_s + PROBE_EVERY_S

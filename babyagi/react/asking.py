@@ -115,8 +115,8 @@ async def ask(
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(
-        f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last time it was "
-        f"told: {fault}"
+        f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last "
+        f"message to it was: {fault}"
     )
 
 

@@ -79,7 +79,7 @@ class OutputType:
             for inner in self._unwrap(value):
                 with suppress(ShapeError):
                     return self.shape.read(inner, "the answer", False)
-        raise MalformedReplyError("the text holds no such value by itself")
+        raise MalformedReplyError("neither the whole text nor a code block in it is such a value")
 
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:

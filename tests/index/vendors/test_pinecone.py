@@ -214,7 +214,7 @@ async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
         await index.close()
 
     assert (
-        lagging.degraded.startswith("the index was not used: it holds 0 of 10")
+        lagging.degraded.startswith("the index was not used: the index has only 0 of 10")
         and caught_up.degraded == ""
     )
     assert lagging.ranked == caught_up.ranked
