@@ -81,7 +81,7 @@ class Finished:
         )
 
     def to_labelled(self) -> tuple[str, Passage]:
-        """Return (label, passage) for a prompt."""
+        """Return the finished task as (label, passage) for a prompt."""
         text, origin = (
             f"Task {self.task.id}: {self.task.name}\n{self.text}",
             f"result:{self.task.id}",

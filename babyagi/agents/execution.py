@@ -46,7 +46,7 @@ class Excerpt:
     sources: tuple[str, ...] = ()
 
     def to_labelled(self) -> tuple[str, Passage]:
-        """Return (label, passage) for a prompt."""
+        """Return the earlier result as (label, passage) for a prompt."""
         if self.objective_id is None:
             text, origin = (
                 f"Task {self.task_id}: {self.task_name}\n{self.text}",

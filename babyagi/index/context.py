@@ -414,7 +414,7 @@ class _Pool:
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
-    """Return the marks that occur in the text as whole words."""
+    """Return the marks that occur in one text as whole words; for many texts, use `_Marks`."""
     return _Marks(marks).held_by(text)
 
 
@@ -430,7 +430,7 @@ class _Marks:
         self._has_number = any(is_number for _, _, is_number, _ in self._marks)
 
     def held_by(self, text: str) -> frozenset[str]:
-        """Return the marks that occur in the text as whole words."""
+        """Return those of its marks that occur in the text as whole words."""
         folded = fold(text)
         # most texts have no such sign; a search takes a tenth of the time of a replacement
         is_grouped = self._has_number and ("," in folded or "'" in folded or "\u202f" in folded)

@@ -283,8 +283,9 @@ async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
 
 
 def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
-    """Return whether the tool reached the model: whether the prompt with the tool has so many more
-    tokens than the one without. If the endpoint counts no tokens, assume that it did not."""
+    """Return whether the tool reached the model. If it did, the prompt with the tool has at least
+    `MIN_TOOL_TOKENS` more tokens than the prompt without it. If the endpoint counts no tokens,
+    assume that it did not."""
     if with_tool is None or without is None:
         return False
     if with_tool.usage.unconfirmed_tokens or without.usage.unconfirmed_tokens:
