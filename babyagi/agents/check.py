@@ -1,5 +1,6 @@
-"""The check agent: is the objective met, part by part? It names each part with words of a result,
-and the program looks those words up before it believes them."""
+"""The check agent asks a model whether the objective is met. For each part of the objective that it
+calls answered, the reply must quote words of a result; the program counts the part only if it finds
+these words there."""
 
 from __future__ import annotations
 
@@ -48,9 +49,9 @@ from babyagi.taskstore.port import Checked
 from babyagi.text import late_pattern, rearm
 
 MIN_QUOTE_CHARS = 2
-MAX_NAME_WORDS = 3  # of a quote that may be only the name of what was asked for
+MAX_NAME_WORDS = 3  # a quote with at most so many words may be only a name in the objective
 ARTICLES = ("the", "a", "an")
-MAX_PIECES = 3  # the parts of a quote with gaps that are looked up
+MAX_PIECES = 3  # of a quote with gaps, so many pieces are looked up
 DOUBTING = (
     " Somebody found it met; look for what was overlooked: a part without an answer, a value "
     "that no result gives."
@@ -95,13 +96,15 @@ async def check_objective(
     stance: str = "",
     contested: Sequence[str] = (),
 ) -> CheckReply:
-    """Return what the model says about the objective, judged from the results alone. Raises as
-    `ask`.
+    """Ask the model whether the results meet the objective, and return its verdict. Raises what
+    `react.asking.ask` raises.
 
     Args:
-        path: of the step in the journal.
-        stance: "", `DOUBTING` or `SETTLING`: how critically the model judges.
-        contested: the parts on which two checks disagree.
+        excerpts: the results that the model is shown.
+        path: the path of the step in the journal.
+        stance: "", `DOUBTING` or `SETTLING`: a sentence for the prompt that says how critically to
+            judge.
+        contested: the parts on which two earlier checks disagree.
     """
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
@@ -139,7 +142,7 @@ def _read(completion: Completion) -> CheckReply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """The combined outcome of several checks of the same results. `contested` are the parts on
-    which two checks disagree; a third check decides them."""
+    which two checks disagree, and which a third check must decide."""
 
     is_met: bool
     checked: Checked
@@ -147,14 +150,15 @@ class Settled:
 
 
 def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] = ()) -> Settled:
-    """Return the combined outcome of the checks. A part that one check misses still counts as
-    answered if two of the others say so: by showing an answer to it, or by finding the objective
-    met.
+    """Combine two or three checks of the same results. A part that one check calls missing still
+    counts as answered if two other checks disagree with it: they show an answer to the part, or
+    find the objective met.
 
     Args:
-        views: two or three checks, each as `look_up` returns it: whether the objective is met, and
-            what was found.
-        known: the parts that the previous check found answered; it counts as one more check.
+        views: the checks, each as `look_up` returns it: whether the objective is met, and what was
+            found.
+        known: the parts that an earlier check found answered; for them it counts as one more
+            check.
     """
     missing: list[str] = []
     contested: list[str] = []
@@ -185,8 +189,8 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
 
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
-    """Return whether the part is among the parts: with the same words, or with more words before or
-    after them. In doubt, return False."""
+    """Return whether the part is the same as one of the others: in the same words, or with more
+    words before or after them. In doubt, return False."""
     return any(
         name_sense(part) == name_sense(other) or _holds(part, other) or _holds(other, part)
         for other in parts
@@ -208,12 +212,12 @@ def look_up(
     objective_text: str,
     doers: Collection[str] = DOERS,
 ) -> tuple[bool, Checked]:
-    """Return whether the reply shows that the objective is met, and what it shows. A part counts
-    only if its quote is found in a result and is evidence. If the objective asks for an action and
-    texts were only read, that part counts as missing.
+    """Return (whether the reply shows that the objective is met, what the reply shows). A part
+    counts as answered only if its quote is found in a result and is evidence. If the objective asks
+    for an action, and no tool acted but texts were only read, the action counts as missing.
 
-    A quote is looked for in the result that the reply names, then in the others, because a wrong
-    number does not make the quote wrong.
+    A quote is looked for in the result that the reply names, then in the others: a wrong number
+    does not make the quote wrong.
     """
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
@@ -253,7 +257,7 @@ def still_shown(
     objective_text: str,
     doers: Collection[str] = DOERS,
 ) -> tuple[CheckedPart, ...]:
-    """Return the parts whose quotes are still in the results in which they were found, and are
+    """Return those of the answered parts whose quotes are still found in the same results, and are
     still evidence."""
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
@@ -269,16 +273,16 @@ def still_shown(
 
 
 def _only_names(quote: str, objective_text: str) -> bool:
-    """Return whether a quote is only the name of what was asked for: a few words that are all in
-    the objective."""
+    """Return whether a quote may be only the name of the thing that was asked about: a few words,
+    all of which the objective contains."""
     words = _words(quote)
     return len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
 
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:
-    """Return the ids of the tasks whose results were computed from a model's own numbers alone. In
-    such a result a number counts as an answer, even a single digit; if it is the whole text, even a
-    number that the objective contains."""
+    """Return the ids of the tasks whose results were computed from numbers of the model, without
+    reading anything. In such a result even a single digit may be an answer. A number that is the
+    whole result may be one even if the objective contains it."""
     return frozenset(
         result.task_id
         for result in results
@@ -291,9 +295,15 @@ def _find_computed(results: Sequence[Result]) -> frozenset[int]:
 def _find(
     quote: str, folded: Mapping[int, str], *, first: int | None, computed: Collection[int]
 ) -> int | None:
-    """Return the id of the task whose result contains the quote, or None. Where the quote has gaps,
-    its parts must follow each other. A very short quote must be the whole text of a result, or part
-    of one that was computed."""
+    """Return the id of the task whose result contains the quote; None if there is none. If the
+    quote has gaps (`…`), its pieces must occur in this order. A very short quote must be the whole
+    result, or a number in a computed one.
+
+    Args:
+        folded: the texts of the results by task id, folded.
+        first: the task whose result is searched first.
+        computed: the tasks whose results were computed.
+    """
     pieces = [
         folded_piece
         for piece in re.split(r"…|\.{3}|\[\.*\]", quote)
@@ -314,7 +324,7 @@ def _find(
 
 
 def _as_words(piece: str) -> str:
-    """Return a pattern that finds the words only at word boundaries; in scripts without spaces,
+    """Return a pattern that finds the piece only as whole words; in scripts without spaces,
     anywhere."""
     before = "" if UNSPACED.match(piece[0]) else rf"(?<![^\W{NO_SPACES}])"
     behind = "" if UNSPACED.match(piece[-1]) else rf"(?![^\W{NO_SPACES}])"
@@ -327,7 +337,7 @@ def _words(text: str) -> list[str]:
 
 def _fold(text: str) -> str:
     """Return the text in the form in which quotes are compared: without case, quotation marks, dots
-    at the ends, differences of white space, and the signs that `disarm` adds."""
+    at the ends, differences of white space, and the signs that `disarm` (text.py) adds."""
     plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
     return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:。、")
 
@@ -356,8 +366,8 @@ _VERDICT = late_pattern(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReplyPart:
-    """A part of the objective, the task whose result is said to answer it, and words that are said
-    to be a quote from that result."""
+    """A part of the objective, the task whose result answers it according to the reply, and the
+    words that the reply quotes from that result."""
 
     part: str
     task_id: int | None
@@ -366,8 +376,8 @@ class CheckReplyPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReply:
-    """Whether the objective is met, the parts with what answers them, and what is missing. `reason`
-    is a line for a person."""
+    """The reply of a check: whether the objective is met, the answered parts, and what is missing.
+    `reason` explains it to a person in one line."""
 
     is_met: bool
     parts: tuple[CheckReplyPart, ...]
@@ -377,8 +387,8 @@ class CheckReply:
 
 
 def parse_check(text: str) -> CheckReply:
-    """Return the verdict of a reply. It is "met" only if the reply can be read, is complete, and
-    names nothing missing."""
+    """Parse a reply. Its objective counts as met only if the reply can be read, is complete, says
+    so, and names nothing missing."""
     text = without_echo(visible(text))
     for json_ in reversed(find_json(text)):
         for node in walk(json_.value):
@@ -420,7 +430,7 @@ def _to_reply(
 
 
 def _to_texts(value: Any) -> tuple[str, ...]:
-    """Return what is missing, one text per entry, from a text, a list, or objects."""
+    """Return what is missing, one text per entry. The value may be a text, a list, or objects."""
     items = value if isinstance(value, list) else [value]
     texts = [
         to_sentence(
@@ -434,8 +444,8 @@ def _to_texts(value: Any) -> tuple[str, ...]:
 
 
 def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
-    """Return the parts, from a list of objects or from an object keyed by part. Parts without words
-    are left out."""
+    """Return the answered parts. The value may be a list of objects, or an object keyed by part.
+    Parts without a name are left out."""
     if isinstance(value, dict) and not any(key in _PART_KEYS for key in map(str.casefold, value)):
         value = [
             {"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner}

@@ -1,6 +1,6 @@
-"""The creation agent: takes finished tasks with their results, and returns proposals and which of
-the tasks are not answered. And the prioritization agent: takes a window of the queue, and returns a
-hint about its order."""
+"""Two agents. The creation agent is shown finished tasks with their results; it proposes new tasks,
+and says which of the finished tasks are not answered. The prioritization agent is shown a part of
+the queue, and proposes an order for it, which is only a hint."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from babyagi.tasks import (
 )
 from babyagi.text import disarm, rearm, shorten
 
-MAX_ID_CHARS = 8  # of a number, or a letter
-MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of it before the reply begins
-MAX_REPLY_TASKS = 30  # in a schema, whatever the limit: a small model fills every place
+MAX_ID_CHARS = 8  # an id is a number or a letter
+MAX_OUTPUT_TOKENS = 2000  # reasoning models spend most of them before the reply begins
+MAX_REPLY_TASKS = 30  # the most that a schema allows: a small model uses every place
 
 LACK_WORDS = frozenset(  # words of a lack that do not name what is lacking
     "missing known unknown provided available needed required result answer information "
@@ -58,8 +58,8 @@ N_NEAR = 200  # tasks that share words with a lack and are examined one by one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A task to plan from, with its result, or with what it lacked. `read` are the origins of what
-    it read before it lacked something."""
+    """A task to plan from, with its result; or a task that lacks something. For the latter, `read`
+    are the origins that it read."""
 
     task: Task
     result: Result | None
@@ -67,21 +67,21 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """What the task found, and what it lacks."""
+        """What the task found, and what it lacks, as the model is shown it."""
         if self.result is not None:
             return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
         return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The origins from outside that the result, or the task that lacks something, was made
-        from."""
+        """The origins from outside (files, pages, tools) that contributed to the task or its
+        result."""
         return find_sources(
             (*self.task.origins, *(self.result.origins if self.result else self.read))
         )
 
     def to_labelled(self) -> tuple[str, Passage]:
-        """Return the label of the passage, and the passage."""
+        """Return the finished task as (label, passage) for a prompt."""
         text, origin = (
             f"Task {self.task.id}: {self.task.name}\n{self.text}",
             f"result:{self.task.id}",
@@ -90,8 +90,8 @@ class Finished:
 
 
 def creation_schema(max_tasks: int) -> Mapping[str, Any]:
-    """Return the JSON Schema of a reply, with bounds. Ids are text, because a reference is a number
-    or a letter."""
+    """Return the JSON Schema of a reply, with bounds on lengths and counts. Ids are strings,
+    because a reply may refer to a task by number or by letter."""
     id_ = {"type": "string", "maxLength": MAX_ID_CHARS}
     text = {"type": "string", "maxLength": MAX_NAME_CHARS}
     after = {"type": "array", "items": id_, "maxItems": 20}
@@ -122,11 +122,13 @@ async def create_tasks(
     max_new_tasks: int,
     missing: Passage | None = None,
 ) -> tuple[CreationReply, tuple[str, ...]]:
-    """Return what the agent proposes, and the origins of what it read. Raises as `ask`.
+    """Ask the model which tasks to add. Return its parsed reply, and the origins of what it was
+    shown. Raises what `react.asking.ask` raises.
 
     Args:
         finished: the tasks to plan from, with their whole results.
-        known: the other tasks that the agent is shown; ids of any further tasks are dropped.
+        known: other tasks that the agent is shown. References to tasks that it was not shown are
+            dropped.
         missing: the parts of the objective that a check found unanswered, one per line.
     """
     n_allowed = max_new_tasks * max(1, len(finished))
@@ -162,13 +164,14 @@ async def create_tasks(
     )
 
 
-# -- which task a proposal comes from, and which tasks bring what one lacks
+# -- which task a proposal comes from, and which tasks provide what another task lacks
 # ------------------------------------------------------
 
 
 def find_source(name: str, finished: Sequence[Finished]) -> int | None:
-    """Return the id of the finished task that a proposal most likely comes from: its result or lack
-    shares most words with the proposal's name."""
+    """Return the id of the finished task from which a proposal most likely comes: the task whose
+    result or lack shares most words with the proposal's name. None if there are no finished
+    tasks."""
     words = set(name.casefold().split())
     best = max(
         finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None
@@ -178,13 +181,13 @@ def find_source(name: str, finished: Sequence[Finished]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bringers:
-    """The listed tasks that bring what a task lacks, judged by their names.
+    """The tasks of the list that provide what a given task lacks, judged by their names.
 
     Attributes:
         ids: the tasks to wait for.
-        again: the names of tasks that should be done again.
+        again: the names of the tasks that should be done again.
         asked: the names of the tasks in `ids`.
-        is_all: these tasks bring all of the lack.
+        is_all: whether the tasks in `ids` and `again` provide everything that is lacking.
     """
 
     ids: tuple[int, ...] = ()
@@ -193,18 +196,18 @@ class Bringers:
     is_all: bool = False
 
     def cover(self, name: str) -> bool:
-        """Return whether a proposal with this name asks for something that the task already waits
+        """Return whether a proposal with this name has the same subject as one of the tasks to wait
         for."""
         return any(is_about_the_same(name, asked) for asked in self.asked)
 
 
 def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers:
-    """Return the tasks of the list that bring what the task lacks: those whose subjects the lack
+    """Return the tasks of the list that provide what the task lacks: those whose subjects the lack
     names.
 
-    A task that was given up should be done again. An answered task should be done again if its
-    result was already in the prompt and the task lacks something for the second time: the first
-    time, the model may have overlooked the result.
+    A task that was given up should be done again. So should an answered task whose result the
+    prompt already contained, but only if the task lacks something for the second time: the first
+    time, the model may have overlooked that result.
     """
     listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
     about, n_missed = (
@@ -228,9 +231,13 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 
 
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """Return the newest task for each code of the lack, except the task's own code; and the number
-    of codes without a task. A name is about its first code. A task about the price of X does not
-    provide the weight of X."""
+    """Return (tasks, number of codes without a task): the newest task for each code that the lack
+    names, except the task's own code.
+
+    The first code in a task's name says what that task is about. If its name and the lack both have
+    further words, they must share one: a task about the price of X does not provide the weight of
+    X.
+    """
     wanted = find_codes(lack) - {first_code(task.name)}
     properties = set(content(lack)) - LACK_WORDS - find_codes(lack) - find_codes(task.name)
     about = {}
@@ -245,8 +252,8 @@ def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[li
 def _find_by_subject(
     task: Task, lack: str, listed: Sequence[TaskName]
 ) -> tuple[list[TaskName], int]:
-    """Return the newest task for each subject in the lack, except the task's own; and the number of
-    words of the lack that no subject covers."""
+    """Return (tasks, number of words of the lack that no subject covers): the newest task for each
+    subject that the lack names, except the task's own subject."""
     words = set(content(lack))
     near = [name for name in listed if len(words.intersection(content(name.name))) > 1][-N_NEAR:]
     subjects = Subjects([*(name.name for name in near), task.name])
@@ -263,16 +270,16 @@ def _find_by_subject(
 
 
 def renames(name: str, task: Task) -> bool:
-    """Return whether the proposed name is only another name for the task itself, which lacks
-    something."""
+    """Return whether a proposal with this name only repeats the given task, which lacks something,
+    in other words."""
     return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(
         name, task.name
     )
 
 
 def is_about_the_same(name: str, other: str) -> bool:
-    """Return whether two names have the same subject: the same words, or the same first code where
-    one of them has no other words."""
+    """Return whether two names have the same subject: the same words, or the same first code if one
+    of the names has no other words."""
     one, two = _properties(name), _properties(other)
     code = first_code(name)
     if code or first_code(other):
@@ -281,13 +288,13 @@ def is_about_the_same(name: str, other: str) -> bool:
 
 
 def _properties(name: str) -> set[str]:
-    """Return the words of a name's subject without its codes."""
+    """Return the words of the name's subject that are not codes."""
     return set(content(head(name))) - find_codes(name)
 
 
 def first_code(text: str) -> str:
-    """Return the code that comes first in the text; "" if there is none. Only a code identifies a
-    single thing; many tasks may be about one place or year."""
+    """Return the code that comes first in the text; "" if there is none. Codes are used because
+    each identifies a single thing, whereas many tasks may be about one place or year."""
     plain = text.casefold()
     return min(
         find_codes(text),
@@ -297,7 +304,8 @@ def first_code(text: str) -> str:
 
 
 def find_codes(text: str) -> set[str]:
-    """Return the marks of the text that contain both a digit and a letter."""
+    """Return the codes in the text: those of its marks (names, numbers, quoted terms …) that
+    contain both a digit and a letter."""
     return {
         mark
         for mark in find_marks(text)
@@ -320,8 +328,8 @@ ORDER_SCHEMA: Mapping[str, Any] = {
 async def order_tasks(
     tasks: Sequence[Task], *, objective_text: str, journal: Journal
 ) -> tuple[int, ...]:
-    """Return ids of the given tasks in the order that the agent proposes; it may be partial or
-    empty. Raises as `ask`."""
+    """Ask the model for an order of the tasks, and return their ids in that order. It may be
+    partial or empty. Raises what `react.asking.ask` raises."""
     lines = [_queue_line(task) for task in tasks]
     messages = build_messages(
         "prioritization",
@@ -382,11 +390,12 @@ _RANK_KEYS = ("rank", "position", "place", "order")
 
 
 def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, ...]:
-    """Return ids of the window in the order that a reply proposes, each at most once.
+    """Return the ids in the order that a reply proposes, each at most once. Ids that the agent was
+    not shown are left out.
 
     A line or JSON item with the name of a task means that task, whatever number precedes it,
-    because replies often number their lists anew. Once a name is recognized, numbers are ignored;
-    only without names are they ids. Ids and names in running prose are not an order.
+    because replies often number their lists anew. Once any name is recognized, numbers are ignored;
+    only in a reply without names are they ids. Ids and names in running prose are not an order.
 
     Args:
         window: (id, name) of each task that the agent was shown.
@@ -404,8 +413,8 @@ def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, .
 
 
 def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[list[Any]]:
-    """Yield the lists that may be the order, likeliest first: those of the last JSON value first,
-    and finally separate objects in a row."""
+    """Yield the lists in the JSON of a reply that may be the order, likeliest first: those of the
+    last JSON value first, and a row of separate objects last."""
     for json_ in reversed(found):
         if not json_.is_whole or (isinstance(json_.value, list) and not json_.is_labelled):
             continue
@@ -431,8 +440,8 @@ def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[li
 
 
 def _ranked(items: list[Any]) -> list[Any]:
-    """Return the items sorted by their own ranks, or unchanged if not every item has a different
-    one."""
+    """Return the items sorted by the ranks that they state; unchanged unless every item states a
+    different rank."""
     ranks = [
         to_id(first_of(fold_keys(item), _RANK_KEYS)) if isinstance(item, dict) else None
         for item in items
@@ -498,7 +507,7 @@ def _to_line(item: Any) -> str:
 
 
 class _Names:
-    """The tasks of a window, to be recognized in lines."""
+    """Recognizes, in the lines of a reply, the tasks that the agent was shown."""
 
     def __init__(self, window: Sequence[tuple[int, str]]) -> None:
         self.ids = frozenset(id_ for id_, _ in window)
@@ -514,8 +523,8 @@ class _Names:
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """A pattern of all names. It is compiled only for a reply that contains a name, because
-        that takes a millisecond."""
+        """A pattern that finds any of the names. It is compiled only when a reply contains a name,
+        because compiling takes a millisecond."""
         return re.compile(rf"(?<!\w)(?:{'|'.join(pattern for _, pattern in self._longest_first)})")
 
     def resolve(self, lines: Iterable[str]) -> tuple[int, ...]:
@@ -535,8 +544,8 @@ class _Names:
         )
 
     def _named(self, line: str) -> list[str]:
-        """Return the names in list position: all names of a line that consists of names, or the one
-        that an item begins with or contains."""
+        """Return the names that the line lists: all of them if it consists of names only, else the
+        one that a list item begins with or contains."""
         found = (
             list(self._pattern.finditer(line))
             if any(key in line for key, _ in self._longest_first)
@@ -561,7 +570,8 @@ class _Names:
 
 
 def _leading_ids(line: str) -> list[int]:
-    """Return the numbers of a line that consists of numbers, or the one that it begins with."""
+    """Return all numbers of a line that consists of numbers only; of another line, the number that
+    it begins with."""
     head, colon, tail = line.rpartition(":")
     tokens = [
         token

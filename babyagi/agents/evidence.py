@@ -1,8 +1,8 @@
-"""Decides what can show that a part of an objective is answered.
+"""Decides which quotes can show that a part of an objective is answered.
 
-A text that was read may claim that everything is done, or give instructions. However it is worded,
-such a text is not evidence. This module knows such wordings, and what the clauses of an objective
-ask for; a text from outside must provide exactly that.
+A text that was read may claim that everything is done, or give instructions. Such a text is not
+evidence, however it is worded. This module recognizes such wordings, and determines what the
+clauses of an objective ask for: a quote from outside must provide exactly that.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from babyagi.tasks import Result, find_sources
 from babyagi.text import OPENING, is_armed, late_pattern, rearm, split_sentences, unmix
 from babyagi.tools.catalog import RUN_PYTHON
 
-MAX_VALUE_WORDS = 6  # of a quote that may be only a value, without words of the question
-MIN_ITEMS = 3  # of a list of values
-MIN_REPEATED = 4  # words of the objective; a text that contains all of them repeats it
-MIN_NEW = 2  # words of a longer text that neither the objective nor a report has
-# A text says something if it has so many words that are neither in the objective nor about the
-# work; if it also speaks of work, it needs more of them.
+MAX_VALUE_WORDS = 6  # a quote with at most so many words may be a bare value
+MIN_ITEMS = 3  # a list of values has at least so many
+MIN_REPEATED = 4  # with so many words, an objective may be repeated by a text
+MIN_NEW = 2  # a longer text needs so many words beyond the objective's
+# A text is related to an objective without names if it has so many words of its own. If it also
+# speaks of the work, it needs more of them.
 MIN_TOLD, MIN_TOLD_BESIDE_WORK = 4, 6
-MIN_FOREIGN = 0.1  # the share of common words in a text of another language
+MIN_FOREIGN = 0.1  # of a text's words, common ones of another language
 STEM_CHARS = 5
-MIN_FOLDED_CHARS = 3  # longer words lose an `s` at the end
+MIN_FOLDED_CHARS = 3  # words longer than this lose an `s` at the end
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
-MAX_JUDGED_CHARS = 1000  # of a quote, a sentence or a text
+MAX_JUDGED_CHARS = 1000  # of a quote or text, only so many are judged
 MAX_JUDGED_SENTENCES = 50
 
 _UNSPACED_WORD = late_pattern(
@@ -43,8 +43,8 @@ UNSPACED = late_pattern(f"[{NO_SPACES}]")
 
 
 def _any_of(words: str) -> str:
-    """Return a pattern for one of the words. `met.` is a whole word, `complet` is the beginning of
-    one, `_` is a blank. Scripts without spaces have no word boundaries."""
+    """Return a pattern for any of the words. `met.` is a whole word, `complet` the beginning of a
+    word, and `_` stands for a blank. In scripts without spaces, a word is found anywhere."""
     return "|".join(
         _UNSPACED_WORD.sub("", rf"\b{word}").replace(".", r"\b").replace("_", " ")
         for word in words.split()
@@ -198,8 +198,8 @@ _WORK_WORD = late_pattern(
     ),
     re.IGNORECASE,
 )
-# What is done with knowledge. That it was done says nothing of what is known, so a clause with one
-# of these tells nothing but its complement: `found to be`, `reported that`, `measured at 7`.
+# Words for handling knowledge. That something was found says nothing of what it is, so of a clause
+# with such a word only what follows counts: `found to be`, `reported that`, `measured at 7`.
 _REPORTED = late_pattern(
     r"(?<!-)(?:"
     + _any_of(
@@ -356,7 +356,7 @@ _FOREIGN = _GERMAN | frozenset(
 )
 _GLUE = frozenset(word[:STEM_CHARS] for word in (*_FOREIGN, "die", "wurden", "wer"))
 _CITED = late_pattern(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # a reference to a task
-# Built-in tools that compute what they are given, and read nothing unless its origin is named.
+# Built-in tools that only compute. Whatever they read is listed as an origin of its own.
 ONLY_COMPUTES = frozenset({"tool:calculator", f"tool:{RUN_PYTHON}"})
 DOERS = frozenset({"tool:write_file"})
 _CODED = late_pattern(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
@@ -387,21 +387,25 @@ def is_evidence(
 
 
 def has_acted(result: Result, doers: Collection[str]) -> bool:
-    """Return whether a tool that acts on the world, or computes, contributed to a result."""
+    """Return whether a tool that acts on the world, or one that computes, contributed to a result.
+
+    Args:
+        doers: the tools that act on the world, as origins (`tool:NAME`).
+    """
     return not ONLY_COMPUTES.union(doers).isdisjoint(result.origins)
 
 
 def is_from_outside(result: Result) -> bool:
     """Return whether a file, a page or a tool contributed to a result. Tools that only compute do
-    not count; a file that they read is listed as an origin of its own. The rehearsal model, which
-    obeys nothing, only quotes, so its results do not count either."""
+    not count; a file that they read is listed as an origin of its own. Results of the rehearsal
+    model do not count either, because it only quotes and obeys no text."""
     outside = (origin for origin in find_sources(result.origins) if origin not in ONLY_COMPUTES)
     return any(outside) and "model:rehearsal" not in result.origins
 
 
 def is_about_work(text: str, objective_text: str) -> bool:
     """Return whether a text claims that the objective is met, or tells the reader what to do or to
-    reply. Words that the objective itself uses are its subject and do not count."""
+    reply. A wording does not count if its words are the subject of the objective itself."""
     text, asked = _CITED.sub(" ", text[:MAX_JUDGED_CHARS]), _stems(objective_text)
     if is_armed(rearm(text)) or any(
         not _stems(found[0]) <= asked for found in _STEERING.finditer(text)
@@ -414,8 +418,9 @@ def is_about_work(text: str, objective_text: str) -> bool:
 
 
 def is_claim(text: str, objective_text: str) -> bool:
-    """Return whether a text consists only of words about the work. A text over `MAX_JUDGED_CHARS`
-    is assumed to say more."""
+    """Return whether every sentence of a text only speaks about the work (that something is done,
+    complete, checked …) and says nothing else. A text over `MAX_JUDGED_CHARS` is assumed to say
+    more."""
     if len(text) > MAX_JUDGED_CHARS:
         return False
     return all(
@@ -432,7 +437,8 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Return whether a text that reports something as done says more than the objective does."""
+    """Return whether the text has words that are neither in the objective nor about work. A text
+    that does not speak about work always counts as new."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )
@@ -441,15 +447,15 @@ def _is_new(said: str, objective_text: str) -> bool:
 class _Asked(Enum):
     """What a clause of an objective asks for."""
 
-    DEED = auto()  # that something is done, or tried out
-    WHETHER = auto()  # whether or how far something is so
+    DEED = auto()  # an action
+    WHETHER = auto()  # whether, or to what extent, something is true
     NUMBER = auto()
     TIME = auto()
     ANYTHING = auto()
 
 
 def _asked_for(objective_text: str) -> frozenset[_Asked]:
-    """Return what the clauses of an objective ask for."""
+    """Return the kinds of things that the clauses of an objective ask for."""
     kinds = (
         (_ASKS_DEED, _Asked.DEED),
         (_ASKS_ANYTHING, _Asked.ANYTHING),
@@ -485,8 +491,8 @@ def find_deeds(objective_text: str) -> list[str]:
 
 
 def _may_answer(said: str, objective_text: str) -> bool:
-    """Return whether a text from outside provides what one of the clauses of the objective asks
-    for, and does not only report that it was found or done.
+    """Return whether a text from outside provides what one of the objective's clauses asks for. It
+    is not enough that it reports the thing as found or done.
 
     No text can show that an action was carried out. A question for a number needs a number; a
     question for a time needs a date or a time of day. Anything else needs words that are neither in
@@ -522,8 +528,8 @@ def _may_answer(said: str, objective_text: str) -> bool:
 
 
 def _tell(said: str, objective_text: str) -> str:
-    """Return the text without its words of reporting: clauses that report nothing, and what the
-    other clauses report."""
+    """Return the text without its words of reporting. `It was found that X is 7` becomes `X is 7`;
+    a clause that only says that something was found or done is left out."""
     clauses = [clause.strip().partition(" ") for clause in _AND.split(objective_text)]
     question = _stems(" ".join(rest for _, _, rest in clauses))
     verbs = _stems(" ".join(verb for verb, _, _ in clauses)) - question
@@ -540,8 +546,13 @@ def _tell(said: str, objective_text: str) -> str:
 def _find_report(
     clause: str, question: frozenset[str], verbs: frozenset[str]
 ) -> re.Match[str] | None:
-    """Return the first word that reports something, or that says that a requested action was
-    carried out. Words of the question itself do not count."""
+    """Return the first word of the clause that reports something, or that says that a requested
+    action was carried out. Words of the question itself do not count.
+
+    Args:
+        question: the stems of the objective's words, without the verbs that begin its clauses.
+        verbs: the stems of those verbs.
+    """
     found = (found for found in _REPORTED.finditer(clause) if not _stems(found[0]) & question)
     done = (found for found in re.finditer(r"\b\w+ed\b", clause) if _stems(found[0]) & verbs)
     return min((*islice(found, 1), *islice(done, 1)), key=re.Match.start, default=None)
@@ -555,7 +566,12 @@ def _has_number(text: str, objective_text: str) -> bool:
 
 
 def _says_more(told: str, said: str, objective_text: str) -> bool:
-    """Return whether the text has a value, name or word that the objective does not have."""
+    """Return whether the text has a value, a name or enough words that the objective does not have.
+
+    Args:
+        told: the text without its words of reporting.
+        said: the whole text.
+    """
     if _values(told, objective_text) or _names(told, objective_text):
         return True
     tokens = (token for _, token in _new_tokens(_ATTESTED.sub(" ", told), objective_text))
@@ -567,8 +583,8 @@ def _says_more(told: str, said: str, objective_text: str) -> bool:
 
 
 def _replies(said: str, objective_text: str) -> bool:
-    """Return whether a text repeats most words of a question and reports nothing, as a plain answer
-    does: "the keys are kept under the mat" answers "where are the keys kept?"."""
+    """Return whether a text repeats most words of a question and does not report anything as done,
+    as a plain answer does: "the keys are kept under the mat" answers "where are the keys kept?"."""
     question, words = _stems(_QUESTION_WORD.sub(" ", objective_text)), _stems(said)
     n_shared = sum(any(word.startswith(stem) for word in words) for stem in question)
     return (
@@ -581,9 +597,10 @@ def _replies(said: str, objective_text: str) -> bool:
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     """Return whether a quote from a result with outside sources is related to the objective.
 
-    It is if it shares words with the objective, or is a bare value. If the objective contains no
-    names, the quote need not share words if it has enough of its own. In another language only
-    names can be shared, so a value is enough, except a whole number, which may be a date.
+    It is related if it shares words with the objective, or is a bare value. If the objective
+    contains no names, a quote with enough words of its own need not share any. A quote in another
+    language can share only names with the objective, so there a value is enough, unless it is a
+    whole number, which may be a date.
     """
     if _Asked.WHETHER in _asked_for(objective_text) and _YES_OR_NO.match(said):
         return True
@@ -612,8 +629,8 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
 
 
 def _is_bare_value(said: str, objective_text: str) -> bool:
-    """Return whether a text is a value or a list of values. A heading, or a sentence without a
-    value, is not."""
+    """Return whether a text is nothing but a value or a list of values. A heading is not a value,
+    nor is a sentence that contains none."""
     if _HEADING.match(said):
         return False
     if not _is_short(said):
@@ -629,7 +646,7 @@ def _is_bare_value(said: str, objective_text: str) -> bool:
 
 
 def _is_short(said: str) -> bool:
-    """Return whether a text is short enough for a bare value. In scripts without spaces, two
+    """Return whether a text is short enough to be a bare value. In scripts without spaces, two
     characters count as a word."""
     return len(re.findall(r"\S*\w\S*", said)) + len(UNSPACED.findall(said)) / 2 <= MAX_VALUE_WORDS
 
@@ -652,8 +669,8 @@ def _has_inner_capital(token: str) -> bool:
 
 
 def _names(sentence: str, objective_text: str) -> list[str]:
-    """Return the words of a sentence that the objective does not contain and that have a capital
-    although no sentence begins there."""
+    """Return the words of a sentence that may be names: they have a capital, do not begin a
+    sentence, and are not in the objective."""
     return [
         token
         for before, token in _new_tokens(sentence, objective_text)
@@ -662,7 +679,8 @@ def _names(sentence: str, objective_text: str) -> list[str]:
 
 
 def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
-    """Return the tokens of a sentence that may be a value, as (text before it, token)."""
+    """Return the words and numbers of a sentence that are neither in the objective nor about the
+    work, each as (text before it, token)."""
     known = {_squeeze(word) for word in (*objective_text.split(), *_TOKEN.findall(objective_text))}
     said = _NO_VALUE.sub(" ", sentence)
     return [
@@ -677,8 +695,8 @@ def _squeeze(word: str) -> str:
 
 
 def _is_in_another_language(text: str, objective_text: str) -> bool:
-    """Return whether a text is surely in another language than the objective: in other letters, or
-    not in English while the objective is."""
+    """Return whether a text is surely not in the language of the objective: it has other letters,
+    or it is not English while the objective is."""
     if _is_latin(text) != _is_latin(objective_text):
         return True
     return _english_share(objective_text) > 0 and _english_share(text) <= -MIN_FOREIGN
@@ -690,16 +708,16 @@ def _is_latin(text: str) -> bool:
 
 
 def _english_share(text: str) -> float:
-    """Return the share of common English words in a text, minus the share of common words of other
-    languages."""
+    """Return how English a text is: the share of common English words, minus the share of common
+    words of other languages."""
     words = re.findall(r"[^\W\d_]{2,}", text.casefold())
     n_english = sum(word in STOP_WORDS for word in words)
     return (n_english - sum(word in _FOREIGN for word in words)) / max(1, len(words))
 
 
 def _stems(text: str) -> frozenset[str]:
-    """Return the stems of the words that are not stop words, or pairs of characters in scripts
-    without spaces."""
+    """Return the stems of all words except stop words; in scripts without spaces, pairs of
+    characters."""
     found: set[str] = set()
     for word in WORD.findall(fold(rearm(text))):
         if UNSPACED.search(word):
@@ -726,7 +744,8 @@ def _stems_of_work(text: str) -> frozenset[str]:
 
 
 def _spelled_out(quote: str) -> str:
-    """Return the quote followed by the decoded text of its base64 and hexadecimal parts."""
+    """Return the quote, followed by the decoded text of its base64 and hexadecimal parts, if
+    any."""
     return "\n".join(
         [unmix(rearm(quote)), *(_decode(found[0]) for found in _CODED.finditer(quote))]
     ).strip()

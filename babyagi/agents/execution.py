@@ -1,4 +1,5 @@
-"""The execution agent: takes one task and its context, and returns a result or what is lacking."""
+"""The execution agent: carries one task out with a model and tools, and returns a result or what is
+lacking for it."""
 
 from __future__ import annotations
 
@@ -23,19 +24,19 @@ from babyagi.text import disarm, split_sentences
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 
-MAX_LACK_CHARS = 800  # a shorter text beside a lack may only repeat the lack
-# A shorter text may only be talk, even if the plan after it says that nothing is lacking.
+MAX_LACK_CHARS = 800  # a shorter text beside a `LACKING:` line may only repeat that line
+# A shorter text may be talk, even if the plan after it says that nothing is lacking.
 MAX_TALK_CHARS = 250
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """An earlier result as a prompt shows it: its task, and as much of its text as the budget
-    allows.
+    """An earlier result as a prompt shows it: the name of its task, and as much of its text as the
+    token budget allows.
 
     `objective_id` is None for a result of the same objective. `sources` are the origins from
-    outside that it was made from.
+    outside (files, pages, tools) that contributed to it.
     """
 
     task_id: int
@@ -45,7 +46,7 @@ class Excerpt:
     sources: tuple[str, ...] = ()
 
     def to_labelled(self) -> tuple[str, Passage]:
-        """Return the label of the passage, and the passage."""
+        """Return the earlier result as (label, passage) for a prompt."""
         if self.objective_id is None:
             text, origin = (
                 f"Task {self.task_id}: {self.task_name}\n{self.text}",
@@ -61,16 +62,16 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The content of an execution prompt besides its task.
+    """What an execution prompt contains besides its task.
 
     Attributes:
         excerpts: the earlier results that bear on the task, best first.
-        gone: dependencies of the task that found nothing, one line each.
+        gone: the tasks that this one depends on and that found nothing, one line each.
         last_try: what was wrong with the last try.
         last_sources: what earlier tries read from outside.
-        known: the other tasks, if the agent also plans.
-        max_new_tasks: how many tasks it may propose.
-        memory: what its agent remembers, as (label, passage).
+        known: the other tasks, shown if the agent also plans.
+        max_new_tasks: how many tasks it may propose if it also plans.
+        memory: what the agent remembers, as (label, passage).
     """
 
     objective_text: str
@@ -98,8 +99,8 @@ async def execute_task(
     doubtful.
 
     Raises:
-        MalformedReplyError: the task was not carried out: there were only unusable replies or
-            calls, a refusal, or an echo of the prompt.
+        MalformedReplyError: the task was not carried out: the model's replies or calls were
+            unusable, or it refused or only repeated its prompt.
         Whatever else `Executor.run` raises.
     """
     messages = _build_messages(task, context, has_tools=any(tool.name != RECALL for tool in tools))
@@ -143,7 +144,7 @@ def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> F
 
 
 def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Outcome:
-    """Return the outcome of the run.
+    """Return the outcome of the agent's run.
 
     Raises:
         MalformedReplyError: the task was not carried out.
@@ -181,11 +182,11 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
 
 
 def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
-    """Count the sentences outside the `LACKING:` line: those that may be part of an answer, and
-    those that may only state a lack.
+    """Count the sentences of a reply, without its `LACKING:` line: those that may be part of an
+    answer, and those that may only say that something is lacking.
 
     A long text counts as an answer. If every name, code and number of the text is in the task or
-    the lack, no sentence counts as an answer.
+    the lack, no sentence counts as part of an answer.
 
     Returns:
         (number of answering sentences, number of lacking sentences).

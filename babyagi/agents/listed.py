@@ -1,4 +1,4 @@
-"""The list of tasks as an agent sees it: which names stand in a prompt, and how."""
+"""The list of tasks as an agent is shown it: which names a prompt contains, and in which form."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from babyagi.tasks import Passage, TaskName, TaskStatus, find_sources
 from babyagi.text import shorten
 
 MAX_NAME_CHARS = 200
-MAX_LISTED_TOKENS = 800  # for names that share rare words with what is planned from
-LISTED_TOKENS = 400  # up to here the newest other tasks are listed as well
-CODED_LISTED_TOKENS = 60  # the same where names have digits
-COMMON_SHARE = 0.1  # a word in a larger share of the names says little
+MAX_LISTED_TOKENS = 800  # up to here: tasks that share rare words with the texts, and open tasks
+LISTED_TOKENS = 400  # up to here: the newest finished tasks as well
+CODED_LISTED_TOKENS = 60  # the same if most names have digits
+COMMON_SHARE = 0.1  # a word in a larger share of the names is not rare
 
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
 
 def list_known(known: Sequence[TaskName]) -> Field:
-    """Return the tasks as lines of a prompt: id, status, name."""
+    """Return a field of a prompt that lists the tasks, one per line: id, status, name."""
     lines = [_line(name) for name in known]
     sources = find_sources(origin for name in known for origin in name.origins)
     return (
@@ -40,10 +40,10 @@ def _line(name: TaskName) -> str:
 
 
 class NameIndex:
-    """The newest tasks of an objective, found by the words of their names. It lasts from planning
-    to planning, and each time only takes in the names that are new or have changed.
+    """The names of an objective's newest tasks, indexed by their words. It is kept between
+    plannings, and only names that are new or have changed are added.
 
-    `event_id` is the event up to which it knows the list.
+    `event_id`: it knows all changes of the list up to this event.
     """
 
     def __init__(self, *, max_names: int) -> None:
@@ -55,11 +55,12 @@ class NameIndex:
         self._newest_id = 0
 
     def update(self, names: Sequence[TaskName], *, event_id: int) -> None:
-        """Take in the names of tasks that were added or changed since `event_id`.
+        """Add the names of tasks that are new or have changed since `self.event_id`. A call with an
+        earlier `event_id` than that changes nothing.
 
         Args:
-            names: oldest first. event_id: up to which event they are known. What was read earlier
-                than what is here already changes nothing.
+            names: oldest first.
+            event_id: the names are right as of this event.
         """
         if event_id < self.event_id:
             return
@@ -67,7 +68,9 @@ class NameIndex:
         for name in names:
             if name.id in self._name_by_id:
                 self._name_by_id[name.id] = name
-            elif name.id > self._newest_id:  # otherwise it is too old, and was dropped
+            elif (
+                name.id > self._newest_id
+            ):  # else the name was dropped before, because it is too old
                 self._add(name)
         while len(self._name_by_id) > self._max_names:
             self._drop_oldest()
@@ -88,18 +91,20 @@ class NameIndex:
                 del self._ids_by_word[word]
 
     def names(self, *, without: Collection[int] = ()) -> list[TaskName]:
-        """Return the names, oldest first, without those of some tasks."""
+        """Return all names, oldest first, except those of the tasks `without`."""
         return [name for id_, name in self._name_by_id.items() if id_ not in without]
 
     def choose(self, texts: Sequence[str], *, without: Collection[int] = ()) -> list[TaskName]:
-        """Return the tasks that an agent must see to plan from the texts: those that share rare
-        words with them, then open ones, then the newest.
+        """Return the tasks that an agent should be shown when it plans from the texts, in order of
+        their ids. They are chosen within the token budget: first tasks that share rare words with
+        the texts, then open tasks, then the newest finished ones.
 
-        If most names have digits, few of the other finished tasks are listed, because a repeated
-        task would share the digits.
+        If most names have digits, few of the newest finished tasks are chosen: a task that a
+        proposal could repeat has digits in common with the texts, so it is chosen anyway.
 
         Args:
             texts: results, lacks and missing parts.
+            without: ids of tasks to leave out.
         """
         chosen: list[TaskName] = []
         n_used = 0
@@ -113,14 +118,14 @@ class NameIndex:
     def _candidates(
         self, texts: Sequence[str], without: Collection[int]
     ) -> Iterator[tuple[TaskName, int]]:
-        """Yield the tasks, those that an agent needs most first, each with the tokens up to which
-        it may be listed."""
+        """Yield (task, limit), the tasks that an agent needs most first. A task is listed only
+        while the list has at most `limit` tokens."""
         weight_by_id = self._weigh(texts, without)
         best_first = [
             (-weight, self._name_by_id[id_].status not in _OPEN, -id_)
             for id_, weight in weight_by_id.items()
         ]
-        heapify(best_first)  # few of them fit into a prompt
+        heapify(best_first)  # a heap, because only the first few fit into a prompt
         while best_first:
             yield self._name_by_id[-heappop(best_first)[2]], MAX_LISTED_TOKENS
         others = [
@@ -137,8 +142,8 @@ class NameIndex:
         yield from ((name, max_tokens) for name in others if name.status not in _OPEN)
 
     def _weigh(self, texts: Sequence[str], without: Collection[int]) -> dict[int, float]:
-        """Return how much each task shares with the texts, if it shares rare words at all. The
-        fewer names contain a word, the more it weighs."""
+        """Return, by id, a weight for each task that shares rare words with the texts. A word
+        weighs more the fewer names contain it."""
         n_most = max(3, COMMON_SHARE * (len(self._name_by_id) - len(without)))
         weights_by_id: defaultdict[int, list[float]] = defaultdict(list)
         for word in {word for text in texts for word in _words(text)}:

@@ -1,5 +1,5 @@
-"""Classifies a reply: first by its form (empty, a tool call written as text, cut JSON, a loop, an
-echo of the prompt), then by its words.
+"""Classifies an agent's reply: first by its form (empty, a tool call written as text, JSON that is
+cut off, a loop, an echo of the prompt), then by its words.
 
 Each test takes time linear in the length of the reply and the prompt.
 """
@@ -20,7 +20,7 @@ from babyagi.agents.replies.creation import CreationReply
 from babyagi.text import clean, rearm, shorten
 
 N_SHINGLE = 5
-MAX_LOOPED_WORDS = 120  # the longest repeated run that is looked for
+MAX_LOOPED_WORDS = 120  # a longer repeated phrase is not detected
 MIN_ECHOED_WORDS = 12
 ECHOED_SHARE = 0.9
 
@@ -42,7 +42,8 @@ _SIGN = re.compile(r"\A[^\s\w]?[-+*/=<>&|!%^~@#$:;]{1,3}\Z(?<![-.])")
 
 
 def find_fault(text: str, *, task_name: str, prompt_texts: Sequence[str]) -> str:
-    """Return a sentence for the model that says why the text is no answer; "" if it may be one."""
+    """Return a sentence for the model that says why the text cannot be an answer; "" if it may be
+    one."""
     task = task_name.casefold()
     if not _SYMBOL.search(text):
         return (
@@ -119,7 +120,8 @@ def read_json(text: str) -> Any:
 
 
 def _is_cut_json(text: str) -> bool:
-    """Return whether the text is JSON whose brackets or last string are never closed."""
+    """Return whether the text is JSON that was cut off: a bracket or the last string is never
+    closed."""
     if not re.match(r"\{\s*\"|\[\s*[{\[\"]", text):
         return False
     depth, is_string, is_escaped = 0, False, False
@@ -151,8 +153,8 @@ _SAYING_KEYS = frozenset(
 
 
 def said_in_json(value: Mapping[Any, Any]) -> str:
-    """Return the sentences of a JSON object that contains words about an answer but no answer; ""
-    for any other object."""
+    """Return the sentences of a JSON object that only says what is missing or why there is no
+    answer, such as `{"status": …, "missing": …}`; "" for any other object."""
     if str(value.get("tool", value.get("action"))) in ENDING_TOOLS:
         return str(value.get("tool_input", value.get("action_input", "")))
     held = {str(key).casefold(): one for key, one in value.items() if one not in (None, "", [], {})}
@@ -185,12 +187,12 @@ _FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) fr
 _FENCE_LINE = re.compile(
     r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE
 )
-# only the program writes these lines, so a reply with one has copied its prompt
+# only the program writes these lines, so a reply that contains one repeats its prompt
 _OWN_FENCE = re.compile(
     r"<<(?:objective|task|last try|not there|listed tasks|queued tasks|missing parts)"
     r" [0-9a-f]{8,64} from [\w:]"
 )
-# of the JSON protocol; a reply that is only such a name is an echo
+# names of the JSON protocol; a reply that is only such a name is an echo
 _TOOL_NAMES = ("final_answer", "fail_task")
 _QUOTABLE = ("result", "tool", "file", "web", "document")
 _AROUND_TASK = frozenset(
@@ -200,7 +202,7 @@ _AROUND_TASK = frozenset(
 
 
 def _is_loop(text: str) -> bool:
-    """Return whether nearly all of the text is the same few words repeated."""
+    """Return whether nearly all of the text repeats the same few words."""
     words = _WORD.findall(text.casefold())
     n_numbers = sum(word.isdigit() for word in words)
     if len(text) < 60 or 2 * n_numbers > len(words):
@@ -218,7 +220,7 @@ def _is_loop(text: str) -> bool:
 
 
 def _repeats_its_end(words: Sequence[str]) -> bool:
-    """Return whether most of the text is its last few words, repeated three times or more."""
+    """Return whether most of the text is one phrase, repeated three times or more up to the end."""
     for n in range(MIN_ECHOED_WORDS, min(len(words) // 3, MAX_LOOPED_WORDS) + 1):
         last, n_times = words[-n:], 1
         while words[-n * (n_times + 1) : -n * n_times] == last:
@@ -230,7 +232,8 @@ def _repeats_its_end(words: Sequence[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """A fenced block of a prompt. `is_quotable`: a reply may consist only of its text."""
+    """A fenced block of a prompt. `is_quotable`: a reply may consist only of text from this
+    block."""
 
     label: str
     text: str
@@ -242,7 +245,7 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
     if "<<" not in text:
         return [], text
     lines = text.split("\n")
-    # lines that close the fence with this mark, last first
+    # by mark, the lines that close a fence with it, last first
     closed_at: dict[str, list[int]] = {}
     for at in reversed(range(len(lines))):
         if lines[at].strip().endswith(">>") and len(lines[at]) < 80:
@@ -273,7 +276,7 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
 
 
 def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
-    """Return whether the text is only what the model was told: its task, the objective, its
+    """Return whether the text only repeats what the model was told: its task, the objective, or its
     instructions."""
     is_own = "<" in text and _OWN_FENCE.search(rearm(text)) is not None
     if is_own or text.strip("`\"' .\n") in _TOOL_NAMES:
@@ -294,8 +297,8 @@ def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
 
 
 def _is_covered(words: Sequence[str], told: Sequence[str]) -> bool:
-    """Return whether nearly all of the words stand, several in a row, in what the model was
-    told."""
+    """Return whether nearly all of the words occur, several in a row, in the texts that the model
+    was told."""
     sources = [source for source in map(_words, told) if len(source) >= 3]
     known = {
         tuple(source[at : at + n])
@@ -319,8 +322,8 @@ def _words(text: str) -> list[str]:
 
 
 def _core(words: Sequence[str]) -> list[str]:
-    """Return the words of the text without an opening such as "The current task is to" or "12:",
-    and without articles."""
+    """Return the words without an opening such as "The current task is to" or "12:", and without
+    articles."""
     start = 0
     while start < len(words) and (words[start] in _AROUND_TASK or words[start].isdigit()):
         start += 1
@@ -334,25 +337,25 @@ def _core(words: Sequence[str]) -> list[str]:
 #
 # A `LACKING:` line decides. Without one, words decide only for a short reply: if all of it says
 # that something is missing and speaks of the agent's own inputs, or if all of it refuses or talks.
-# With weaker signs the reply is DOUBTFUL, and a model must judge; so is a finding that something is
-# not there.
+# With weaker signs the reply is DOUBTFUL, and a model must judge it. A reply that something was not
+# found is doubtful as well.
 #
-# Does not cover: whether an answer is true, or fits its task. Replies in languages other than the
+# Not covered: whether an answer is true, or fits its task. Replies in languages other than the
 # dozen in `phrases` are taken for answers.
 # --------------------------------------------------------------------------------------------------
 
 MAX_LACK_CHARS = 500
-MAX_JUDGED_CHARS = 2500  # a longer text says more than that something is missing
+MAX_JUDGED_CHARS = 2500  # a longer text also says other things than what is missing
 MAX_JUDGED_SENTENCES = 24
-# Texts that are no answer, although no rule is sure of it, are seldom longer.
+# Texts that only look like answers are seldom longer.
 MAX_DOUBTED_CHARS = 700
 MIN_LOOP_WORDS = 6
 MIN_TALK_WORDS = 3  # fewer words may be the whole answer
-MAX_SENTENCE_CHARS = 400  # bounds the cost of a pattern
+MAX_SENTENCE_CHARS = 400  # bounds the time that a pattern takes
 
 
 class OutcomeKind(StrEnum):
-    """The class of a reply. `doubtful`: no rule is certain, so a model must decide."""
+    """The class of a reply. `doubtful`: no rule is certain, so a model must judge."""
 
     ANSWERED = "answered"
     PARTIAL = "partial"
@@ -368,10 +371,11 @@ class Outcome:
     Attributes:
         text: the reply without noise and without its `LACKING:` line.
         lack: what is lacking, in one line.
-        why: for NOT_DONE, the reason as a sentence.
-        origins: of the outcome of a task, every source that was in any of its prompts.
-        plan: of the outcome of a task, what the agent planned itself; None if it did not.
-        has_fallen_back: the endpoint was found to take no tools.
+        why: the reason as a sentence, if the kind is NOT_DONE.
+        origins: every source in any of the task's prompts; empty until the task's run has ended.
+        plan: what the agent planned in the same reply; None if it was not asked to plan, or its
+            plan could not be read.
+        has_fallen_back: whether the text protocol was used because the endpoint refused tools.
     """
 
     kind: OutcomeKind
@@ -399,7 +403,8 @@ MAX_LAST_TOKENS = 20
 
 
 def strip_noise(text: str) -> str:
-    """Return the text without thinking, tokens of a chat template, and invisible characters."""
+    """Return the text without the model's thinking, chat markers such as `<|im_end|>`, and
+    invisible characters."""
     text = _without_tokens(clean(text).translate(_UNSEEN).strip())
     opened = _THINKING.match(text)
     ends = list(_THOUGHT_END.finditer(text)) if opened or not text.startswith("```") else []
@@ -433,8 +438,8 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     """Classify the reply, in time linear in its length.
 
     Args:
-        prompt_texts: the prompt. A reply may consist only of results, files and observations quoted
-            from fences in it, but not only of other parts of it.
+        prompt_texts: the texts of the prompt. A reply may consist only of text from their fenced
+            results, files and observations, but not only of other parts of the prompt.
     """
     body, lack = _split_marker(strip_noise(reply), task_name)
     found = _judge_body(body, task_name, prompt_texts, has_lack=bool(lack))
@@ -474,8 +479,8 @@ _CODE_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 def _split_marker(text: str, task_name: str) -> tuple[str, str]:
-    """Return the text without its `LACKING:` line, and what that line names; "" if nothing is
-    lacking."""
+    """Return (the text without its `LACKING:` line, what that line says is lacking). The second is
+    "" if nothing is lacking."""
     is_in_code = _code_test(text)
     asks_gaps = phrases.ASKS_GAPS.search(task_name.casefold()) is not None
     found = None
@@ -503,8 +508,8 @@ def _split_marker(text: str, task_name: str) -> tuple[str, str]:
 
 
 def _code_test(text: str) -> Callable[[int], bool]:
-    """Return a function that tells whether a place is inside a code block that does not contain the
-    whole text."""
+    """Return a predicate for positions in the text: is this one inside a code block? A code block
+    around the whole text does not count."""
     starts = [fence.start() for fence in _CODE_FENCE.finditer(text)]
     is_whole = starts[:1] == [0] and len(starts) <= 2
     return lambda at: not is_whole and bisect_left(starts, at) % 2 == 1
@@ -533,8 +538,11 @@ _WRAPPED = re.compile(
 def _judge_body(
     body: str, task_name: str, prompt_texts: Sequence[str], *, has_lack: bool
 ) -> Outcome:
-    """Judge a reply whose `LACKING:` line was removed. If it had such a line, its answer is never
-    doubtful."""
+    """Classify a reply whose `LACKING:` line was removed.
+
+    Args:
+        has_lack: whether it had such a line; then its answer is not doubtful.
+    """
     task = task_name.casefold()
     bare = _unwrap(body)
     why = find_fault(bare, task_name=task_name, prompt_texts=prompt_texts)
@@ -543,7 +551,7 @@ def _judge_body(
     value = read_json(bare)
     said = said_in_json(value) if isinstance(value, Mapping) else ""
     text = said or bare
-    # the reply does not say what it only quotes
+    # what the reply only quotes is not its own statement
     sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []
     kind, lack = OutcomeKind.ANSWERED, ""
     if said or value is None:
@@ -554,7 +562,8 @@ def _judge_body(
 
 
 def _unwrap(text: str) -> str:
-    """Return the text without a code fence, a tag or a label such as "Answer:" around all of it."""
+    """Return the text without a code fence, a tag or a label such as "Answer:" around the whole of
+    it."""
     wrapped = _WRAPPED.match(text)
     if wrapped and "```" not in (wrapped["inner"] or ""):
         text = (wrapped["inner"] or wrapped["body"] or "").strip()
@@ -602,7 +611,8 @@ _TABLE_HEAD = re.compile(r"\s*\|[^\n]*\|\s*\n\s*\|[\s|:-]*\s*")
 
 
 class _Says(StrEnum):
-    """What one sentence of a reply says: an answer, a lack, a refusal or talk."""
+    """What one sentence of a reply is: part of an answer (`CONTENT`), or a statement about the
+    reply itself, such as a lack, a refusal or a plan."""
 
     STRONG = "the reply lacks something"
     ABSENT = "something is absent"
@@ -614,7 +624,7 @@ class _Says(StrEnum):
 
 
 def _judge_words(text: str, sentences: Sequence[str], task: str) -> tuple[OutcomeKind, str, str]:
-    """Return (kind, lack, why) of a text, judged by its sentences."""
+    """Classify a text by its sentences. Return (kind, lack, why)."""
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
     answered = OutcomeKind.ANSWERED, "", ""
@@ -649,8 +659,8 @@ def _judge_words(text: str, sentences: Sequence[str], task: str) -> tuple[Outcom
 
 
 def _looks_bad(text: str, sentences: Sequence[str], task: str) -> bool:
-    """Return whether a short text looks like a reply without an answer, or says nothing beyond its
-    task."""
+    """Return whether a short text looks as if it were not an answer, or has no words beyond those
+    of its task."""
     if len(text) > MAX_DOUBTED_CHARS:
         return False
     folded = [_fold(sentence)[:MAX_SENTENCE_CHARS] for sentence in sentences or [text]]
@@ -668,10 +678,10 @@ def _looks_bad(text: str, sentences: Sequence[str], task: str) -> bool:
 
 
 def _classify_until_content(sentences: Sequence[str]) -> list[_Says] | None:
-    """Return what each sentence says, or None as soon as one says anything besides a lack, a
-    refusal or talk.
+    """Return the class of each sentence; None as soon as a sentence has content, which means that
+    the text may be an answer.
 
-    Sentences after a plain refusal only give its reason, so they do not count.
+    Sentences after a plain refusal only give its reasons, so their content does not count.
     """
     said: list[_Says] = []
     is_refusal = False
@@ -694,7 +704,7 @@ def _is_plain_refusal(first: _Says, sentences: Sequence[str]) -> bool:
 
 
 def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[OutcomeKind, str, str]:
-    """Return (kind, lack, why) of a text that says only that something is missing."""
+    """Classify a text that says only that something is missing. Return (kind, lack, why)."""
     folded = _fold(text)
     answered = OutcomeKind.ANSWERED, "", ""
     if (
@@ -719,14 +729,14 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
 
 
 def _asks_refusal(text: str, task: str) -> bool:
-    """Return whether the task asks for a text that refuses."""
+    """Return whether the task asks for this text: one that refuses something."""
     is_quote = phrases.asks_words(task) and _QUOTED.match(text)
     return bool(phrases.ASKS_REFUSAL.search(task) or phrases.ASKS_GAPS.search(task) or is_quote)
 
 
 def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
-    """Yield what each sentence says. Items under a heading such as "I need:" say what the heading
-    says."""
+    """Yield the class of each sentence. Items of a list have the class of the line above them, such
+    as "I need:"."""
     heading = None
     for sentence in sentences:
         if heading is not None and _ITEM.match(sentence):
@@ -762,7 +772,7 @@ def _classify_one(sentence: str) -> _Says:
 
 
 def _classify_want(sentence: str) -> _Says | None:
-    """Return what a sentence says if it asks for something; None for any other sentence."""
+    """Return the class of a sentence that asks for something; None for any other sentence."""
     is_offer = phrases.OFFER.search(sentence) and not sentence.startswith("if you")
     if phrases.STRONG.search(sentence) and not is_offer and not _is_finding(sentence):
         is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(
@@ -786,12 +796,13 @@ def _is_finding(sentence: str) -> bool:
 
 
 def _without_quotes(text: str) -> str:
-    """Return the text with a placeholder for each quotation; unchanged if it is one quotation."""
+    """Return the text with a placeholder in place of each quotation; unchanged if the whole text is
+    one quotation."""
     return text if _QUOTED.match(text) else _QUOTATION.sub(_QUOTE_PLACE, text)
 
 
 def _with_quotes(sentences: Sequence[str], text: str) -> list[str]:
-    """Return the sentences of `_without_quotes(text)` with the quotations put back."""
+    """Return the sentences of `_without_quotes(text)` with the quotations of the text put back."""
     quotes = iter([] if _QUOTED.match(text) else _QUOTATION.findall(text))
     return [
         re.sub(_QUOTE_PLACE, lambda place: next(quotes, place[0]), sentence)

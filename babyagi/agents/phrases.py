@@ -1,5 +1,5 @@
-"""Patterns for the words with which a reply says that something is lacking or refused, and for the
-words with which a task says what kind of thing it asks for."""
+"""Patterns of two kinds: the words with which a reply says that something is lacking or refused,
+and the words with which a task says what kind of thing it asks for."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from babyagi.text import late_pattern
 def any_of(*anywhere: str, start: str = "", words: str = "", abroad: str = "") -> re.Pattern[str]:
     """Return a pattern that finds any of the alternatives.
 
-    How alternatives begin is tested once for all that begin alike: a sentence is read two to five
-    times as fast as with `\\b` before each of them.
+    Alternatives that begin in the same way are grouped, so that their beginning is tested only
+    once. This makes the search two to five times as fast as with `\\b` before each alternative.
 
     Args:
-        anywhere: patterns that match wherever they stand.
-        start: alternatives that stand at the start of the text.
-        words: alternatives that begin with a word.
+        anywhere: patterns that match at any position.
+        start: alternatives that match at the start of the text.
+        words: alternatives that match at the beginning of a word.
         abroad: alternatives that begin with a character beyond ASCII.
     """
     begun = ((r"^", start), (r"\b", words), (r"(?=[^\x00-\x7f])", abroad))
@@ -76,8 +76,8 @@ _BRING = (
     r"in|obtain|fetch|advise|say|state|resolve|run)"
 )
 
-# The reply speaks for itself: it asks for something, or says that the task cannot be done without
-# it.
+# The model speaks of its own work: it asks for something, or says that it needs something to carry
+# the task out.
 STRONG = any_of(
     ", please$",
     rf"{_SURELY_HERE}(?:.*\b(?:but|and|yet)\b.*\b(?:not|no|nothing|nowhere|none)\b|.*\bnot "
@@ -216,7 +216,7 @@ REFUSAL = any_of(
         r"rather not|prefer not to|not willing)\b"
     ),
 )
-# What accompanies a refusal or a lack; alone it may be an answer.
+# Sentences that accompany a refusal or a lack, but may also be an answer by themselves.
 ASIDE = any_of(
     start=(
         r"[^=]{1,60} = [^=\d]{1,100}$|(?:result|answer|status|reason|summary|conclusion|output"
@@ -364,8 +364,8 @@ TALK_ABROAD = any_of(
     abroad="我(?:将|会|马上)|その後|次第|すぐに",
 )
 
-# In a task that asks for a text, only words about the task's own material are the agent's own
-# words.
+# If the task asks for a text, a lack in that text is the agent's own only if it is about the task's
+# material.
 OF_THE_AGENT = any_of(
     _SURELY_HERE,
     words=(
@@ -390,7 +390,7 @@ OFFER = any_of(
         r"|do you want me\b|how (?:can|may) i\b|what would you like\b|anything else\b"
     ),
 )
-# Somebody searched outside of the prompt and did not find it.
+# The reply reports a search outside of the prompt that found nothing.
 FINDING = any_of(
     words=(
         r"(?:searched|i found no|found none|fetched|grep|announced|publish\w*|the (?:page|site"
@@ -435,7 +435,7 @@ REFUSAL_SURE = any_of(
         r"decline\b"
     ),
 )
-# An input that the sentence names although it sounds like a refusal.
+# The sentence names a missing input, so it is a lack even if it sounds like a refusal.
 NAMES_INPUT = any_of(
     words=(
         "(?:value|number|figure|code|result|needed|required|file|document|report|letter|key"
@@ -462,7 +462,7 @@ OF_THIS_REPLY = any_of(
     ),
     abroad=_SPEAKERS_ABROAD,
 )
-# The text has a speaker, or mentions what the model was given.
+# The text has a first or second person, or mentions what the model was given.
 OF_THE_SPEAKER = any_of(
     _SURELY_HERE,
     words=rf"(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b|{_SPEAKERS}",
@@ -470,8 +470,8 @@ OF_THE_SPEAKER = any_of(
 )
 # Names for what the model was given.
 SURELY_HERE = late_pattern(_SURELY_HERE)
-# Signs of a reply that is no answer: somebody asks for something, says what they lack or are about
-# to do, or leaves a placeholder. They decide nothing by themselves.
+# Signs that a reply may not be an answer: it asks for something, says what is lacking or about
+# to be done, or contains a placeholder. They decide nothing by themselves.
 DOUBT = any_of(
     r"\?$",
     r"\[(?:insert|your|the|name|date|text|translation|answer|result|value|\w+ here|to be|\.\.\."
@@ -538,7 +538,7 @@ DOUBT = any_of(
 
 
 # --------------------------------------------------------------------------------------------------
-# What kind of thing a task asks for, by the words of its name: the same reply may answer one task
+# What kind of thing a task asks for, judged by its name: the same reply may answer one task
 # and fail another.
 #
 # Each pattern is searched in the folded name.
@@ -641,7 +641,7 @@ WORKS_ON_TEXT = late_pattern(
     r"of|sentence|message|error|reply to|response|questions?"
     r"|phrase|refus\w*)\b)"
 )
-# A task that retells what somebody else says. Only words about the reply itself are the reply's
+# A task that retells a text. In its reply, only words about the reply itself are the model's
 # own.
 ASKS_DIGEST = any_of(
     words=(
@@ -668,11 +668,11 @@ ASKS_NO = any_of(
 
 
 def asks_words(task: str) -> bool:
-    """Return whether the task asks for a text, such as a letter, a translation or a quote, whose
-    words are not the agent's own."""
+    """Return whether the task asks for a text in words that are not the agent's own, such as a
+    letter, a translation or a quote."""
     return bool(ASKS_WORDS.search(task)) and not WORKS_ON_TEXT.match(task)
 
 
 def holds_quote(task: str) -> bool:
-    """Return whether the task contains the text that it is about."""
+    """Return whether the task contains, in quotation marks, the text that it is about."""
     return bool(re.search(r"[\"“«„「'‘][^\"”»“」'’]{6,}[\"”»“」'’]", task))

@@ -1,4 +1,5 @@
-"""Turns prompt files into messages: fills their places strictly, and fences the passages."""
+"""Turns prompt files into messages: replaces their placeholders, of which none may be missing or
+left over, and puts fences around texts from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ from babyagi.tasks import Passage
 PROMPT_NAMES = ("execution", "combined", "creation", "prioritization", "check", "report", "output")
 
 Field = str | Sequence[tuple[str, Passage]]
-"""What fills a place: a text of our own, or passages with their labels, which are fenced."""
+"""What replaces a placeholder: a text of the program, or (label, passage) pairs, each of which
+becomes a fenced block."""
 
 
 def load_prompt(name: str) -> str:
-    """Return the text of a prompt file, without white space at its end."""
+    """Return the text of a prompt file of `babyagi/agents`, without white space at its end."""
     return base.load_prompt(name, package="babyagi.agents").rstrip()
 
 
@@ -31,10 +33,11 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
 
     Args:
         name: one of `PROMPT_NAMES`.
-        fields: one for each place of the file; an empty one leaves its line out.
+        fields: the content for each placeholder of the file. A line that is only a placeholder is
+            left out if its content is empty.
 
     Raises:
-        ValueError: as `require_places`.
+        ValueError: the names of the fields are not those of the placeholders.
     """
     system, user = load_prompt(name).split("\n---\n", 1)
     base.require_places(name, system + user, fields)
@@ -47,8 +50,8 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
 
 
 def _fill(template: str, fields: Mapping[str, Field]) -> str:
-    """Return the template with its fields. A line that is only a place is left out if its field is
-    empty."""
+    """Return the template with its placeholders replaced. A line that is only a placeholder is left
+    out if its field is empty."""
     filled = [
         (line, base.PLACE.sub(lambda place: _render(fields[place[1]]), line))
         for line in template.split("\n")

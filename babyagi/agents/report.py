@@ -1,7 +1,7 @@
-"""The report agent: answers the objective from its results, as Markdown and as JSON.
+"""The report agent: has a model answer the objective from its results, as Markdown and as JSON.
 
-Parts that a person must be able to trust do not come from a model; `reporting/report.py` adds them
-around the answer.
+`reporting/report.py` surrounds this answer with the parts of the report that a person must be able
+to trust and that no model may write.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ from babyagi.tasks import (
 )
 from babyagi.text import clean
 
-REPORT = "report"  # path of the report's own calls in its journal
+REPORT = "report"  # path of the report's calls in its journal
 OUTPUT = "output/text"  # key under which the report's journal keeps the answer as JSON
-NO_OUTPUT = "output/none"  # key for the reason why there is none
+NO_OUTPUT = "output/none"  # key under which it keeps the reason why there is no JSON
 
 
 async def write_answer(
     objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int
 ) -> str:
-    """Return the model's answer to the objective as Markdown. Raises as `ask`."""
+    """Ask the model to answer the objective from the excerpts, and return the answer as Markdown.
+    Raises what `react.asking.ask` raises."""
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "report",
@@ -71,8 +72,8 @@ async def write_answer(
 
 
 def read_answer(steps: Sequence[Step]) -> str:
-    """Return what the model has written of a report, from the steps of its journal; "" if none of
-    it is complete."""
+    """Return the answer that the model has written for the report, from the steps of its journal;
+    "" if no answer is complete."""
     said = [
         Completion.from_json(step.output)
         for step in steps
@@ -85,11 +86,12 @@ def read_answer(steps: Sequence[Step]) -> str:
 async def write_output(
     objective: Objective, report: str, *, journal: Journal, read: Callable[[str], object]
 ) -> None:
-    """Request the report's content as JSON of the type that a program asked for, and store it in
-    the journal. If that fails, store the reason; the report is still valid.
+    """Ask the model for the report's content as JSON of the type that the caller's program wants,
+    and store it in the journal. If the model fails to provide it, store the reason; the report
+    remains valid.
 
     Args:
-        read: raises `MalformedReplyError` for a text that is not what is wanted.
+        read: raises `MalformedReplyError` for a text that is not of that type.
 
     Raises:
         ModelUnavailableError: an outage, so a later try may work; nothing is stored.
@@ -124,10 +126,10 @@ async def write_output(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What the model wrote of the report.
+    """What the model wrote for the report.
 
-    `text` is empty if it wrote nothing, and `why_not` says why. `left_out` are the results that did
-    not fit into its prompt.
+    If it wrote nothing, `text` is empty and `why_not` gives the reason. `left_out` are the results
+    that did not fit into its prompt.
     """
 
     text: str = ""

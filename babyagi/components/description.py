@@ -55,24 +55,24 @@ from babyagi.tools.search import build_engine_search
 
 QUERY = "query"
 FOUND = "documents"
-"""The variable that holds the documents of a search."""
+"""The variable that holds the documents that a search found."""
 TRANSCRIPT = "transcript"
 MEMORY = "memory"
 _OF_AN_AGENT = (QUERY, "tool_names", "tool_names_with_descriptions", MEMORY, TRANSCRIPT)
-"""The placeholders that the template of an agent may have. The one for the memory stays empty: the
-memory is inserted before the question."""
+"""The placeholders that the template of an agent may have. The placeholder for the memory is left
+empty, because the memory is inserted before the question."""
 _EFFECTS = (Effect.READ, Effect.IDEMPOTENT, Effect.ONCE)
 
 logger = logging.getLogger(__name__)
 
 Search = WebSearch | RemotePipeline | IssueSearch
 Work = PromptNode | PythonRuntime | Search
-"""The component kinds that can be run in a pipeline."""
+"""The kinds of component that can run as a node of a pipeline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """A node of a pipeline that can be run. `takes` names its input nodes."""
+    """A node of a pipeline, with the component that it runs. `takes` names its input nodes."""
 
     name: str
     takes: tuple[str, ...]
@@ -80,7 +80,7 @@ class Stage:
 
     @property
     def gives(self) -> str:
-        """Return the variable that holds the node's output."""
+        """Return the variable in which templates find the node's output."""
         match self.work:
             case PromptNode(output_variable=variable):
                 return variable
@@ -92,11 +92,11 @@ class Stage:
 def build_pipeline_tool(
     name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool]
 ) -> Tool:
-    """Return the pipeline as a tool: it takes a text and returns the output of its last node.
+    """Return a pipeline as a tool: it takes a text and returns the output of the last node.
 
     Args:
-        stages: checked by `check_flow`; the last one gives the output.
-        tools: by node, for the nodes that are not prompts; each takes one text.
+        stages: the nodes in order, checked by `check_flow`; the last one gives the output.
+        tools: the tool of each node that is not a prompt, by the node's name; each takes one text.
 
     Raises:
         ValueError: the name is invalid for a tool.
@@ -127,14 +127,14 @@ def build_pipeline_tool(
 
 
 def check_flow(stages: Sequence[Stage]) -> None:
-    """Check that every node gets its inputs.
+    """Check that every node gets the inputs that it needs.
 
     Args:
         stages: in an order in which they can run.
 
     Raises:
-        SettingsError: a template needs a variable that no earlier node gives, or a node that takes
-            one text has several inputs.
+        SettingsError: a template needs a variable that no earlier node provides, or a node that
+            takes one text has several inputs.
     """
     there = {QUERY}
     for stage in stages:
@@ -142,7 +142,7 @@ def check_flow(stages: Sequence[Stage]) -> None:
         if template is not None and not template.text:
             raise fault(
                 f"node {shown(stage.name)}: the template {shown(template.name)} is for agents",
-                "name it in the prompt_node of an agent",
+                "use it in the prompt_node of an agent, or choose another template",
             )
         for variable in template.variables if template else ():
             if variable not in there:
@@ -152,8 +152,8 @@ def check_flow(stages: Sequence[Stage]) -> None:
                     else ""
                 )
                 raise fault(
-                    f"node {shown(stage.name)}: {what}, and no earlier node gives that",
-                    f"there is: {', '.join(sorted(there))}",
+                    f"node {shown(stage.name)}: {what}, which no earlier node provides",
+                    f"use one of these variables: {', '.join(sorted(there))}",
                 )
         if template is None and len(stage.takes) > 1:
             raise fault(
@@ -161,7 +161,7 @@ def check_flow(stages: Sequence[Stage]) -> None:
                     f"node {shown(stage.name)} has {len(stage.takes)} inputs and no template to "
                     "join them"
                 ),
-                "give it one input",
+                "give it one input, or put a PromptNode before it that joins them",
             )
         there.add(stage.gives)
 
@@ -188,7 +188,7 @@ async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
 
 
 def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]) -> Prompt:
-    """Return the prompt of a node. Text from a model is inserted unchanged; output of a tool is
+    """Return the prompt of a node. Text of a model is inserted unchanged; the output of a tool is
     fenced."""
     if node.template is None:
         text, used = _show("input", given), [given]
@@ -225,7 +225,7 @@ def _show(label: str, passage: Passage) -> str:
     )
 
 
-# -- one agent of a file: its model, its tools and its bounds
+# -- one agent of a file
 # What a file says about one agent: its model, its tools and its bounds, ready to be made an
 # agent.
 # --------------------------------------------------------------------------------------------------
@@ -233,8 +233,8 @@ def _show(label: str, passage: Passage) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDescription:
-    """An agent as a file describes it. `model` and `api_key` are empty if the file leaves them to
-    the settings."""
+    """An agent as a file describes it. If the file leaves the model or the key to the settings,
+    `model` or `api_key` is empty."""
 
     name: str
     tools: tuple[Tool, ...]
@@ -251,9 +251,9 @@ class Granted:
     """What a person grants to a file of agents.
 
     Attributes:
-        keys: by the variable that holds them (`KEY_VARIABLES`); '' if the variable is not set.
-        variables: of the environment, for `<NAME>_PARAMS_<PARAM>`.
-        hosts: that the file may name, besides the providers' own.
+        keys: by the environment variable that holds each (`KEY_VARIABLES`); '' if it is not set.
+        variables: the environment variables, for `<NAME>_PARAMS_<PARAM>`.
+        hosts: the hosts that the file may name, besides the providers' own.
     """
 
     keys: Mapping[str, str] = field(repr=False)
@@ -264,13 +264,14 @@ class Granted:
 def load_description(
     path: Path, name: str, *, granted: Granted, has_model: bool
 ) -> AgentDescription:
-    """Return the description of the agent with this name; without a name, of the only agent.
+    """Load the description of the agent with this name; if no name is given, of the only agent.
 
     Args:
-        has_model: the model comes from elsewhere, so the models in the file are not checked.
+        has_model: whether the model comes from elsewhere; then the models in the file are not
+            checked.
 
     Raises:
-        SettingsError: it names the file, the faulty entry, and the remedy.
+        SettingsError: it names the file, the faulty entry, and what to do.
     """
     with _named(path):
         document = read_document(parse_yaml(read_source(path)))
@@ -293,10 +294,10 @@ def load_description(
 
 
 def build_described_agent_tool(agent: AgentDescription) -> Tool:
-    """Return the agent as a tool of another agent, whose model it uses.
+    """Return the agent as a tool of another agent. It uses that other agent's model.
 
     Raises:
-        SettingsError: it has a memory, or its name is invalid for a tool.
+        SettingsError: the agent has a memory, or its name is invalid for a tool.
     """
     if agent.memory is not None:
         raise _has_memory(agent.name)
@@ -316,8 +317,8 @@ def build_described_agent_tool(agent: AgentDescription) -> Tool:
 
 def _has_memory(name: str, where: str = "") -> SettingsError:
     return fault(
-        f"{where}agent {shown(name)} has a memory, but as a tool it must answer each question "
-        "independently",
+        f"{where}agent {shown(name)} has a memory, but an agent that is a tool must "
+        "answer each question by itself",
         "remove its memory",
     )
 
@@ -334,7 +335,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Built:
-    """The parts of an agent of the file."""
+    """An agent of the file whose tools have been built."""
 
     tools: tuple[Tool, ...]
     protocol: AgentProtocol | str
@@ -343,7 +344,8 @@ class _Built:
 
 
 class _Builder:
-    """Builds the tools of agents; each agent's tools once, even if several entries name it."""
+    """Builds the agents of a file and their tools. The tools of an agent are built once, even if
+    several entries name it."""
 
     def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
@@ -352,18 +354,18 @@ class _Builder:
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, _Built] = {}
         self._underway: list[str] = []
-        self._models: dict[str, PromptModel] = {}  # by the agent or node that uses it
+        self._models: dict[str, PromptModel] = {}  # by the name of the agent or node that uses it
 
     def check_pipelines(self) -> None:
-        """Check the pipelines that no agent uses as well."""
+        """Check all pipelines, including those that no agent uses."""
         for name in self._document.pipelines:
             check_flow(self._stages(name))
 
     def require_one_model(self) -> PromptModel | None:
-        """Return the model that all agents use; None when the settings choose it.
+        """Return the model that all agents use; None if the settings choose it.
 
         Raises:
-            SettingsError: they use different ones.
+            SettingsError: the agents use different models.
         """
         asked = list(self._models.items())
         for other, model in asked[1:]:
@@ -374,8 +376,8 @@ class _Builder:
                 )
                 why = "" if model.model != asked[0][1].model else " with another key"
                 raise fault(
-                    f"{what}{why}; a run uses one model",
-                    "name the same PromptModel in both, or pass a model",
+                    f"{what}{why}, but a run uses only one model",
+                    "name the same PromptModel in both, or choose the model outside of the file",
                 )
         return asked[0][1] if asked else None
 
@@ -454,7 +456,7 @@ class _Builder:
         return self._build_component(entry, where, self._kinds.get(entry.target))
 
     def _build_component(self, entry: ToolEntry, where: str, kind: Kind | None) -> Tool:
-        """Return the tool of a single component."""
+        """Return a tool made from a component that is not part of a pipeline."""
         name, description = entry.name, entry.description
         match kind:
             case PromptNode():
@@ -501,7 +503,7 @@ class _Builder:
             kind = self._kinds[node.name]
             if not isinstance(kind, Work):
                 what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
-                raise fault(what, "a pipeline consists of PromptNode, PythonRuntime and searches")
+                raise fault(what, "use only PromptNode, PythonRuntime and searches in a pipeline")
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
         return stages
 
@@ -541,14 +543,15 @@ class _Builder:
 def _read_agent_template(
     template: PromptTemplate | None, entry: AgentEntry, tools: Sequence[Tool]
 ) -> tuple[str, AgentProtocol | str]:
-    """Return the instruction and the protocol of an agent whose prompt node has this template.
+    """Return (instruction, protocol) of an agent whose prompt node has this template.
 
-    A template without a placeholder for the question is an instruction, in every protocol. A
-    template with it is the whole prompt of the text protocol, to which each step is appended.
+    A template without a placeholder for the question is an instruction, for any protocol. A
+    template with such a placeholder is the whole prompt of the text protocol, to which each step is
+    appended.
 
     Raises:
-        SettingsError: it has placeholders that an agent does not fill, or needs another protocol
-            than the agent names.
+        SettingsError: the template has placeholders that an agent does not fill, or is a whole
+            prompt although the agent has a protocol other than text.
     """
     if template is None:
         return fill("agent"), entry.protocol
@@ -556,13 +559,13 @@ def _read_agent_template(
     for variable in template.variables:
         if variable not in _OF_AN_AGENT:
             raise fault(
-                f"{where} needs {shown(variable)}, which an agent does not have",
-                f"there is: {', '.join(_OF_AN_AGENT)}",
+                f"{where} needs {shown(variable)}, which an agent does not provide",
+                f"use only these: {', '.join(_OF_AN_AGENT)}",
             )
     is_whole = not template.text or {QUERY, TRANSCRIPT} & set(template.variables)
     if is_whole and entry.protocol not in (AUTO, "text"):
         raise fault(
-            f"{where} is a whole prompt of the text protocol, and the agent has the protocol "
+            f"{where} is a whole prompt of the text protocol, but the agent has the protocol "
             f"{entry.protocol}",
             "remove its placeholder for the question, or write: protocol: text",
         )
@@ -577,14 +580,15 @@ def _read_agent_template(
 
 
 def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
-    """Return the template up to the placeholder of the transcript, which must be at its end."""
+    """Return the template up to its placeholder for the transcript. There must be no text after
+    that."""
     before, *behind = template.split(TRANSCRIPT)
     if not behind:
         logger.warning("%s has no placeholder for the transcript; it is added at the end", where)
     if "".join(behind).strip():
         raise fault(
             f"{where} has text after the placeholder of the transcript",
-            "put {transcript} at its end: each request continues the one before",
+            "put {transcript} at the end of the template: each request continues the one before",
         )
     return replace(template, text=before.rstrip())
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MAX_FILE_BYTES = 256 * 2**10
-MAX_VALUES = 10_000  # counting what each alias stands for, every time
+MAX_VALUES = 10_000  # an alias counts with all its values, each time that it is used
 MAX_DEPTH = 20
 
 _TAG = "tag:yaml.org,2002:"
@@ -31,13 +31,13 @@ _NUMBERS = tuple(_TAG + kind for kind in ("bool", "float", "int", "null"))
 
 
 def fault(what: str, fix: str = "") -> SettingsError:
-    """Return the error for a fault in a file of agents. Its text never contains values that may be
-    secret."""
+    """Return the error for a fault in a file of agents. Callers must put no value into its text
+    that may be secret."""
     return SettingsError(what, fix=fix or "correct the file", guide="tools")
 
 
 def shown(text: object) -> str:
-    """Return a name from the file for a message: quoted, on one line, bounded."""
+    """Return a name from the file in the form for messages: quoted, on one line, shortened."""
     return repr(shorten(one_line(clean(str(text))), 60))
 
 
@@ -45,11 +45,12 @@ def read_source(path: Path) -> str:
     """Return the text of the file.
 
     Raises:
-        SettingsError: it does not exist, is not a file, is too long, or is not UTF-8.
+        SettingsError: the file does not exist, is a folder or the like, is too long, or is not
+            UTF-8.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise fault("it is not a file", "name a YAML file")
+            raise fault("the path is not a file", "name a YAML file")
         with path.open("rb") as file:
             body = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
@@ -58,21 +59,24 @@ def read_source(path: Path) -> str:
             if isinstance(error, OSError) and error.strerror
             else "the path is invalid"
         )
-        raise fault(f"it cannot be read: {why}", "name an existing YAML file") from None
+        raise fault(f"the file cannot be read: {why}", "name an existing YAML file") from None
     if len(body) > MAX_FILE_BYTES:
-        raise fault(f"it is longer than {MAX_FILE_BYTES:,} bytes", "put less into one file")
+        raise fault(
+            f"the file is longer than {MAX_FILE_BYTES:,} bytes",
+            "describe fewer components, pipelines and agents in it",
+        )
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise fault(f"byte {error.start} is not UTF-8", "save it as UTF-8 text") from None
+        raise fault(f"byte {error.start} is not UTF-8", "save the file as UTF-8 text") from None
 
 
 def parse_yaml(text: str) -> Any:
     """Parse the YAML text.
 
     Raises:
-        SettingsError: it is not YAML, has more than one document, is too large once its aliases are
-            expanded, or contains types that a file of agents does not need.
+        SettingsError: the text is not YAML, has more than one document, is too large once its
+            aliases are expanded, or contains types that a file of agents does not need.
     """
     import yaml
 
@@ -87,11 +91,12 @@ def parse_yaml(text: str) -> Any:
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise fault(f"{where}not YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
-        raise fault(f"it is nested more than {MAX_DEPTH} deep") from None
+        raise fault(f"the file has values nested more than {MAX_DEPTH} deep") from None
 
 
 class _Reading:
-    """Converts nodes to values and counts them; an alias is counted each time it is used."""
+    """Converts YAML nodes to values, and counts the values. An alias is counted each time it is
+    used."""
 
     def __init__(self, library: Any) -> None:
         self._yaml = library
@@ -101,11 +106,11 @@ class _Reading:
     def read(self, node: yaml.Node, depth: int) -> Any:
         self._n_values += 1
         if self._n_values > MAX_VALUES:
-            raise fault(f"it holds more than {MAX_VALUES:,} values, including expanded aliases")
+            raise fault(f"the file has more than {MAX_VALUES:,} values, including expanded aliases")
         if depth > MAX_DEPTH:
             raise fault(
-                f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor contains "
-                "itself"
+                f"{_line(node)}: values are nested more than {MAX_DEPTH} deep, or an anchor "
+                "contains itself"
             )
         if isinstance(node, self._yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self._read_mapping(node, depth)
@@ -155,7 +160,7 @@ def _kind_of_node(node: yaml.Node) -> str:
 
 
 # -- the keys of one mapping: each has a type, and an unknown key is an error
-# Reading the keys of one mapping of the file: each has its type, and a key that nobody knows is an
+# Reads the keys of one mapping of the file: each has a type, and an unknown key is an
 # error.
 # --------------------------------------------------------------------------------------------------
 
@@ -163,13 +168,15 @@ _NAME = re.compile(r"[\w.-]{1,64}")
 
 
 class Fields:
-    """A mapping, named `where` in errors. Errors never show a value, because it may be secret.
+    """Reads the values of a mapping in the file, each with its type. Errors never contain a value,
+    because it may be secret.
 
     Args:
+        given: the mapping.
+        where: what to call the mapping in errors.
         known: the allowed keys; None allows any.
 
-    Raises:
-        SettingsError: (every method) it names the faulty key.
+    Every method raises `SettingsError`, which names the faulty key.
     """
 
     def __init__(self, given: object, where: str, *, known: Sequence[str] | None) -> None:
@@ -180,7 +187,7 @@ class Fields:
                 near = get_close_matches(key, known, n=1)
                 raise fault(
                     f"{where} has the unknown key {shown(key)}",
-                    f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
+                    f"did you mean {near[0]}?" if near else f"use one of: {', '.join(known)}",
                 )
         self._given: Mapping[str, Any] = {
             key: value for key, value in given.items() if value is not None
@@ -195,11 +202,11 @@ class Fields:
         return key in self._given
 
     def raw(self, key: str) -> Any:
-        """Return the unparsed value; None when the key is missing."""
+        """Return the unparsed value; None if the key is missing."""
         return self._given.get(key)
 
     def name(self, key: str) -> str:
-        """Return a name of letters, digits, `_`, `.` and `-`."""
+        """Return the value of the key: a name of letters, digits, `_`, `.` and `-`."""
         text = self.text(key)
         if not _NAME.fullmatch(text):
             raise fault(
@@ -218,7 +225,8 @@ class Fields:
         return value
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Return a list of texts; one text alone is a list of one, a missing key an empty list."""
+        """Return the value of the key as a list of texts. A single text becomes a list with one
+        item; for a missing key the list is empty."""
         value = self._given.get(key, [])
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
@@ -226,7 +234,8 @@ class Fields:
         return tuple(texts)
 
     def number(self, key: str, default: float, *, at_most: float, is_whole: bool = True) -> float:
-        """Return a number of at least 0; from the environment it comes as text."""
+        """Return the value of the key: a number from 0 to `at_most`. It may be a text, because
+        overrides from the environment are texts."""
         value = self._given.get(key, default)
         try:
             found = math.nan if isinstance(value, bool) else float(value)
@@ -240,7 +249,7 @@ class Fields:
         return int(found) if is_whole else found
 
     def entries(self, key: str) -> list[Any]:
-        """Return a list with at least one entry from the file."""
+        """Return the value of the key: a list with at least one item, each unparsed."""
         value = self._need(key)
         if not isinstance(value, list) or not value:
             raise fault(f"{self.where}: {key} must be a list with at least one entry")
@@ -269,14 +278,14 @@ def _kind_of_value(value: object) -> str:
 
 # -- the entries of a file of agents, and the checks within the file: components, pipelines in
 # running order, agents
-# The nouns of a file of agents, and the checks that need no more than the file: components,
+# What a file of agents consists of, and the checks that need nothing but the file: components,
 # pipelines in running order, agents.
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 
 ROOT = "Query"
-_OTHER_ROOT = "File"  # of indexing pipelines, which no agent has
+_OTHER_ROOT = "File"  # root of indexing pipelines, which agents cannot use
 MAX_REFLECT = 5
 MAX_BOUND = 1_000_000
 NOT_THERE = {
@@ -289,7 +298,7 @@ _WHOLE_BOUNDS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Component:
-    """A named part. `params` may contain a key, so no repr shows them."""
+    """A named component of a file. `params` may contain a key, so its repr does not show them."""
 
     name: str
     type: str
@@ -298,7 +307,7 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A component in a pipeline; `inputs` name nodes, or the root `Query`."""
+    """A component as a node of a pipeline. `inputs` are names of nodes, or the root `Query`."""
 
     name: str
     inputs: tuple[str, ...]
@@ -306,8 +315,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineEntry:
-    """A pipeline. `nodes` are in an order in which they can run; only the last one is no other
-    node's input."""
+    """A pipeline. Its `nodes` are in an order in which they can run. The last node is the only one
+    whose output is not the input of another node."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -325,7 +334,8 @@ class ToolEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEntry:
-    """An agent. Its memory is the name of a component, or described in place."""
+    """An agent. `memory` is the name of a component, or the component itself if the agent describes
+    its memory in place."""
 
     name: str
     prompt_node: str
@@ -337,37 +347,39 @@ class AgentEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The content of a file. All its names are different."""
+    """The content of a file. No two components, pipelines or agents have the same name."""
 
     components: Mapping[str, Component]
     pipelines: Mapping[str, PipelineEntry]
     agents: Mapping[str, AgentEntry]
 
     def find_agent(self, name: str) -> AgentEntry:
-        """Return the agent with this name; without a name, the only agent.
+        """Return the agent with this name; if no name is given, the only agent.
 
         Raises:
-            SettingsError: there is none with this name, or there are several and no name was given.
+            SettingsError: there is no agent with this name, or there are several agents and no name
+                was given.
         """
         names = ", ".join(self.agents)
         if not name and len(self.agents) > 1:
             raise fault(
-                f"it describes {len(self.agents)} agents", f"choose one by its name: {names}"
+                f"the file describes {len(self.agents)} agents", f"choose one by its name: {names}"
             )
         if name and name not in self.agents:
-            raise fault(f"there is no agent {shown(name)}", f"name one of: {names}")
+            raise fault(f"there is no agent {shown(name)}", f"use one of: {names}")
         return self.agents[name or next(iter(self.agents))]
 
 
 def read_document(given: object) -> Document:
-    """Check and return the content of a file.
+    """Check the content of a file, and return it.
 
     Raises:
-        SettingsError: it names the faulty entry, and the remedy.
+        SettingsError: it names the faulty entry, and what to do.
     """
     if not isinstance(given, dict):
         raise fault(
-            "it is not a mapping", "begin with the keys version, components, pipelines and agents"
+            "the file is not a mapping",
+            "begin with the keys version, components, pipelines and agents",
         )
     top = Fields(given, "the file", known=("version", "components", "pipelines", "agents"))
     _check_version(top)
@@ -460,14 +472,15 @@ def _read_node(given: object, where: str) -> Node:
 
 
 def _check_roots(nodes: Sequence[Node], where: str) -> None:
-    """Require the single root `Query`: every node has it or another node as an input."""
+    """Check that the only root is `Query`, and that every node has an input: the root or another
+    node."""
     names = {node.name for node in nodes}
     roots = [root for root in (ROOT, _OTHER_ROOT) if any(root in node.inputs for node in nodes)]
     roots += [node.name for node in nodes if not node.inputs]
     if len(roots) > 1:
         raise fault(
             f"{where} has two roots: {roots[0]} and {roots[1]}",
-            f"let the inputs of every node be {ROOT} or other nodes",
+            f"give every node only {ROOT} and other nodes as inputs",
         )
     for node in nodes:
         for name in node.inputs:
@@ -477,11 +490,14 @@ def _check_roots(nodes: Sequence[Node], where: str) -> None:
                     f"name {ROOT} or a node of the pipeline",
                 )
     if roots != [ROOT]:
-        raise fault(f"{where} has no root", f"give its first node the line: inputs: [{ROOT}]")
+        raise fault(
+            f"{where} has no node with the input {ROOT}",
+            f"give its first node the line: inputs: [{ROOT}]",
+        )
 
 
 def _order(nodes: Sequence[Node], where: str) -> list[Node]:
-    """Return the nodes in the order of the file, but each after its inputs."""
+    """Return the nodes in the order of the file, except that each comes after its inputs."""
     left, ordered = {node.name: node for node in nodes}, list[Node]()
     while left:
         ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
@@ -513,7 +529,7 @@ def _read_agent(given: object, n: int) -> AgentEntry:
     params = Fields(entry.raw("params") or {}, where, known=(*known, *NOT_THERE))
     for key, why in NOT_THERE.items():
         if params.has(key):
-            raise fault(f"{where}: {key} cannot be used: {why}", f"take {key} away")
+            raise fault(f"{where}: {key} cannot be used: {why}", f"remove {key}")
     tools = [
         _read_tool(tool, f"{where}, tool {at}")
         for at, tool in enumerate(params.entries("tools") if params.has("tools") else (), start=1)
@@ -523,7 +539,7 @@ def _read_agent(given: object, n: int) -> AgentEntry:
     if protocol not in PROTOCOL_NAMES:
         raise fault(
             f"{where}: there is no protocol {shown(protocol)}",
-            f"name one of: {', '.join(PROTOCOL_NAMES)}",
+            f"use one of: {', '.join(PROTOCOL_NAMES)}",
         )
     return AgentEntry(
         name=name,
@@ -536,7 +552,8 @@ def _read_agent(given: object, n: int) -> AgentEntry:
 
 
 def _read_memory(params: Fields, where: str) -> str | Component | None:
-    """Return the name of a component, or a memory described in place."""
+    """Return the agent's memory: the name of a component, or the component that is described in
+    place. None if the agent has no memory."""
     given = params.raw("memory")
     if not isinstance(given, dict):
         return params.name("memory") if params.has("memory") else None

@@ -1,7 +1,7 @@
-"""The kinds of component, and the parsing of their parameters. A parameter whose value is the name
-of a component stands for that component.
+"""The kinds of component, and the parsing of their parameters. If the value of a parameter is the
+name of a component, the parameter refers to that component.
 
-An environment variable `<NAME>_PARAMS_<PARAM>` overrides the file.
+An environment variable `<NAME>_PARAMS_<PARAM>` overrides a parameter in the file.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ KEY_VARIABLES = (
     DEEPSET_KEY,
     GITHUB_KEY,
 )
-"""The environment variables from which components may read their keys."""
-REACT_TEMPLATE = "zero-shot-react"  # for agents: the text protocol itself
-CONVERSATIONAL = "conversational-agent"  # for agents: an instruction, in every protocol
+"""The environment variables that may hold the keys of components."""
+REACT_TEMPLATE = "zero-shot-react"  # only for agents: the text protocol itself
+CONVERSATIONAL = "conversational-agent"  # only for agents: an instruction, for any protocol
 TEMPLATE_NAMES = tuple(
     (
         "question-answering question-answering-with-references "
@@ -47,7 +47,7 @@ TEMPLATE_NAMES = tuple(
         "multiple-choice-question-answering topic-classification language-detection translation"
     ).split()
 )
-"""The built-in prompt templates, besides those for agents."""
+"""The names of the built-in prompt templates, except those for agents."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
 _PLACE = re.compile(
@@ -59,14 +59,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key in the file: the key itself, or the variable that holds it. No repr shows it."""
+    """The key for a service as the file gives it: the key itself, or the variable that holds it.
+    Its repr does not show it."""
 
     where: str = field(compare=False)
     written: str = field(repr=False)
 
     @property
     def variable(self) -> str:
-        """Return the variable that holds the key; empty if the file has the key itself."""
+        """Return the variable that holds the key; empty if the file contains the key itself."""
         found = _VARIABLE.fullmatch(self.written.strip())
         return found[1] if found else ""
 
@@ -74,16 +75,17 @@ class Key:
         """Return the key.
 
         Args:
-            keys: by the variable that holds them; '' if the variable is not set.
+            keys: by the environment variable that holds each; '' if it is not set.
 
         Raises:
-            SettingsError: the variable is not set, or its value is not a key. The key is not shown.
+            SettingsError: the variable is not set, or its value is not a key. The error does not
+                show the value.
         """
         key = (keys[self.variable] if self.variable else self.written).strip()
         if not key:
             raise fault(
                 f"{self.where}: api_key is in the variable {self.variable}, which is not set",
-                f"set {self.variable}",
+                f"set {self.variable} to the key",
             )
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise fault(f"{self.where}: api_key must be one word of printable ASCII characters")
@@ -92,7 +94,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptModel:
-    """A language model: its name, and its key if the file has one."""
+    """A language model: its name and, if the file has one, its key."""
 
     model: str
     api_key: Key | None = None
@@ -100,8 +102,8 @@ class PromptModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTemplate:
-    """A text with placeholders: `$query`, `${query}`, `{query}` or `{join(documents)}`; `$$` stands
-    for `$`, `{{query}}` for `{query}`."""
+    """A text with placeholders: `$query`, `${query}`, `{query}` or `{join(documents)}`. `$$` stands
+    for `$`, and `{{query}}` for `{query}`."""
 
     name: str
     text: str
@@ -115,15 +117,15 @@ class PromptTemplate:
         )
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Return the text with its placeholders filled; placeholders inside the values stay as they
-        are."""
+        """Return the text with its placeholders replaced by the values. Anything in a value that
+        looks like a placeholder stays unchanged."""
         return _PLACE.sub(
             lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
         )
 
     def split(self, variable: str) -> list[str]:
-        """Return the texts around the placeholders of a variable; other placeholders stay in
-        them."""
+        """Return the texts before, between and after the placeholders of this variable. They keep
+        the placeholders of other variables."""
         texts, start = [], 0
         for place in _PLACE.finditer(self.text):
             if _variable(place) == variable:
@@ -132,15 +134,15 @@ class PromptTemplate:
         return [*texts, self.text[start:]]
 
     def with_values(self, values: Mapping[str, str]) -> PromptTemplate:
-        """Return the template with these placeholders replaced; the inserted text may itself
-        contain placeholders."""
+        """Return the template with these placeholders replaced. Placeholders in the inserted text
+        become placeholders of the template."""
         text = _PLACE.sub(lambda place: values.get(_variable(place), place[0]), self.text)
         return replace(self, text=text)
 
 
 def find_template(name: str) -> PromptTemplate | None:
-    """Return the built-in template of this name, also as `deepset/NAME`; None when there is none.
-    `zero-shot-react` has no text: it means the text protocol."""
+    """Return the built-in template with this name, which may also be given as `deepset/NAME`; None
+    if there is none. That of `zero-shot-react` has no text: it stands for the text protocol."""
     bare = name.removeprefix("deepset/")
     if bare == REACT_TEMPLATE:
         return PromptTemplate(name=bare, text="")
@@ -153,8 +155,8 @@ def find_template(name: str) -> PromptTemplate | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptNode:
-    """A question to a model, as a component. Without a template its input is the question; without
-    a model the settings choose one."""
+    """A component that asks a model. Without a template, its input is the question; without a
+    model, the settings choose one."""
 
     name: str
     model: PromptModel | None
@@ -165,7 +167,7 @@ class PromptNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """A web search with one engine, limited to `domains` if there are any."""
+    """A web search with one engine. If `domains` are given, it finds only pages of these."""
 
     name: str
     engine: str
@@ -186,8 +188,8 @@ class PythonRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePipeline:
-    """A pipeline on another machine: one on deepset Cloud (`workspace`, `pipeline`, key), or that
-    of a Haystack server."""
+    """A pipeline on another machine: one of deepset Cloud (with `workspace`, `pipeline` and key),
+    or the one of a Haystack server."""
 
     name: str
     base_url: str
@@ -202,7 +204,7 @@ class RemotePipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueSearch:
-    """The issues of a repository on GitHub, or on a compatible server."""
+    """A search in the issues of a repository on GitHub or a compatible server."""
 
     name: str
     repository: str
@@ -214,7 +216,8 @@ class IssueSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueLink:
-    """A link to a new, prefilled issue of a repository, with fixed `labels`."""
+    """Makes links to a form for a new issue of a repository, filled in and with the given
+    `labels`."""
 
     name: str
     repository: str
@@ -223,8 +226,8 @@ class IssueLink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryComponent:
-    """The memory of an agent; None for no memory. `asks` is the PromptNode that updates the memory;
-    empty means that of the agent."""
+    """The memory of an agent; its `memory` is None if the agent is to have none. `asks` names the
+    PromptNode that updates the memory; if it is empty, the agent's own PromptNode does."""
 
     name: str
     memory: ConversationMemory | None
@@ -249,7 +252,8 @@ MEMORY_TYPES: Mapping[str, tuple[type[ConversationMemory], str]] = {
     "ConversationSummaryMemory": (ConversationSummaryMemory, "summary_frequency"),
     "EntityMemory": (EntityMemory, "update_every"),
 }
-"""Each with the parameter that says after how many turns it is updated."""
+"""The class of each type of memory, and the parameter that says after how many turns it is
+updated."""
 
 
 def read_kinds(
@@ -258,17 +262,17 @@ def read_kinds(
     *,
     hosts: Collection[str] = (),
 ) -> dict[str, Kind]:
-    """Return every component by its name, used or not.
+    """Return every component by its name, even if no agent uses it.
 
     Args:
         variables: environment variables set by a person: `<NAME>_PARAMS_<PARAM>`.
-        hosts: that a person lets the file name, besides the providers' own.
+        hosts: the hosts that a person allows in the file, besides the providers' own.
 
     Raises:
-        SettingsError: it names the component, the faulty parameter, and the remedy.
+        SettingsError: it names the component, the faulty parameter, and what to do.
     """
     found: dict[str, Kind] = {}
-    for is_node in (False, True):  # a prompt node refers to the others
+    for is_node in (False, True):  # a prompt node refers to other components
         for name, component in components.items():
             if (component.type == "PromptNode") is is_node:
                 given = _find_overrides(component, variables)
@@ -289,7 +293,7 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
     if component.type not in _READERS:
         kinds = ", ".join(sorted(["PromptNode", NO_MEMORY, *MEMORY_TYPES, *_READERS]))
         raise fault(
-            f"{where} is of the unknown type {shown(component.type)}", f"there are: {kinds}"
+            f"{where} is of the unknown type {shown(component.type)}", f"use one of: {kinds}"
         )
     read, known = _READERS[component.type]
     return read(component.name, Fields(component.params, where, known=known))
@@ -323,7 +327,7 @@ def _read_web_search(name: str, params: Fields) -> WebSearch:
     if provider not in ENGINE_BY_PROVIDER:
         raise fault(
             f"{params.where}: there is no search_engine_provider {shown(provider)}",
-            f"name one of: {', '.join(ENGINE_BY_PROVIDER)}",
+            f"use one of: {', '.join(ENGINE_BY_PROVIDER)}",
         )
     return _make_web_search(name, params, ENGINE_BY_PROVIDER[provider])
 
@@ -332,7 +336,9 @@ def _make_web_search(name: str, params: Fields, engine: str) -> WebSearch:
     variable = ENGINES[engine].key_variable
     domains = params.texts("allowed_domains")
     if len(domains) > MAX_DOMAINS:
-        raise fault(f"{params.where} has {len(domains)} allowed_domains", f"keep {MAX_DOMAINS}")
+        raise fault(
+            f"{params.where} has {len(domains)} allowed_domains", f"keep at most {MAX_DOMAINS}"
+        )
     return WebSearch(
         name=name,
         engine=engine,
@@ -403,7 +409,7 @@ _READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
     "GitHubIssueSearch": (_read_issue_search, ("repository", "api_key", "base_url", "top_k")),
     "IssueLink": (_read_issue_link, ("repository", "labels")),
 }
-"""The parser of each type, and its allowed parameters."""
+"""By type of component, its parser and the parameters that it may have."""
 
 
 def _read_top_k(params: Fields, default: int) -> int:
@@ -435,19 +441,23 @@ def _read_repository(params: Fields) -> str:
 
 
 def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component, or an agent in place, describes. Only the person may name
-    it, because the author of the file could otherwise read another memory."""
+    """Return the memory that a component describes, or that an agent describes in place. The file
+    cannot name the memory: only the person may, because the author of the file could otherwise read
+    another memory."""
     if component.type == NO_MEMORY:
         Fields(component.params, where, known=())
         return MemoryComponent(name=component.name, memory=None)
     if component.type not in MEMORY_TYPES:
         raise fault(
             f"{where}: there is no memory of the type {shown(component.type)}",
-            f"name one of: {', '.join((NO_MEMORY, *MEMORY_TYPES))}",
+            f"use one of: {', '.join((NO_MEMORY, *MEMORY_TYPES))}",
         )
     made, every = MEMORY_TYPES[component.type]
     asking = (every, "prompt_node") if every else ()
-    labels = ("input_key", "output_key")  # a run has one question and one answer
+    labels = (
+        "input_key",
+        "output_key",
+    )  # accepted but not used: a run has one question and one answer
     params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
     for label in labels:
         params.text(label, "")
@@ -487,7 +497,7 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
     if len(stop_words) > MAX_STOP_WORDS:
         raise fault(
             f"{where} has {len(stop_words)} stop_words",
-            f"keep {MAX_STOP_WORDS}: the program uses the other places",
+            f"keep at most {MAX_STOP_WORDS}: endpoints accept few, and the program needs some",
         )
     output_variable = params.text("output_variable", DEFAULT_OUTPUT)
     if not _IDENTIFIER.fullmatch(output_variable):
@@ -511,22 +521,22 @@ def _need_key(params: Fields, variable: str) -> Key:
 
 
 def _read_key(params: Fields, variable: str) -> Key | None:
-    """Return the key. It may only be in the variable of its type, so that a file cannot read other
-    variables of the environment."""
+    """Return the key; None if the file has none. The only variable that it may name is that of its
+    type of component, so that a file cannot read others."""
     if not params.has("api_key"):
         return None
     key = Key(where=params.where, written=params.text("api_key"))
     if key.variable not in ("", variable):
         raise fault(
-            (f"{params.where}: api_key names {key.variable}; only {variable} is allowed"),
+            f"{params.where}: api_key names {key.variable}; only {variable} is allowed",
             f"write ${{{variable}}}",
         )
     return key
 
 
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
-    """Raise for an address that the file chose: questions, and the key for the service, would go to
-    the author of the file."""
+    """Check that an address in the file is the provider's own or one that a person allows. The
+    author of the file could otherwise receive the questions, and the key for the service."""
     if not isinstance(kind, WebSearch | RemotePipeline | IssueSearch):
         return
     host, own = host_of(kind.base_url), host_of(kind.own_url)
@@ -543,14 +553,14 @@ def _require_host(kind: Kind, hosts: Collection[str]) -> None:
     raise fault(
         f"{where} would send {what} to {shown(host)}{instead}",
         (
-            f"{'take base_url away; ' if own else ''}if you trust that host: --agent-hosts "
-            f"{host}, or BABYAGI_AGENT_HOSTS={host} in the environment"
+            f"{'remove base_url; or, ' if own else ''}if you trust that host, allow it: "
+            f"--agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment"
         ),
     )
 
 
 def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:
-    """Return the overrides of a component's parameters from the environment."""
+    """Return the values that the environment sets in place of the component's parameters."""
     prefix = re.sub(r"\W", "_", component.name).upper() + "_PARAMS_"
     given: dict[str, Any] = {
         name[len(prefix) :].lower(): value
@@ -558,13 +568,13 @@ def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[
         if name.startswith(prefix)
     }
     for param in given:
-        logger.info("%s%s=*** overrides the file", prefix, param.upper())
+        logger.info("%s%s=*** overrides a parameter in the file", prefix, param.upper())
     return given
 
 
 def _variable(place: re.Match[str]) -> str:
-    """Return the name of the variable at a placeholder; empty if the placeholder is only an escaped
-    `$` or bracket."""
+    """Return the name of the variable at a match of `_PLACE`; empty if the match is an escaped `$`
+    or bracket."""
     return place[2] or place[3] or place[4] or place[5] or ""
 
 

@@ -1,13 +1,13 @@
 """The built-in index: exact search over vectors in this process's memory.
 
-It needs no installation and no disk, and it always finds what it holds. It holds what this process
-put in. What other processes put in is read from the vectors in the task store (`ResultSearch`), so
-any number of processes can use it side by side.
+It needs no installation and no disk. It contains only what this process put into it, and finds all
+of that. Vectors that other processes computed are read from the task store (`ResultSearch`), so any
+number of processes can use such an index side by side.
 
-Vectors are columns, so that a dimension in which the query is zero is not read: a hashed name is
-zero in four of five. Products are computed by `einsum` in the calling thread. From about 600
-vectors on, `@` would use the threads of BLAS, which spin for 20 ms of processor time after a call
-that takes less than 1 ms.
+Vectors are stored as columns, so that a dimension in which the query is zero need not be read: a
+hashed name is zero in four of five dimensions. Products are computed by `einsum` in the calling
+thread. From about 600 vectors on, `@` would use the threads of BLAS, which spin for 20 ms of
+processor time after a call that takes less than 1 ms.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ BLOCK_COLUMNS = 512
 
 @dataclass(slots=True)
 class _Columns:
-    """Vectors in blocks of columns, of which only the last may be partly filled, and the column of
-    each id."""
+    """Vectors as columns of blocks, and the column of each id. Only the last block may be partly
+    filled."""
 
     column_by_id: dict[str, int] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
@@ -49,12 +49,13 @@ class _Columns:
         block[:, column % BLOCK_COLUMNS] = np.frombuffer(vector, dtype="<f4")
 
     def score(self, vector: bytes) -> NDArray[np.float32]:
-        """Return the cosine similarity of each column to the vector, in order."""
+        """Return the cosine similarity of each stored vector to the given one, in the order of the
+        columns."""
         import numpy as np
 
         asked = np.frombuffer(vector, dtype="<f4")
         used = np.flatnonzero(asked)
-        # an embedding model uses all dimensions, and nothing need be copied
+        # no dimension is zero, so nothing need be left out or copied
         where = used if 2 * len(used) < len(asked) else slice(None)
         products = [np.einsum("i,ij->j", asked[where], block[where]) for block in self.blocks]
         return np.concatenate(products)[: len(self.ids)]
@@ -129,8 +130,8 @@ def _check_lengths(vectors: Sequence[bytes], columns: _Columns) -> None:
     if len(n_bytes) > 1:
         raise StoreUnusableError(
             (
-                f"vectors of {sorted(size // 4 for size in n_bytes)} dimensions met in one "
-                "collection"
+                f"vectors of {sorted(size // 4 for size in n_bytes)} dimensions are mixed "
+                "in one collection"
             ),
             guide="results",
         )

@@ -1,10 +1,11 @@
-"""Chooses which earlier results go into a prompt, and how much of each: what a task needs, and
-little more.
+"""Chooses which earlier results go into a prompt, and how much of each: as much as a task needs,
+and little more.
 
-A task is given the results of the tasks that it depends on or was planned from. Then come results
-that establish the names, codes and numbers it asks about, and results that are near in words or
-meaning. If none of these is related to the task, it gets the results that its parent was made from.
-A check or a report of the whole objective is shown every result, the decisive ones whole.
+A task is given the results of the tasks that it depends on or was planned from. Then come the
+results that establish the names, codes and numbers in its own name, and results that are near in
+words or meaning. If none of these is related to the task, it is given the results from which its
+parent was made. A check or a report of the whole objective is shown every result that fits, the
+most important ones whole.
 """
 
 from __future__ import annotations
@@ -29,51 +30,52 @@ from babyagi.tasks import Objective, Result, Task
 N_CACHED = 4000  # texts whose words are cached
 N_POOL = 50  # nearest results that are examined one by one
 MAX_MARKS = 24
-N_COMMON = 10  # a mark in more results than this says little
+N_COMMON = 10  # a mark in more results than this is common and distinguishes little
 N_COMMON_WORD = 2  # the same for a single word that is not a mark, or is part of one
-N_LEADING = 2  # more names than this with it in front: that says nothing
-COMMON_SHARE = 0.25  # of such a result's name that must occur in what is asked
+N_LEADING = 2  # if more names than this begin with it, beginning with it means nothing
+COMMON_SHARE = 0.25  # of the name of a result with a common mark, so much must be asked about
 N_NEAR = 3
 # The share of what is asked that a result must contain to be near. With the queries of
 # `tests/data/retrieval*.json`, the result that answers contains 0.22 to 0.44 of a task's name, and
 # 0.12 to 0.26 of misspelt words. For queries about other things, the best result contains 0.15 (95
 # of 100) to 0.22.
 NEAR = 0.15
-# The same where other results have the codes, names, numbers or phrases of the task: a query in a
+# The same if other results have the codes, names, numbers or phrases of the task: a query in a
 # result's own words contains 0.72.
 NEAR_BESIDE_MARKS = 0.5
-NAME_SHARE = 0.6  # of the words of a result's name that a task must contain to ask about it
-# Of the words of a result's name that must occur in the task's name; with fewer, the sources of the
-# parent are considered, too.
+NAME_SHARE = 0.6  # a task asks about a result if it contains so much of the result's name
+# A result is related to the task if so much of its name is in the task's name. If no result is, the
+# results from which the parent was made are considered too.
 KIN_SHARE = 0.3
-BEST_SHARE = 0.6  # of the nearness of the nearest result
+BEST_SHARE = 0.6  # of the nearest result's nearness, so much is needed to be near as well
 NEAR_EQUAL = 0.9  # common words of two results, as a share of all their words
-MIN_OWN_WORDS = 6  # fewer words do not show what a text is about
+MIN_OWN_WORDS = 6  # a text with fewer words does not show what it is about
 BYTES_PER_TOKEN = 4
 MIN_EXCERPT_BYTES = 240
 MIN_NEEDED_BYTES = 600
 MAX_NEAR_BYTES = 1_500
 EXTRACT_BYTES = 240
-NEW_SHARE = 0.25  # of the words of a near result's name that no earlier result had
-# Characters before and after a place that may hold a mark. A longer word is cut and then does not
-# match.
+NEW_SHARE = 0.25  # of a near result's name, so much must be new among the chosen names
+# Characters that are examined on both sides of a place where a mark may be. A longer word is cut
+# off, and then does not match.
 WINDOW_CHARS = 40
-MAX_PLACES = 20  # that are examined one by one
-WHOLE_CHARS = 200  # a text of so many is examined whole, and what was read is cached
+MAX_PLACES = 20  # places in a text that are examined one by one
+WHOLE_CHARS = 200  # a shorter text is examined whole, and its words are cached
 _DIGIT = re.compile(r"\d")
 _GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """An earlier result that was chosen, shortened to the budget.
+    """An earlier result that was chosen for a prompt, shortened to the budget.
 
     Attributes:
-        score: how well it fits, from 0 to 1.
-        reason: `after` (the task comes after it), `parent` (the task was planned from it), `marks`
-            (it has the names, codes or numbers of the task), `near`, `provenance` (the task's
-            parent was made from it), or `shared` (it is from another objective).
-        is_whole: nothing of it is left out.
+        text: the part of the result that the prompt contains.
+        score: how well the result fits, from 0 to 1.
+        reason: why it was chosen: `after` (the task depends on it), `parent` (the task was planned
+            from it), `marks` (it has the names, codes or numbers of the task), `near`, `provenance`
+            (the task's parent was made from it), or `shared` (it is from another objective).
+        is_whole: whether `text` is the whole result.
     """
 
     result: Result
@@ -92,14 +94,15 @@ async def choose_context(
     budget_tokens: int,
     lack: str = "",
 ) -> tuple[list[Chosen], str]:
-    """Return the results that the task needs, most needed first, without repeated facts.
+    """Choose the results that the task needs, most needed first. Results that repeat the facts of
+    another one are left out.
 
     Args:
         lack: what an earlier try of the task lacked; it counts as much as the task's name.
         budget_tokens: a token is counted as 4 bytes of UTF-8.
 
     Returns:
-        The chosen results, and what was wrong with the index or the embedder ("" when nothing was).
+        The chosen results, and what was wrong with the index or the embedder ("" if nothing was).
     """
     asked = "\n".join(filter(None, [task.name, lack]))
     marks = sorted(find_marks(asked))[:MAX_MARKS]
@@ -145,9 +148,9 @@ def _pick(
     marks: Sequence[str],
     reason_by_id: Mapping[int, str],
 ) -> tuple[_Picked, int]:
-    """Pick first the results of the task's dependencies, then those that contain its marks (codes,
-    names, numbers) and phrases, then the nearest. Return the results, and how many of them are
-    needed."""
+    """Pick results in this order: those of the task's dependencies and parent, those that contain
+    its marks (codes, names, numbers) or phrases, and the nearest ones. Return them, and how many of
+    them are needed: all except the nearest ones."""
     picked = _Picked()
     picked.add_all(pool.kin, reason_by_id)
     named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
@@ -160,8 +163,8 @@ def _pick(
 
 
 def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
-    """Return whether the name states inputs besides its subject, and each input is covered by one
-    of the results."""
+    """Return whether the task's name states inputs besides its subject, and the name of some result
+    covers each input."""
     taken = set(marks) - _held(head(name), marks)
     return bool(taken) and taken <= _held(
         "\n".join(head(result.task_name) for result in results), taken
@@ -169,8 +172,8 @@ def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Res
 
 
 async def _load_kin(reason_by_id: Mapping[int, str], search: ResultSearch) -> list[Result]:
-    """Return the results of the tasks that this task depends on or was planned from, the parent's
-    last."""
+    """Return the results of the tasks that this task depends on or was planned from. The result of
+    the parent comes last."""
     return sorted(
         await search.results(list(reason_by_id)),
         key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
@@ -178,7 +181,7 @@ async def _load_kin(reason_by_id: Mapping[int, str], search: ResultSearch) -> li
 
 
 async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]:
-    """Return the results that the parent was made from, newest first."""
+    """Return the results from which the parent task was made, newest first."""
     parent = await search.task(parent_id)
     if parent is None:
         return []
@@ -187,9 +190,9 @@ async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]
 
 
 class _Picked:
-    """Results with the reasons for them, in the order in which they were added, without repeated
-    facts. Of results that say the same, the newest that answers its task takes the place of the
-    first."""
+    """The chosen results with the reason for each, in the order in which they were added. A result
+    that says the same as an earlier one is not added; it replaces the earlier one if it is newer,
+    or if only it fully answers its task."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Result, str]] = []
@@ -217,7 +220,8 @@ class _Picked:
 
 
 class _Pool:
-    """The results that a task may be given, compared with what it asks."""
+    """The candidates for a task's context: all results that may be chosen, compared with what the
+    task asks."""
 
     def __init__(
         self,
@@ -238,7 +242,7 @@ class _Pool:
         self._asked_text = asked
         self._asked = _stems(asked)
         self.asked_about = self._find_asked_about()
-        # whether it lacks something, then its age: of two, the smaller one was first to answer
+        # the smallest of these belongs to the oldest result that lacks nothing
         self._ages = [(bool(one.lack), one.created_at, one.task_id) for one in self._results]
         n_by_stem = Counter(
             chain.from_iterable(_stems(result.task_name) for result in self._results)
@@ -252,8 +256,8 @@ class _Pool:
         self._are_all_scored = False
 
     def score(self, result: Result) -> float:
-        """Return how well the result fits, from 0 to 1. Results without a score from the search are
-        scored together when one of them is asked for."""
+        """Return how well the result fits, from 0 to 1. Results that the search did not score are
+        scored all together, at the first call for one of them."""
         if _key(result) not in self._score_by_key and not self._are_all_scored:
             self._are_all_scored = True
             scores = self._search.compare(Words(self._asked_text), self._results)
@@ -262,15 +266,15 @@ class _Pool:
         return self._score_by_key.get(_key(result), 0.0)
 
     def name_share(self, result: Result) -> float:
-        """Return how much of the result's name is asked about, from 0 to 1; rare words count
-        more."""
+        """Return how much of the result's name occurs in what the task asks, from 0 to 1; rare
+        words count more."""
         stems = _stems(result.task_name)
         asked = stems & self._asked
         return self._weigh(asked) / self._weigh(stems) if asked else 0.0
 
     def _find_asked_about(self) -> list[Result]:
-        """Return the results whose subject occurs in what is asked; for each subject the newest
-        that answers."""
+        """Return the results whose subject occurs in what the task asks. If several have the same
+        subject, return the newest one that fully answers its task."""
         found: list[Result] = []
         taken: set[int] = set()
         subjects = Subjects([result.task_name for result in self._results])
@@ -288,8 +292,10 @@ class _Pool:
         return found
 
     def with_marks(self, marks: Collection[str]) -> list[Result]:
-        """Return the results that establish each mark, except marks of `asked_about`. For a mark
-        that stands in no name, return one result that mentions it, unless a chosen one does."""
+        """Return the results that establish each of the marks, except marks in the names of the
+        results of `asked_about` (those whose subject the task asks about). If no result's name
+        contains a mark, one result whose text contains it is returned, unless one of the chosen
+        results contains it."""
         if not marks:
             return []
         wanted = _Marks(marks)
@@ -319,8 +325,8 @@ class _Pool:
         return found
 
     def with_phrases(self) -> list[Result]:
-        """Return the results that establish each phrase of what is asked, except phrases of
-        `asked_about`."""
+        """Return the results that establish each phrase of what the task asks, except phrases in
+        the names of the results of `asked_about` (those whose subject the task asks about)."""
         asked = phrases(self._asked_text)
         depths: dict[tuple[str, ...], dict[int, int]] = {phrase: {} for phrase in asked}
         for n, result in enumerate(self._results):
@@ -337,15 +343,18 @@ class _Pool:
         return found
 
     def _establishing(self, depth_by_place: Mapping[int, int], *, is_word: bool) -> list[Result]:
-        """Return the results that established something, out of those whose names contain it.
+        """Return the results that most likely established a mark or phrase, given the results whose
+        names contain it.
 
-        Two results are returned: the one whose name mentions it nearest to the front, and the
-        earliest one, because a value must be found before others can use it. If many names contain
-        it (with `is_word`, a few), it says little, and a larger part of such a name must be asked
-        about.
+        These are two: the result whose name mentions it nearest to the front, and the earliest one,
+        because a value must be found before others can use it. If many names contain the mark or
+        phrase (or more than a few, with `is_word`), it distinguishes little. A result is then
+        returned only if a larger part of its name is asked about.
 
         Args:
-            depth_by_place: how far from the front of its name a result has it, by its place.
+            depth_by_place: for each result whose name contains it, by place in the pool: how far
+                from the front of the name it stands.
+            is_word: whether it is a single word, which distinguishes less.
         """
         if not depth_by_place:
             return []
@@ -364,9 +373,13 @@ class _Pool:
         ]
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
-        """Return the results whose names are mostly asked about, then those that contain most of
-        what is asked. The nearest result is returned if it reaches `NEAR`, any other only if it
-        reaches `least`."""
+        """Return the results whose names mostly occur in what the task asks, then those nearest to
+        it. The nearest of all is returned if it reaches `NEAR`, any other one only if it reaches
+        `least`.
+
+        Args:
+            picked: the results that were chosen already.
+        """
         covered = {stem for result in picked for stem in _stems(result.task_name)}
         found: list[Result] = []
         asked_about = []
@@ -396,18 +409,18 @@ class _Pool:
         return found + [result for result in near if _key(result) not in known][:room]
 
     def _weigh(self, stems: Iterable[str]) -> float:
-        """Return the sum of the weights of words of the pool's names, whatever their order."""
+        """Return the sum of the weights of these word stems. It does not depend on their order."""
         return math.fsum(map(self._weight_by_stem.__getitem__, stems))
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
-    """Return the marks that occur in the text as whole words."""
+    """Return the marks that occur in one text as whole words; for many texts, use `_Marks`."""
     return _Marks(marks).held_by(text)
 
 
 class _Marks:
-    """Finds the same marks in many texts. A text is read word by word only where the letters of a
-    mark occur."""
+    """Finds the same marks in many texts. A text is read word by word only if it contains the
+    letters of a mark."""
 
     def __init__(self, marks: Collection[str]) -> None:
         self._marks = [
@@ -417,9 +430,9 @@ class _Marks:
         self._has_number = any(is_number for _, _, is_number, _ in self._marks)
 
     def held_by(self, text: str) -> frozenset[str]:
-        """Return the marks that occur in the text as whole words."""
+        """Return those of its marks that occur in the text as whole words."""
         folded = fold(text)
-        # most texts have no such sign, and looking for one costs a tenth of replacing none
+        # most texts have no such sign; a search takes a tenth of the time of a replacement
         is_grouped = self._has_number and ("," in folded or "'" in folded or "\u202f" in folded)
         bare = _GROUPING.sub("", folded) if is_grouped else folded
         found = []
@@ -475,11 +488,11 @@ def choose_for_objective(
     budget_tokens: int,
     leaf_ids: Collection[int] = (),
 ) -> tuple[list[Chosen], list[Result]]:
-    """Choose what a check or a report is shown: the decisive results whole, up to half of the
-    budget, and the best passage of each other one.
+    """Choose what a check or a report is shown: the most important results whole, up to half of the
+    budget, and the best passage of each other result.
 
     Args:
-        leaf_ids: tasks that no other task was built on.
+        leaf_ids: the tasks from which no other task was planned, and on which none depends.
 
     Returns:
         The chosen results, whole ones first and the others by task id; and the results that did not
@@ -525,7 +538,7 @@ def choose_for_objective(
 def _weigh_for_objective(
     results: Sequence[Result], objective_text: str, leaf_ids: Collection[int]
 ) -> Mapping[tuple[int, int], tuple[str, float]]:
-    """Return for each result why it bears on the objective, and how much."""
+    """Return, for each result, (reason, weight): why it bears on the objective, and how much."""
     marks = frozenset(sorted(find_marks(objective_text))[:MAX_MARKS])
     wanted = _Marks(marks)
     held = {_key(result): wanted.held_by(text_of(result)) for result in results}
@@ -559,14 +572,14 @@ def fit(
     task_name: str = "",
 ) -> list[str]:
     """Return the texts of the results, shortened so that together they have at most `max_bytes`
-    bytes; "" for a result that is not worth its place.
+    bytes; "" for a result for which too little room is left.
 
     Args:
         results: most needed first.
-        n_needed: this many get what they need: the first ones are kept whole, of the others the
-            best passages. The results after them share what is left.
-        n_always: this many of these get a share, however small it is.
-        task_name: what is asked.
+        n_needed: the first so many results are needed. As many of them as fit are kept whole, of
+            the others the best passages. The results that are not needed share the remaining room.
+        n_always: the first so many results get a share, however small it is.
+        task_name: the task for which the best passages are chosen.
     """
     sizes = [_size(result.text) for result in results]
     bounds = _allot(
@@ -601,8 +614,8 @@ def _allot(sizes: Sequence[int], budget: int, *, n_needed: int, n_always: int) -
 
 
 def _equal_share(sizes: Sequence[int], budget: int) -> int:
-    """Return the largest bound for which the sizes, each cut to the bound, fit the budget
-    together."""
+    """Return the largest size to which each text can be cut so that all texts together fit the
+    budget."""
     left = budget
     for n_done, size in enumerate(sorted(sizes)):
         share = left // (len(sizes) - n_done)
@@ -619,8 +632,8 @@ def _size(text: str) -> int:
 def drop_repetitions(
     ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()
 ) -> list[RankedResult]:
-    """Return the first `limit` results without those that repeat a better one, or one of `beside`,
-    in nearly the same words and with the same figures."""
+    """Return the first `limit` results, without those that repeat a better result, or one of
+    `beside`, in nearly the same words and with the same figures."""
     picked = _Picked()
     for result in beside:
         picked.add(result, "")
@@ -635,7 +648,7 @@ def drop_repetitions(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signs:
-    """The words of a result, and its figures; two results that say the same have equal figures."""
+    """The words and the figures of a result. Two results that say the same have equal figures."""
 
     words: frozenset[str]
     figures: frozenset[str]
@@ -650,8 +663,8 @@ def _signs(result: Result) -> _Signs:
 
 
 def _are_near_equal(one: _Signs, other: _Signs) -> bool:
-    """Return whether both have the same figures and nearly the same words, and no word replaces
-    another."""
+    """Return whether both results have the same figures and nearly the same words, and neither has
+    a word in place of another one."""
     if one.figures != other.figures or len(one.words & other.words) < NEAR_EQUAL * len(
         one.words | other.words
     ):

@@ -1,5 +1,6 @@
-"""Shortens a result to a bound and keeps what it found: its passages are ranked by the task of the
-result and by the task of the reader."""
+"""Shortens a result to a given size and keeps its findings: passages are ranked by how much they
+say about the result's own task and about the task for which the result is shown (the reader's
+task)."""
 
 from __future__ import annotations
 
@@ -11,15 +12,15 @@ from babyagi.index.trigrams import Words
 from babyagi.tasks import Result
 from babyagi.text import split_sentences
 
-MAX_CUT_CHARS = 64_000  # the part of a text in which passages are looked for
+MAX_CUT_CHARS = 64_000  # passages are looked for in this much of a text
 MAX_PASSAGE_CHARS = 400  # longer sentences are cut between words
-MAX_HEAD_BYTES = 120  # of a heading that is kept with a passage
-# The share of a passage's score that the next passage gets: "The mill was measured. It is 14 m
-# high."
+MAX_HEAD_BYTES = 120  # a longer heading is not kept with a passage
+# A passage gets this share of the score of the passage before it: "The mill was measured. It is
+# 14 m high."
 NEXT_SHARE = 0.5
-BEFORE_SHARE = 0.3  # the share that the previous passage gets
+BEFORE_SHARE = 0.3  # a passage gets this share of the score of the passage after it
 FIGURE_BONUS = 0.1  # for a passage with a digit: most values contain one
-N_EXTRACTED = 2  # sentences that represent a whole result
+N_EXTRACTED = 2  # at most so many sentences represent a whole result
 GAP = "…"
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|[^.!?]{1,80}:$")
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -28,8 +29,8 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passage:
-    """A sentence, a row of a table or a line. `heads` are the places of its heading and of the
-    first row of its table."""
+    """A sentence, a row of a table or a line. `heads` are the places, in the list of passages, of
+    its heading and of the first row of its table."""
 
     text: str
     line: int
@@ -41,13 +42,14 @@ def cut_result(
 ) -> str:
     """Return the result's text, or the parts of it that fit into `max_bytes` of UTF-8.
 
-    The passages that say most about the result's task and the reader's task are kept, in their
-    order, with "…" where something is left out. A row of a table is kept with the first row and the
-    heading of the table.
+    The passages that say most about the result's own task and about the reader's task are kept, in
+    their order, with "…" in place of the others. A row of a table is kept with the first row and
+    the heading of the table.
 
     Args:
         task_name: the reader's task.
-        max_passages: at most this many passages if the text does not fit; 0 for as many as fit.
+        max_passages: if the text does not fit, keep at most this many passages; 0 for as many as
+            fit.
     """
     if _size(result.text) <= max_bytes:
         return result.text
@@ -62,8 +64,11 @@ def cut_result(
 
 
 def cut_passage(result: Result, max_bytes: int, *, query: str = "") -> str:
-    """Return the one or two sentences that say what the result found, on one line. `query` counts
-    as `task_name` does in `cut_result`."""
+    """Return one or two sentences that say what the result found, on one line.
+
+    Args:
+        query: what the reader asks; it counts like `task_name` in `cut_result`.
+    """
     return " ".join(
         cut_result(result, max_bytes, task_name=query, max_passages=N_EXTRACTED).split()
     )
@@ -119,8 +124,8 @@ def _split_line(line: str) -> list[str]:
 
 
 def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[float]:
-    """Return how much each passage says about both names. A passage beside one that says much gets
-    a share of its score."""
+    """Return how much each passage says about the two tasks: the result's own and the reader's. A
+    passage beside one with a high score gets a share of that score."""
     texts = [passage.text for passage in passages]
     own = Words(own_name).score(texts)
     asked = Words(task_name).score(texts) if task_name else [0.0] * len(texts)
@@ -139,7 +144,7 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
 def _keep(
     passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int
 ) -> set[int]:
-    """Return the places of the best passages that fit, including their headings."""
+    """Return the places of the best passages that fit, and of their headings."""
     kept: set[int] = set()
     left = max_bytes - _size(GAP) - 1
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):

@@ -1,8 +1,8 @@
 """An embedder without network, key or model: it hashes words and parts of words into a vector.
 
-It is lexical. Texts are near each other when they share words, or words with similar spelling. It
-knows no meaning: a paraphrase without common words is as far away as any other text. Use an
-embedding model for that.
+It is lexical: texts are near each other if they share words, or words with similar spelling. It
+does not know meaning: a paraphrase without common words is as far away as any other text. For
+meaning, use an embedding model.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class HashEmbedder:
     """An `Embedder` without a model: the same text gives the same bytes on every machine and in
     every process.
 
-    Only the first `MAX_TEXT_BYTES` of a text count. All texts without a word get the same fixed
+    Only the first `MAX_TEXT_BYTES` of a text are used. All texts without a word get the same fixed
     vector.
     """
 
@@ -91,7 +91,7 @@ class HashEmbedder:
         grams = [one.grams for one in pieces]
         codes = [one.codes for one in pieces]
         n_by_gram = Counter(chain.from_iterable(map(mul, grams, n_by_word.values())))
-        code_by_gram = dict(  # in the same order as the counts
+        code_by_gram = dict(  # codes and counts are in the same order
             zip(chain.from_iterable(grams), chain.from_iterable(codes), strict=True)
         )
         by_word = self._add([one.code for one in pieces], n_by_word.values())
@@ -103,8 +103,9 @@ class HashEmbedder:
         return bytes((vector / norm).astype("<f4").tobytes())
 
     def _add(self, codes: Collection[int], counts: Collection[int]) -> NDArray[np.float64]:
-        """Return a vector of length 1, or of zeros, in which each feature adds its dampened count.
-        Its code gives the place and the sign."""
+        """Sum up the features in a vector and scale it to length 1; without features it is all
+        zeros. The code of a feature determines the dimension and the sign, and the logarithm of its
+        count the amount."""
         import numpy as np
 
         # the last digit of numpy's logarithm may differ between machines
@@ -113,12 +114,13 @@ class HashEmbedder:
         hashes = np.fromiter(codes, "u4", count=len(codes))
         signed = np.where(hashes & 0x8000_0000, weights, -weights)
         sums = np.bincount(hashes % self.dimension, weights=signed, minlength=self.dimension)
-        vector = sums.astype(np.float64)  # without any feature `sums` is of integers
+        vector = sums.astype(np.float64)  # without features, `sums` has integers
         return vector / (_norm(vector) or 1.0)
 
 
 def split_words(text: str) -> Counter[str]:
-    """Count the words of a text, folded, without stop words unless there are no others."""
+    """Count the words of a text in their folded form. Stop words are left out, unless there are no
+    others."""
     head = text.encode("utf-8", "replace")[:MAX_TEXT_BYTES].decode("utf-8", "ignore")
     runs = find_words(unicodedata.normalize("NFKC", head).casefold())
     if max(map(len, runs), default=0) > MAX_WORD_CHARS:
@@ -138,7 +140,7 @@ def find_words(folded: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The code of a word, its n-grams, and their codes."""
+    """The code of a word, its n-grams (parts of 2 to 5 characters), and the codes of these."""
 
     code: int
     grams: tuple[str, ...]
@@ -150,8 +152,9 @@ def _cut(word: str) -> _Pieces:
 
 
 def _cut_anew(word: str) -> _Pieces:
-    """Return the n-grams of a word: 3 to 5 characters, with both ends of the word marked; also 2 in
-    non-ASCII words, because some scripts write words that short."""
+    """Return the parts of a word, without the cache: its n-grams have 3 to 5 characters, and the
+    ends of the word count as characters. A word with characters beyond ASCII has n-grams of 2 as
+    well, because some scripts write words that short."""
     marked = f"<{word}>"
     grams = tuple(
         marked[start : start + size]
@@ -170,5 +173,5 @@ def _code(feature: str) -> int:
 
 
 def _norm(vector: NDArray[np.float64]) -> float:
-    # summed in order: `sum` and BLAS may add in another order
+    # summed in order; numpy's `sum` and BLAS may add in another order
     return math.sqrt(float((vector * vector).cumsum()[-1]))

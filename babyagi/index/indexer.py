@@ -1,5 +1,6 @@
-"""Writes results to the index: embeds those without a vector, stores the vectors, upserts them, and
-marks the results as indexed. Reports when results cannot be indexed."""
+"""Writes results to the index: computes vectors for results that have none, stores the vectors in
+the task store, puts them into the index, and marks the results as indexed. Reports when results
+cannot be indexed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ KINDS = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE, events.RESULTS_INDEXE
 
 
 class EventSource(Protocol):
-    """The task store's methods for events, which the indexer needs."""
+    """The methods for events that the indexer needs from the task store."""
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
@@ -36,8 +37,8 @@ class EventSource(Protocol):
 
 
 async def find_trouble(source: EventSource, objective_id: int) -> str:
-    """Return why the objective's results cannot be indexed, according to its workers; "" if they
-    can."""
+    """Return why the objective's results cannot be indexed, as its workers last reported; "" if
+    they can be indexed."""
     latest = await source.events_of(objective_id, kinds=KINDS, limit=1)
     return (
         describe_trouble(latest[0].data)
@@ -47,16 +48,16 @@ async def find_trouble(source: EventSource, objective_id: int) -> str:
 
 
 def describe_trouble(data: Mapping[str, Any]) -> str:
-    """Return an `index.unavailable` event in words, on one line."""
+    """Return the data of an `index.unavailable` event in words, on one line."""
     why = f" ({data['why']})" if data.get("why") else ""
     return f"{data.get('reason', '')}{why}"
 
 
 class Availability:
-    """Reports whether one worker can index the results of one objective.
+    """Reports, for one worker, whether the results of one objective can be indexed.
 
     Args:
-        tell: tells a person as well, if no view shows the objective's events.
+        tell: prints a line for a person; None if a view shows the objective's events.
     """
 
     def __init__(
@@ -68,17 +69,22 @@ class Availability:
         self._tell = tell
 
     async def is_troubled(self) -> bool:
-        """Return whether trouble was reported last, by this worker, an earlier run or another
-        one."""
+        """Return whether the last report was one of trouble. It may be this worker's report, or
+        that of another worker or an earlier run."""
         if self._is_troubled is None:
             self._is_troubled = bool(await find_trouble(self._source, self.objective_id))
         return self._is_troubled
 
     async def note_trouble(self, error: BabyagiError, *, is_start: bool = False) -> None:
-        """Report the trouble once. With `is_start`, the start of a run, report it even if an
-        earlier run did."""
+        """Report that results cannot be indexed, unless this was reported already.
+
+        Args:
+            is_start: whether the run starts; then an earlier run's report does not count.
+        """
         logger.warning(
-            "the result store is behind, the loop goes on: %s (%s)", error.what, error.why
+            "results cannot be written to the result store, the loop goes on: %s (%s)",
+            error.what,
+            error.why,
         )
         if self._is_troubled and not is_start:
             return
@@ -87,7 +93,7 @@ class Availability:
         )
         if self._tell is not None:
             self._tell(
-                f"objective {self.objective_id}: results do not get into the result store: "
+                f"objective {self.objective_id}: results cannot be written to the result store: "
                 f"{error.what} ({error.why or error.fix})"
             )
 
@@ -97,12 +103,12 @@ class Availability:
             self._is_troubled = not await self._say(events.INDEX_AVAILABLE, {})
             if self._tell is not None:
                 self._tell(
-                    f"objective {self.objective_id}: results get into the result store again"
+                    f"objective {self.objective_id}: results are written to the result store again"
                 )
 
     async def _say(self, kind: str, data: Mapping[str, Any]) -> bool:
-        """Append the event, and return whether that worked. A failure here must not stop the
-        loop."""
+        """Append the event, and return whether that succeeded. A failure is only logged, so that it
+        does not stop the loop."""
         try:
             await self._source.append_event(self.objective_id, kind=kind, data=data)
         except BabyagiError as error:
@@ -112,10 +118,10 @@ class Availability:
 
 
 # --------------------------------------------------------------------------------------------------
-# Feeds results to the index: embeds, stores vectors, upserts, marks as indexed.
+# The indexer: embeds results, stores the vectors, upserts them to the index, marks them as indexed.
 #
-# The task store is the truth and knows which results are not indexed. After a crash between any two
-# steps, the same results are fed again under the same ids, which changes nothing.
+# The task store decides, and knows which results are not indexed. After a crash between any two
+# of these steps, the same results are written again under the same ids, which changes nothing.
 # --------------------------------------------------------------------------------------------------
 
 Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
@@ -124,19 +130,20 @@ NAMESPACE = UUID("5b0f0d0e-6f43-5b8e-9d0a-3f3c1c2a7e51")
 # measured with Chroma: 50 ms per batch in a small collection; a hundred single upserts take 700 ms
 BATCH = 100
 N_PROBES = 20
-# used once one of the first probes is missed: a file cut in half can lose as few as one in ten
+# used if one of the first probes is missed: a file cut in half may lose only one result in ten
 N_CLOSE_PROBES = 200
-# An approximate index may miss a few, which are fed again; with more it is rebuilt. Of 352 results
-# that differ only in two numbers, Chroma misses 3 in 100 however often it is rebuilt.
+# If an approximate index misses a few, they are written again; if more, it is rebuilt. Of 352
+# results that differ only in two numbers, Chroma misses 3 in 100 however often it is rebuilt.
 MAX_MISS_SHARE = 0.05
 CHECK_EVERY = 50  # batches
-# In a row, before all results were fed: the batches before one that does not fit go in each time.
+# Rebuilds in a row without indexing all results: if one batch does not fit, the batches before it
+# are indexed each time.
 MAX_REBUILDS = 3
-SAME = 0.999  # vectors with this score count as equal: results may have equal texts
+SAME = 0.999  # from this score on, vectors count as equal: several results may have the same text
 
 
 class ResultSource(Protocol):
-    """The task store's methods that search and indexer need."""
+    """The methods that search and indexer need from the task store."""
 
     async def task(self, objective_id: int, task_id: int) -> Task: ...
 
@@ -183,13 +190,13 @@ class CheckReport:
     """How the index differs from the task store.
 
     Attributes:
-        missing: tasks whose results are marked as indexed and are not in the index.
-        extra: ids that should not be in the index.
-        probe_misses: tasks whose results were not found by their own vectors.
-        n_probes: how many results were looked up by their own vectors.
+        missing: the tasks whose results are marked as indexed but are not in the index.
+        extra: the ids in the index that should not be there.
+        probe_misses: the tasks whose results a search for their own vectors did not find.
+        n_probes: for how many results this was tried.
         n_expected: how many results are marked as indexed.
-        n_held: how many results are in the index.
-        n_owed: how many results are still to be fed; they do not count as missing.
+        n_held: how many of the objective's results are in the index.
+        n_owed: how many results are not marked as indexed yet; they do not count as missing.
     """
 
     missing: tuple[int, ...]
@@ -202,12 +209,13 @@ class CheckReport:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is missing and a search finds every probe. Extra ids do no harm."""
+        """Whether nothing is missing and a search finds every probed result. Extra ids do no
+        harm."""
         return not self.missing and not self.probe_misses
 
     @property
     def is_damaged(self) -> bool:
-        """Whether so many probes were missed that the index must be rebuilt."""
+        """Whether a search missed so many probed results that the index must be rebuilt."""
         return (
             len(self.probe_misses) > max(1, MAX_MISS_SHARE * self.n_probes)
             or len(self.probe_misses) == self.n_probes > 0
@@ -215,13 +223,13 @@ class CheckReport:
 
 
 class Indexer:
-    """Keeps the index of one objective in step with its results. Only one runs at a time, under the
-    lease of the index duty.
+    """Keeps the index of one objective up to date with its results. The lease of the index duty
+    makes sure that only one indexer of an objective runs at a time.
 
-    `n_rebuilds` counts how often the index was found damaged and rebuilt.
+    `n_rebuilds` counts how often the index was found damaged and was rebuilt.
 
     Args:
-        sleep: waits until reads show what was written, for an index whose reads lag.
+        sleep: waits this many seconds; used with an index whose reads lag behind its writes.
     """
 
     def __init__(
@@ -240,18 +248,18 @@ class Indexer:
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         self._sleep = sleep
-        self._n_batches = 0  # since the last comparison that was due for another reason
+        self._n_batches = 0  # the index is compared when it is a multiple of `CHECK_EVERY`
         self._n_rebuilds_in_a_row = 0
 
     async def run_once(self, *, embed: Embed, limit: int = BATCH) -> int:
         """Index the oldest results that are not indexed, at most `limit`, and return their number.
 
-        It first compares the index with the task store at its first run in a process, after the
-        index could not answer (it may have lost something), and every `CHECK_EVERY` batches. Lost
-        results are indexed again from the stored vectors. A damaged index is dropped and all
-        results are marked as not indexed; then 0 is returned. If more than half is missing, as
+        Before that, it compares the index with the task store: at its first run in a process, after
+        the index could not answer (it may have lost something), and every `CHECK_EVERY` batches.
+        Lost results are indexed again from the stored vectors. If more than half is missing, as
         after a change to another index, all results are marked as not indexed, so that the
-        following batches show the progress.
+        following batches show the progress. If the index is damaged, it is dropped, all results are
+        marked as not indexed, and 0 is returned.
 
         Raises:
             IndexUnavailableError: the index or the embedder cannot answer now; nothing is marked as
@@ -279,26 +287,27 @@ class Indexer:
         return len(owed)
 
     async def check(self, *, n_probes: int = N_PROBES) -> CheckReport:
-        """Compare the index with the task store, and change nothing. Workers may go on meanwhile.
-        Where reads lag, a difference is checked again after the lag.
+        """Compare the index with the task store, and change nothing. Workers may continue
+        meanwhile. If the reads of the index lag, a difference is checked again after the lag.
 
         Args:
-            n_probes: how many results are looked up by their own vectors. If one is missed,
-                `N_CLOSE_PROBES` are looked up.
+            n_probes: for how many results to test whether a search for their own vectors finds
+                them. If it misses one, `N_CLOSE_PROBES` results are tested.
 
         Raises:
-            IndexUnavailableError, StoreUnusableError: the index cannot be asked.
+            IndexUnavailableError, StoreUnusableError: the index cannot answer.
         """
         return await self._compare(
             n_probes, is_in_doubt=lambda report: bool(report.extra) or not report.is_whole
         )
 
     async def ping(self) -> None:
-        """Do what `VectorIndex.ping` does."""
+        """Check that the index can be used; see `VectorIndex.ping`."""
         await self._index.ping()
 
     async def drop(self) -> None:
-        """Remove the objective's collection. It does not change which results count as indexed."""
+        """Remove the objective's collection from the index. Which results are marked as indexed
+        does not change."""
         await self._index.drop(self._collection)
 
     async def _compare(
@@ -311,8 +320,8 @@ class Indexer:
         return report
 
     async def _compare_once(self, n_probes: int) -> CheckReport:
-        # In this order, nothing that others do meanwhile looks like a loss: they record, then feed,
-        # then mark as indexed.
+        # Read in this order, so that what workers do meanwhile cannot look like a loss: they
+        # record, then write to the index, then mark as indexed.
         ticked = await self._source.result_ids(self._objective_id, is_indexed=True)
         held = set(await self._index.ids(self._collection))
         head = id_head(self._uid)
@@ -335,8 +344,8 @@ class Indexer:
         )
 
     async def _probe(self, task_ids: Sequence[int], n: int) -> tuple[list[int], list[int]]:
-        """Look up `n` results, spread over all. Return which were looked up, and which were not
-        found."""
+        """Test `n` results, spread evenly over the list, by a search for their own vectors. Return
+        (the tested tasks, those whose results were not found)."""
         probed = list(task_ids[:: max(1, len(task_ids) // n)][:n])
         return probed, [task_id for task_id in probed if not await self._finds(task_id)]
 
@@ -345,12 +354,12 @@ class Indexer:
             await self._source.vectors(self._objective_id, space=self._space, task_ids=[task_id])
         ).get(task_id)
         if vector is None:
-            return True  # no stored vector to look up
+            return True  # there is no stored vector to search for
         hits = await self._index.query(self._collection, vector, k=5)
         return any(hit.id == item_id(self._uid, task_id) or hit.score >= SAME for hit in hits)
 
     async def _mend(self, embed: Embed) -> None:
-        # feeding a result twice does no harm
+        # writing a result twice does no harm
         report = await self._compare(N_PROBES, is_in_doubt=lambda report: report.is_damaged)
         if report.is_damaged:
             raise StoreUnusableError(
@@ -360,7 +369,7 @@ class Indexer:
         lost = [*report.missing, *report.probe_misses]
         if len(lost) > max(BATCH, report.n_expected // 2) and not self._index.is_memory:
             await self._source.owe_index(self._objective_id)
-            logger.info("%d results that the index does not have are fed again", len(lost))
+            logger.info("%d results are missing in the index and will be indexed again", len(lost))
             return
         for start in range(0, len(lost), BATCH):
             task_ids = lost[start : start + BATCH]
@@ -368,7 +377,7 @@ class Indexer:
                 await self._source.results(self._objective_id, task_ids=task_ids), embed
             )
         if lost:
-            logger.info("%d results that the index did not have were fed again", len(lost))
+            logger.info("%d results were missing in the index and were indexed again", len(lost))
 
     async def _feed(self, results: Sequence[Result], embed: Embed) -> None:
         vectors = await load_vectors(self._source, results, space=self._space, embed=embed)
@@ -385,14 +394,14 @@ class Indexer:
             await self._index.upsert(self._collection, items)
 
     async def _begin_anew(self, error: StoreUnusableError) -> None:
-        """Drop the damaged index and mark all results as not indexed. The stored vectors make the
-        rebuild cheap."""
+        """Drop the damaged index and mark all results as not indexed, so that it is rebuilt. The
+        rebuild is cheap, because the vectors are stored."""
         if self._n_rebuilds_in_a_row == MAX_REBUILDS:
-            why = f"it was begun anew {MAX_REBUILDS} times in a row"
+            why = f"it was rebuilt {MAX_REBUILDS} times in a row"
             raise IndexUnavailableError(
                 f"the index is damaged again: {error.what}", why=why, fix=error.fix, guide="results"
             ) from error
-        logger.warning("the index is damaged and is begun anew: %s", error.what)
+        logger.warning("the index is damaged and will be rebuilt: %s", error.what)
         self._n_rebuilds_in_a_row += 1
         self.n_rebuilds += 1
         try:
@@ -407,11 +416,11 @@ class Indexer:
 async def load_vectors(
     source: ResultSource, results: Sequence[Result], *, space: str, embed: Embed
 ) -> dict[int, bytes]:
-    """Return the vectors by task id: the stored ones, and new ones for the other results. New
-    vectors are stored before this returns.
+    """Return the vectors of the results by task id. Missing vectors are computed, and stored before
+    this returns.
 
     Raises:
-        IndexUnavailableError: the embedder returned another number of vectors than texts.
+        IndexUnavailableError: the embedder returned fewer or more vectors than there were texts.
         Whatever `embed` raises.
     """
     if not results:
@@ -427,7 +436,9 @@ async def load_vectors(
         new = await embed([text_of(result) for result in missing])
         if len(new) != len(missing):
             raise IndexUnavailableError(
-                f"{len(missing)} texts were embedded, {len(new)} vectors came", guide="results"
+                f"{len(missing)} texts were sent to the embedder, "
+                f"but it returned {len(new)} vectors",
+                guide="results",
             )
         embedded = {result.task_id: vector for result, vector in zip(missing, new, strict=True)}
         await source.store_vectors(objective_id, space=space, vectors=embedded)
@@ -441,8 +452,8 @@ def text_of(result: Result) -> str:
 
 
 def embed_path(owner: str, texts: Sequence[str]) -> str:
-    """Return a journal path that depends on the texts, because which texts are embedded together
-    depends on what others have done meanwhile."""
+    """Return a path for the journal that is derived from the texts. A number would not do: which
+    texts are embedded together depends on what other workers have done meanwhile."""
     return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
 
 
@@ -450,14 +461,14 @@ def item_id(uid: str, task_id: int) -> str:
     """Return the id of a result in every index: a UUID that begins with `id_head(uid)` and ends
     with the task's id in 12 hexadecimal digits.
 
-    It is the same on every replay and different for every objective in a shared index. `scores_of`
-    reads the task's id back without a look-up.
+    A result always has the same id, and results of different objectives in a shared index have
+    different ones. `scores_of` reads the task's id from it without a look-up.
     """
     return id_head(uid) + f"{task_id:012x}"
 
 
 def id_head(uid: str) -> str:
-    """Return the beginning of the ids of all results of an objective."""
+    """Return the beginning that the ids of all results of an objective have in common."""
     return str(uuid5(NAMESPACE, uid))[:-12]
 
 
@@ -477,7 +488,7 @@ def collection_of(objective: Objective) -> str:
 def collection_name(store_name: str, uid: str, space: str) -> str:
     """Return the name of an objective's collection: 3 to 512 letters, digits, `.`, `_` and `-`.
 
-    Different arguments give different names: a hash at the end covers what does not fit.
+    Different arguments give different names: the name ends with a hash of all arguments.
     """
     readable = re.sub(r"[^a-zA-Z0-9]+", "-", f"{store_name[:64]} {uid[:32]}").strip("-")
     digest = hashlib.sha256(

@@ -1,7 +1,8 @@
-"""The port of the index: a copy of the results that can always be rebuilt from the task store.
+"""The interface (port) of every index. An index is a copy of the results that can always be rebuilt
+from the task store.
 
-The task store holds the truth; an index holds vectors and ids. Losing an index never loses a
-result.
+The task store has the results themselves; an index has only vectors, ids and excerpts. Losing an
+index never loses a result.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ class IndexItem:
 
     @property
     def excerpt(self) -> str:
-        """The beginning of the result's text, for people who inspect the index; the task store has
-        the whole text."""
+        """The beginning of the result's text, for a person who inspects the index. The whole text
+        is in the task store."""
         return self.text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
 
 
@@ -39,7 +40,8 @@ def to_numbers(vector: bytes) -> list[float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A found result. `score` is the cosine similarity for every backend: higher is nearer."""
+    """A result that a search found. `score` is the cosine similarity, with every index: higher is
+    nearer."""
 
     id: str
     score: float
@@ -51,14 +53,13 @@ PING_TIMEOUT_S = 5.0  # every run starts with a ping
 class VectorIndex(Protocol):
     """Finds vectors by nearness. There is one collection per objective and embedding space.
 
-    Every method raises `IndexUnavailableError` when it cannot answer now. It raises
-    `StoreUnusableError` when the index is damaged; then `drop` and an `upsert` of everything repair
-    it.
+    Every method raises `IndexUnavailableError` if it cannot answer now, and `StoreUnusableError` if
+    the index is damaged; to repair it, `drop` the collection and `upsert` everything again.
 
     Attributes:
-        is_memory: it holds only what this process put in, so the caller must first put in what is
-            missing.
-        read_lag_s: for this many seconds after an upsert or a drop, reads may not show its effect;
+        is_memory: whether it contains only what this process put in, so that the caller must first
+            put in what is missing.
+        read_lag_s: after an upsert or a drop, reads may not show its effect for this many seconds;
             0 if they show it at once.
     """
 
@@ -66,16 +67,16 @@ class VectorIndex(Protocol):
     read_lag_s: float
 
     async def ping(self) -> None:
-        """Check that the index can be used, and raise if it cannot. A server is asked with the key,
-        and has `PING_TIMEOUT_S` to answer.
+        """Check that the index can be used; raise an error if it cannot. A server is called with
+        the key, and has `PING_TIMEOUT_S` to answer.
 
-        An index inside this process is not started; only its requirements are checked.
+        An index that runs inside this process is not started; only its requirements are checked.
         """
         ...
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        """Insert or replace the items by id, and create the collection if it is missing. Write all
-        of them or raise."""
+        """Insert the items, replacing items with the same ids, and create the collection if it is
+        missing. If not all items can be written, raise an error."""
         ...
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:

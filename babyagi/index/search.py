@@ -1,16 +1,16 @@
 """Finds the earlier results of an objective that are relevant to a text.
 
 Candidates come from the nearest vectors and from the full text of the task store. They are compared
-with the query by character trigrams. If the vectors are lexical, that order is the answer;
-otherwise it is fused with the order by vectors.
+with the query by character trigrams. If the vectors are lexical, the trigrams alone decide the
+order; otherwise it is fused with the order by vectors.
 
-A search answers whatever happens to the index or the embedder: from the index if it is whole, else
-exactly over the vectors in the task store, else by full text. Results that are not indexed yet are
-included: 200 of them, and the 100 finished last.
+A search answers even if the index or the embedder fails: from the index if it is complete, else
+exactly over the vectors in the task store, else by full text. Of the results that are not indexed
+yet, 200 are included, and the 100 that finished last.
 
-`NearDuplicates` decides whether two texts say the same in nearly the same words. That is lexical: a
-paraphrase without common words is another text. What distinguishes similar texts must be equal in
-both: numbers, paths, quotes, names, single letters, and words that reverse the meaning.
+`NearDuplicates` decides whether two texts say the same in nearly the same words. It is lexical: a
+paraphrase without common words is a different text. What distinguishes similar texts must be equal
+in both: numbers, paths, quotes, names, single letters, and words that reverse the meaning.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
 MAX_PENDING = 200
 # Of these, the latest so many are embedded for one search; the indexer embeds the others.
 MAX_NEW_VECTORS = 32
-N_CANDIDATES = 100  # from each way; measured by `python -m benchmarks.retrieval`
+N_CANDIDATES = 100  # each from vectors and from words; measured by `python -m benchmarks.retrieval`
 N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
-# Of results that are cached for the next search, with what was read of them: 3 bytes a character.
-# Results that are longer than is compared are not cached.
+# Characters of the results that are cached for the next search; each takes 3 bytes with its codes.
+# Results that are too long to be compared whole are not cached.
 MAX_KEPT_CHARS = 10_000_000
 FILL_BATCH = 2_000
 # The index is counted again when results have grown by this share: counting reads all its ids,
@@ -60,7 +60,7 @@ GROWTH_SHARE = 0.01
 RANK_DAMPING = 2
 # With at least so many similarities, their median is taken as the similarity of unrelated texts.
 MIN_FOR_MIDDLE = 10
-USUAL_MIDDLE = 0.15  # of all-MiniLM-L6-v2 and text-embedding-3-small
+USUAL_MIDDLE = 0.15  # the median with all-MiniLM-L6-v2 and text-embedding-3-small
 EMBEDDING_TROUBLE = (
     IndexUnavailableError,
     ModelUnavailableError,
@@ -71,11 +71,11 @@ EMBEDDING_TROUBLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedResult:
-    """A result and how well it fits the query, from 0 to 1. Scores of two searches cannot be
+    """A result and how well it fits the query, from 0 to 1. Scores of different searches cannot be
     compared.
 
-    `nearness`, from 0 to 1, says whether the result fits at all. It is the larger of two values:
-    the share of the query that the result contains and, if vectors know meaning, how far the result
+    `nearness`, from 0 to 1, says whether the result fits at all. It is the share of the query that
+    the result contains or, if that is larger and the vectors know meaning, how far the result
     stands out from the others.
     """
 
@@ -86,9 +86,10 @@ class RankedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Results, best first. `degraded` says what was wrong with the index or the embedder; "" when
-    nothing was. `scores` has the score of each result of this objective that was compared, by task
-    id. `with_marks` are results of this objective that contain the rare words of the marks."""
+    """Results, best first. `degraded` says what was wrong with the index or the embedder, and is ""
+    if nothing was. `scores` has, by task id, the score of each result of this objective that was
+    compared. `with_marks` are the results of this objective that contain rare words of the marks
+    (the codes, numbers and names) in the query."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
@@ -104,9 +105,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """Tasks whose results may bear on a text. `nearest` are cosine similarities by task id;
-    `by_words` are task ids by common words, best first; `with_marks` are task ids by the words of
-    the marks; `degraded` is as in `Ranking`."""
+    """Tasks whose results may bear on a text. `nearest` has cosine similarities by task id.
+    `by_words` are ids of tasks whose results share words with the text, best first, and
+    `with_marks` those whose results contain words of its marks. `degraded` is as in `Ranking`."""
 
     nearest: Mapping[int, float] = field(default_factory=dict)
     by_words: Sequence[int] = ()
@@ -116,15 +117,14 @@ class Candidates:
 
 @dataclass(slots=True)
 class _Kept:
-    """A cached result; `read` is its text prepared for comparison, None before the first
-    comparison."""
+    """A cached result. `read` is its text in the form for comparisons; None until the first one."""
 
     result: Result
     read: ReadText | None = None
 
 
 class ResultSearch:
-    """Search in the results of one objective."""
+    """Searches the results of one objective."""
 
     def __init__(self, source: ResultSource, index: VectorIndex, *, objective: Objective) -> None:
         self._source = source
@@ -136,10 +136,13 @@ class ResultSearch:
         # a copy of the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
         self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
-        self._n_trusted = 0  # up to so many results the index is not counted again
-        # Words that too many results contain to be searched for; more results change nothing.
+        self._n_trusted = (
+            0  # up to so many expected results, those in the index are not counted again
+        )
+        # Words that too many results contain to be searched for. They stay too common for good.
         self._common_words: set[str] = set()
-        # By task id, least recently used first. A result that was planned from never changes.
+        # By task id, least recently used first. Only results that were planned from, because they
+        # never change.
         self._kept: dict[int, _Kept] = {}
         self._n_kept_chars = 0
 
@@ -153,19 +156,20 @@ class ResultSearch:
         beside: Collection[int] = (),
         marks: Collection[str] = (),
     ) -> Ranking:
-        """Return the `k` results that bear most on the text; fewer if there are fewer. Of equal
-        ones, the latest comes first.
+        """Return the `k` results that bear most on the text; fewer if there are fewer. If two fit
+        equally well, the later one comes first.
 
         Args:
-            embed: called at most once with the text, then results without a vector. It may return
-                vectors for the first ones only.
+            embed: called at most once, with the text followed by results without a vector. It may
+                return vectors for only the first of these texts.
             exclude: ids of tasks whose results are not wanted.
             beside: ids of tasks whose results get a score in any case.
-            marks: parts of the text; results that contain their rare words are returned as well.
+            marks: codes, numbers and names in the text. Results that contain rare words of them are
+                returned as well.
 
         Raises:
-            What the task store raises, and what `embed` raises that is not a failure of an embedder
-                (a limit, a lost lease).
+            What the task store raises, and what `embed` raises, except failures of the embedder.
+                Such an exception may be a limit or a lost lease.
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         found = await self.candidates(text, n=n_wanted, embed=embed, marks=marks)
@@ -203,10 +207,10 @@ class ResultSearch:
     async def candidates(
         self, text: str, *, n: int, embed: Embed, marks: Collection[str] = ()
     ) -> Candidates:
-        """Return what may bear on the text: about `n` candidates from each way. Arguments and
-        errors are as for `relevant`."""
-        # Counted before the index is asked: what is recorded or indexed after this can only give
-        # the index more than is expected of it.
+        """Return the tasks whose results may bear on the text: about `n` by vectors and as many by
+        words. Arguments and errors are as in `relevant`."""
+        # Counted before the index is asked: results that are recorded or indexed afterwards can
+        # only make the index larger than expected.
         pending = await self._source.pending_results(
             self._objective_id,
             space=self._space,
@@ -229,7 +233,7 @@ class ResultSearch:
             )
             nearest |= score_all(vectors, query)
         by_words = [*pending.with_words]
-        # add those that finished last where not all new results have vectors
+        # if not all new results have vectors, add the tasks that finished last
         if not nearest or len(pending.results) == MAX_PENDING:
             latest = await self._source.last_finished(self._objective_id, limit=N_LATEST)
             by_words += [task.id for task in latest]
@@ -238,13 +242,14 @@ class ResultSearch:
         )
 
     def _rare_words(self, text: str) -> list[str]:
-        """Return the words to search for, except those that are known to be common."""
+        """Return the words of the text to search for: all except those that are known to be
+        common."""
         words = searchable(text, limit=MAX_WORDS)
         return [word for word in words if word not in self._common_words]
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
         """Return the results of these tasks, in any order; tasks without a result are left out.
-        Results that were read lately come from the cache."""
+        Results that were read recently come from the cache."""
         # taken out before other users of this cache can remove them
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
         self._kept |= known  # now the most recently used
@@ -254,7 +259,7 @@ class ResultSearch:
         return [*(kept.result for kept in known.values()), *read]
 
     def keep(self, results: Iterable[Result]) -> None:
-        """Cache the results that were planned from for the next search."""
+        """Cache those of the results that can no longer change, because they were planned from."""
         for result in results:
             if result.is_planned and len(result.text) <= MAX_CHARS:
                 self._forget(result.task_id)
@@ -288,7 +293,7 @@ class ResultSearch:
             return None
 
     async def fill_memory(self) -> None:
-        """Put the missing vectors into the index if it is one in this process's memory."""
+        """If the index is in this process's memory, put the vectors that it lacks into it."""
         if self._index.is_memory:
             await self._fill(self._index)
 
@@ -299,7 +304,7 @@ class ResultSearch:
         self, text: str, pending: Pending, embed: Embed
     ) -> tuple[bytes, Mapping[int, bytes]]:
         """Return the query vector, and the vectors of the pending results by task id. New vectors
-        are stored so that nobody pays for them again; those of the hash embedder are only kept in
+        are stored, so that they are paid for only once; vectors that cost nothing are only kept in
         memory."""
         task_ids = {result.task_id for result in pending.results}
         self._free = {id_: vector for id_, vector in self._free.items() if id_ in task_ids}
@@ -320,13 +325,14 @@ class ResultSearch:
     async def _by_vectors(
         self, query: bytes, *, n_results: int, n_pending: int, k: int
     ) -> tuple[dict[int, float], str]:
-        """Return the scores by task id, and why the index was not used ("" if it was)."""
+        """Return (the nearest results' scores by task id, why the index was not used). The second
+        is "" if it was used; otherwise the stored vectors were searched."""
         try:
             if n_pending == MAX_PENDING:
-                raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
+                raise IndexUnavailableError(f"{MAX_PENDING} results or more are not indexed yet")
             scores = await self._ask(query, k=k, n_expected=n_results - n_pending)
         except (IndexUnavailableError, StoreUnusableError) as error:
-            # a local name as well, because another search may find the index well and clear
+            # a local name as well: another search may find the index usable again and clear
             # `_memory`
             memory = self._memory = self._memory or BuiltinIndex()
             await self._fill(memory, n_bytes=len(query))
@@ -336,30 +342,32 @@ class ResultSearch:
         return scores, ""
 
     async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
-        """Return the scores by task id.
+        """Search the index, and return the nearest results' scores by task id.
 
         Raises:
-            IndexUnavailableError: also if the index lacks results that it should have, because it
-                was lost or is being rebuilt.
+            IndexUnavailableError: the index cannot answer, or it lacks results that it should have,
+                because it was lost or is being rebuilt.
         """
         if n_expected <= 0:
             return {}
         if self._n_trusted < n_expected:
             n_held = await self._count(n_expected)
             if n_held < n_expected:
-                raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
+                raise IndexUnavailableError(f"the index has only {n_held} of {n_expected} results")
             self._n_trusted = (
                 n_held if self._index.is_memory else n_held + int(GROWTH_SHARE * n_held)
             )
         hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
             self._n_trusted = 0
-            raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
+            raise IndexUnavailableError(
+                f"the index found only {len(hits)} of {min(k, n_expected)} results"
+            )
         return scores_of(self._uid, hits)
 
     async def _count(self, n_expected: int) -> int:
-        """Return how many results the index contains. An index in this process's memory is filled
-        first if it lacks some."""
+        """Return how many results the index contains. An index in this process's memory is first
+        filled if it lacks some."""
         n_held = len(await self._index.ids(self._collection))
         if n_held < n_expected and self._index.is_memory:
             await self.fill_memory()
@@ -367,8 +375,12 @@ class ResultSearch:
         return n_held
 
     async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
-        """Put the stored vectors that the index lacks into it. With `n_bytes`, only vectors of that
-        length (others are from another model of the same name)."""
+        """Put the stored vectors that the index lacks into it.
+
+        Args:
+            n_bytes: put only vectors of this length in, because others come from another model of
+                the same name; 0 for all.
+        """
         head, held = id_head(self._uid), set(await index.ids(self._collection))
         missing = [
             task_id
@@ -399,8 +411,13 @@ class ResultSearch:
         nearest: Mapping[int, float],
         k: int,
     ) -> list[RankedResult]:
-        """Return the `k` best results, best first. `scores` say how much of the query each result
-        contains."""
+        """Return the `k` best results, best first.
+
+        Args:
+            scores: how much of the query each result contains, by task id.
+            by_vectors: task ids in the order of the vectors, nearest first.
+            nearest: cosine similarities by task id.
+        """
         scores = {result.task_id: scores[result.task_id] for result in results}
         near = scores
         if by_vectors and not is_lexical(self._space):
@@ -422,13 +439,13 @@ class ResultSearch:
 
 
 def is_lexical(space: str) -> bool:
-    """Return whether vectors of this space know only spelling."""
+    """Return whether vectors of this embedding space know only spelling, and not meaning."""
     return space.startswith("hash:")
 
 
 def best_first(scores: Mapping[int, float]) -> list[int]:
-    """Return the task ids by falling score; of equal scores, the latest first. Scores are rounded,
-    because equal ones may differ in their last digits."""
+    """Return the task ids, highest score first; if scores are equal, the later task first. Scores
+    are rounded before they are compared, because equal ones may differ in their last digits."""
     import numpy as np
 
     task_ids = np.fromiter(scores, "i8", count=len(scores))
@@ -438,7 +455,7 @@ def best_first(scores: Mapping[int, float]) -> list[int]:
 
 
 def round_all(scores: Mapping[int, float], n_digits: int) -> dict[int, float]:
-    """Return the rounded scores by task id, in a tenth of the time that `round` takes."""
+    """Return the rounded scores by task id. It takes a tenth of the time that `round` takes."""
     import numpy as np
 
     rounded = np.fromiter(scores.values(), "f8", count=len(scores)).round(n_digits)
@@ -446,8 +463,8 @@ def round_all(scores: Mapping[int, float], n_digits: int) -> dict[int, float]:
 
 
 def fuse(*orders: Sequence[int]) -> dict[int, float]:
-    """Return the scores of reciprocal rank fusion by task id: 1 for what is first in every
-    order."""
+    """Fuse orders of tasks into scores by task id (reciprocal rank fusion). A task that is first in
+    every order has the score 1."""
     scores: dict[int, float] = {}
     for order in orders:
         for place, task_id in enumerate(order):
@@ -460,11 +477,11 @@ def fuse(*orders: Sequence[int]) -> dict[int, float]:
 def find_nearness(
     shares: Mapping[int, float], similarities: Mapping[int, float]
 ) -> dict[int, float]:
-    """Return how near each result is: the share of the query that it contains, or how far its
-    cosine similarity stands out from the median of all.
+    """Return, by task id, how near each result is: the larger of the share of the query that it
+    contains, and how far its cosine similarity stands out from the median of all.
 
-    Models differ in the similarity of unrelated texts, from 0.1 to 0.7. With few similarities there
-    is no median, and `USUAL_MIDDLE` is used.
+    Models differ in the similarity of unrelated texts, from 0.1 to 0.7. If there are too few
+    similarities for a median, `USUAL_MIDDLE` is used.
     """
     middle = (
         max(0.0, median(similarities.values()))
@@ -479,8 +496,8 @@ def find_nearness(
 
 
 def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
-    """Return the cosine similarities by task id. Vectors of another length (from another model of
-    the same name) are left out."""
+    """Return the cosine similarity of each vector to the query, by task id. Vectors of another
+    length (from another model of the same name) are left out."""
     fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
     return (
         dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True))
@@ -496,8 +513,8 @@ def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
 # On the labelled pairs of the tests, paraphrases score 0.80–1.00; different texts without different
 # marks score 0.49–0.85.
 NEAR_EQUAL = 0.93
-# Longer results are repeats only if they are equal; comparing texts without bound takes time
-# without bound.
+# Longer results are repeats only if they are equal: comparing texts of any length takes any amount
+# of time.
 MAX_COMPARED_CHARS = 8000
 MAX_ADDED_WORDS = 2  # words that a repeat may add: "already", "again"
 
@@ -511,11 +528,14 @@ _TURNING = frozenset(
 
 
 def marks(text: str) -> frozenset[str]:
-    """Return what must be equal in two texts that say the same."""
+    """Return the parts of the text that must be equal in another text if both say the same:
+    numbers, paths, quotes, names, single letters, and words that reverse the meaning."""
     found = {part for quoted in _QUOTED.findall(text) for part in quoted if part}
     for place, word in enumerate(text.split()):
         bare = word.strip(".,;:!?()[]{}\"'`“”‘’")
-        if len(bare) > 1 and bare.isalpha() and bare.islower():  # most words: no sign, no name
+        if (
+            len(bare) > 1 and bare.isalpha() and bare.islower()
+        ):  # most words: neither a sign nor a name
             if bare.casefold() in _TURNING:
                 found.add(bare.casefold())
             continue
@@ -533,7 +553,7 @@ def marks(text: str) -> frozenset[str]:
 
 
 class NearDuplicates:
-    """Compares texts, and caches what it computed for the latest `max_kept`."""
+    """Compares texts, and caches what it computed for the last `max_kept` texts."""
 
     def __init__(self, *, max_kept: int = 500) -> None:
         self._embedder = HashEmbedder()
@@ -554,10 +574,11 @@ class NearDuplicates:
         )
 
     def is_repeat(self, text: str, earlier: str) -> bool:
-        """Return whether a result of any length says nothing that the earlier one did not say.
+        """Return whether a result says nothing that the earlier one did not say. Results of any
+        length can be compared.
 
-        In a long text a single word can be the news, whatever the cosine says, so no word may
-        replace another one.
+        In a long text a single word can be the news, however similar the vectors are, so a word in
+        place of another one makes it a new text.
         """
         if text == earlier:
             return True
@@ -573,8 +594,7 @@ class NearDuplicates:
         return not added or (not gone and len(added) <= MAX_ADDED_WORDS)
 
     def _signs(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return the marks and the words of a text. Two texts that share less than half of their
-        words are never near-equal."""
+        """Return (marks, words) of a text, from the cache if possible."""
         if text not in self._signs_by_text:
             self._signs_by_text[text] = marks(text), frozenset(split_words(text))
             _forget_oldest(self._signs_by_text, self._max_kept)
@@ -589,7 +609,7 @@ class NearDuplicates:
 
 
 def _without_forms(words: Set[str], others: Set[str]) -> Set[str]:
-    """Return the words that are not a form of another one, judged by their common beginning:
+    """Return the words that are not forms of one of the others. Forms begin alike, such as
     `continues` and `continuing`."""
     return {word for word in words if not any(_is_form(word, other) for other in others)}
 

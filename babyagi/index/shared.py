@@ -1,8 +1,8 @@
 """Finds earlier results in all objectives of the store, for an objective with shared memory.
 
-Each other objective brings candidates as it does for itself. They are scored together with the best
-of the objective's own results, so that all scores can be compared. Nothing of another objective is
-embedded or stored again.
+In each other objective, candidates are found as that objective's own search would find them. They
+are scored together with the best of the objective's own results, so that all scores can be
+compared. Nothing of another objective is embedded or stored again.
 """
 
 from __future__ import annotations
@@ -30,28 +30,29 @@ from babyagi.index.search import (
 from babyagi.index.trigrams import Words
 from babyagi.tasks import Memory, Objective, Result
 
-N_OBJECTIVES = 20  # the newest other objectives
-# Of each objective: without an index of theirs, their vectors are held in memory, 3 kB each.
+N_OBJECTIVES = 20  # so many of the newest other objectives are searched
+# An objective with more results is skipped: if its index cannot be used, its vectors are held in
+# memory, 3 kB each.
 MAX_RESULTS = 5_000
-N_BY_WORDS = 3  # results of each that are candidates by words alone
-# At most so many results of others are given to a task. A bound by score would not do: wrong
-# results score almost as high as right ones.
+N_BY_WORDS = 3  # candidates of each objective that are found by words alone
+# At most so many results of other objectives are given to a task. A bound by score would not do:
+# unrelated results score almost as high as related ones.
 N_OTHERS = 2
 
 
 class SharedSource(ResultSource, Protocol):
-    """The task store's methods that a search over several objectives needs."""
+    """The methods that a search over several objectives needs from the task store."""
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]: ...
 
 
 class SharedSearch(ResultSearch):
-    """Searches the results of one objective and of the newest other objectives with the same
-    embedding space.
+    """Searches the results of one objective together with those of the newest other objectives that
+    have the same embedding space.
 
     Args:
-        n_others: the most results of others that a search returns; None for as many as rank high
-            enough.
+        n_others: a search returns at most so many results of other objectives; None for as many as
+            rank high enough.
     """
 
     def __init__(
@@ -78,9 +79,13 @@ class SharedSearch(ResultSearch):
         beside: Collection[int] = (),
         marks: Collection[str] = (),
     ) -> Ranking:
-        """Do the same as `ResultSearch.relevant` over all objectives. `exclude` and `beside` apply
-        to own results only. Own results win a tie. `degraded` also says which objectives were
-        skipped."""
+        """Return the `k` results of all objectives that bear most on the text. Arguments and errors
+        are as in `ResultSearch.relevant`.
+
+        `exclude` and `beside` apply to the objective's own results only. If an own result fits as
+        well as another objective's, the own one comes first. `degraded` also says which objectives
+        were skipped.
+        """
         asking = _Asking(embed)
         own = await super().relevant(
             text,
@@ -111,8 +116,8 @@ class SharedSearch(ResultSearch):
     async def _search_others(
         self, text: str, asking: _Asking
     ) -> tuple[list[RankedResult], list[str]]:
-        """Return the candidates of the other objectives, not ranked yet, and which objectives were
-        skipped."""
+        """Return the candidates of the other objectives, not ranked yet, and a message for each
+        objective that was skipped."""
         found: dict[int, Candidates] = {}
         notes: list[str] = []
         for objective, search in await self._newest_others():
@@ -129,8 +134,8 @@ class SharedSearch(ResultSearch):
         return await self._load(found), notes
 
     async def _newest_others(self) -> list[tuple[Objective, ResultSearch]]:
-        """Return the other objectives with their searches, newest first. The search of an
-        objective, with what it holds in memory, is kept while the objective is among them."""
+        """Return the newest other objectives with their searches. A search, with what it has in
+        memory, is kept as long as its objective is among the newest."""
         newest = [
             one
             for one in await self._objectives(limit=N_OBJECTIVES + 1)
@@ -154,8 +159,9 @@ class SharedSearch(ResultSearch):
         return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
 
     async def _load(self, found: Mapping[int, Candidates]) -> list[RankedResult]:
-        """Return the results that are nearest in all these objectives, and of each objective the
-        results that share most words with the query. Their scores are not computed yet."""
+        """Return the results that are nearest among the candidates of all these objectives and, of
+        each objective, those that share most words with the query. Their scores are not computed
+        yet."""
         near = [
             (score, objective_id, task_id)
             for objective_id, one in found.items()
@@ -173,8 +179,8 @@ class SharedSearch(ResultSearch):
     async def _rank_together(
         self, entries: Sequence[RankedResult], words: Words, asking: _Asking
     ) -> list[RankedResult]:
-        """Return the results with comparable scores, best first; of equal ones, own before others',
-        later before earlier."""
+        """Return the results with scores that can be compared, best first. If scores are equal, own
+        results come before others', and later ones before earlier ones."""
         scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
         near = scores
         if asking.vector and not is_lexical(self._space):
@@ -203,7 +209,7 @@ class SharedSearch(ResultSearch):
     async def _similarities_to(
         self, query: bytes, entries: Sequence[RankedResult]
     ) -> Mapping[int, float]:
-        """Return the cosine similarities by place in `entries`, for those that have a vector."""
+        """Return, by place in `entries`, the cosine similarity of each result that has a vector."""
         similarities: dict[int, float] = {}
         for objective_id in {entry.result.objective_id for entry in entries}:
             place_by_id = {
@@ -223,7 +229,8 @@ class SharedSearch(ResultSearch):
 
 
 class _Asking:
-    """Embeds the query once for all searches, and repeats the outcome, also a failure."""
+    """Embeds the query once for all searches. Every search gets the same vector, or the same
+    error."""
 
     def __init__(self, embed: Embed) -> None:
         self.vector = b""
@@ -240,13 +247,15 @@ class _Asking:
         return vectors
 
     async def embed_asked(self, texts: Sequence[str]) -> list[bytes]:
-        """Return the vector of the query only. The other texts are another objective's."""
+        """Return the vector of the first text, the query. The other texts are results of another
+        objective, which are not embedded here."""
         if self._trouble is not None:
             raise self._trouble
         return [self.vector] if self.vector else await self.embed_all(texts[:1])
 
 
 def open_search(source: SharedSource, index: VectorIndex, *, objective: Objective) -> ResultSearch:
-    """Return the search that finds the context of the objective's tasks."""
+    """Return the search that finds the context of the objective's tasks: over several objectives if
+    its memory is shared."""
     kind = SharedSearch if objective.spec.memory is Memory.SHARED else ResultSearch
     return kind(source, index, objective=objective)

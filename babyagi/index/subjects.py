@@ -1,8 +1,8 @@
-"""Finds what the names of tasks are about, by their words: "Find the height of Oak Hill, given its
-map" is about the height of Oak Hill.
+"""Finds out what the names of tasks are about, by their words: "Find the height of Oak Hill, given
+its map" is about the height of Oak Hill.
 
-A subject is found in a question or a lack if its words stand there close together, in any order. It
-is lexical: the same subject in other words is not found.
+A subject is found in a question, or in a text that says what is lacking, if its words stand there
+close together, in any order. This is lexical: the same subject in other words is not found.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from itertools import chain
 from babyagi.index.hashing import STOP_WORDS, WORD
 from babyagi.index.trigrams import fold
 
-SHARE = 0.8  # of a subject's words that must stand together, weighted by rarity
+SHARE = 0.8  # so much of a subject, weighted by rarity, must stand together
 N_CACHED = 4000
 MIN_SUBJECT_WORDS = 2
 
@@ -26,7 +26,7 @@ MIN_SUBJECT_WORDS = 2
 _CODE = r"(?=[^\W_]*[-_/#.]?[^\W_]*\d)[^\W_]+(?:[-_/#.][^\W_]+)+"
 _WORD_OR_BREAK = re.compile(f'({_CODE}|{WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
 _DIGIT = re.compile(r"\d")
-# What follows the subject in a name, and how a question asks for a measure.
+# Words after which a name no longer states its subject.
 _TAKING = re.compile(
     r"[;([]|,(?= (?:\w+(?:ed|ing)|given|if|with|which|that|who|where|as|from|by)\b)"
     r"|(?<!\S)(?:given|giving|knowing|if|using|with|needs?|needing|takes?|requires?|depends?"
@@ -46,8 +46,8 @@ _ASKING = frozenset(
 
 @lru_cache(maxsize=N_CACHED)
 def phrases(text: str) -> tuple[tuple[str, ...], ...]:
-    """Return the runs of words between stop words and punctuation. Words lose the ending of an
-    English plural."""
+    """Return the phrases of a text: the runs of words between stop words and punctuation. Words
+    lose the ending of an English plural."""
     return _split(fold(text))
 
 
@@ -69,33 +69,34 @@ def _split(folded: str) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=N_CACHED)
 def content(text: str) -> tuple[str, ...]:
-    """Return the words of all phrases, without the adjective in a question such as "how large"."""
+    """Return the words of all phrases of a text, without the adjective in a question such as "how
+    large"."""
     return tuple(chain.from_iterable(_split(_MEASURING.sub(" ", fold(text)))))
 
 
 @lru_cache(maxsize=N_CACHED)
 def head(name: str) -> str:
-    """Return the beginning of the name, before it says what the work is based on ("given its map"),
-    if that identifies the subject; else the whole name."""
+    """Return the beginning of the name, up to where it says what the work is based on ("given its
+    map"). If that does not identify a subject, return the whole name."""
     first = _TAKING.split(fold(name), maxsplit=1)[0]
     return first if len(content(first)) > 1 or _DIGIT.search(first) else name
 
 
 @lru_cache(maxsize=N_CACHED)
 def _words_of(name: str) -> frozenset[str]:
-    """Return the words of a name and of its `head`, which may have words that the whole name does
-    not have."""
+    """Return the words of a name and of its `head`. Taken alone, the head may have words that the
+    whole name does not have."""
     return frozenset((*content(name), *content(head(name))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A subject in a text.
+    """A subject that was found in a text.
 
     Attributes:
         place: the index of the name whose subject it is.
         share: how much of the subject the text contains there, from 0 to 1.
-        span: the places of the text's words where it stands.
+        span: where it stands in the list of the text's words.
     """
 
     place: int
@@ -104,11 +105,10 @@ class Found:
 
 
 class Subjects:
-    """The subjects of some names, to be found in texts. Words that few of the names contain count
-    more.
+    """Finds the subjects of given names in texts. Words that few of the names contain count more.
 
-    The subject of a name is what stands before the subject of another name: after "Find B", "A,
-    weighed against B" is about A.
+    If a name contains the subject of an earlier name, its own subject ends there: after "Find B",
+    "A, weighed against B" is about A.
 
     Args:
         names: oldest first, because a name mentions subjects of earlier names.
@@ -120,7 +120,7 @@ class Subjects:
         self._weight_by_word = {word: weight_by_n[n] for word, n in n_by_word.items()}
         self.subjects: list[tuple[str, ...]] = []
         self._words_of: list[frozenset[str]] = []
-        known: dict[str, set[frozenset[str]]] = defaultdict(set)  # by the rarest word of each
+        known: dict[str, set[frozenset[str]]] = defaultdict(set)  # subjects by their rarest word
         for name in names:
             words = content(head(name))
             earlier = [one for word in words if word in known for one in known[word]]
@@ -131,8 +131,8 @@ class Subjects:
                 known[min(subject, key=n_by_word.__getitem__)].add(self._words_of[-1])
 
     def find(self, text: str) -> list[Found]:
-        """Return the subjects that occur in the text, each at its best place, largest share
-        first."""
+        """Return the subjects that occur in the text, each at its best place. The one with the
+        largest share comes first."""
         words = content(text)
         known = frozenset(words)
         found = [
@@ -147,11 +147,12 @@ class Subjects:
         )
 
     def _weigh(self, words: Iterable[str]) -> float:
-        """Return the sum of the weights of words of subjects, whatever their order."""
+        """Return the sum of the weights of these words. It does not depend on their order."""
         return math.fsum(map(self._weight_by_word.__getitem__, words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:
-        """Return the place where most of the subject stands with no other words in between."""
+        """Find the place in the words where most of the subject stands without other words in
+        between."""
         wanted, n_words = self._words_of[place], len(self.subjects[place])
         whole = self._weigh(wanted)
         best, span = 0.0, range(0)
@@ -164,7 +165,7 @@ class Subjects:
 
 
 def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
-    """Yield the ranges of consecutive words that are wanted."""
+    """Yield each range of consecutive words that are all wanted."""
     start = None
     for at, word in enumerate([*words, ""]):
         if word in wanted:
@@ -175,8 +176,8 @@ def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
 
 
 def _without(words: tuple[str, ...], known: Iterable[frozenset[str]]) -> tuple[str, ...]:
-    """Return the words before the first known subject. If the name begins with a known subject,
-    return the words after the last one."""
+    """Return the words of a name without the known subjects in it: the words before the first one
+    or, if the name begins with one, those after the last one."""
     there = frozenset(words)
     spans = [
         (start, start + len(subject))

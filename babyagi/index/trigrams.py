@@ -1,12 +1,12 @@
 """Scores how much of a query a text contains, by character trigrams, in its best passage and in the
 whole text.
 
-A trigram is found wherever it stands, so misspelt and inflected words count for the part that is
-left of them. It is lexical: other words for the same thing count nothing.
+A trigram is found anywhere in a text, so misspelt and inflected words count to the extent that
+their spelling agrees. This is lexical: other words for the same thing do not count.
 
-Every three letters in a row have a code of 16 bits by which they are looked up; about one trigram
-in 500 of a text has the code of a different one in the query. Who compares the same texts with many
-queries keeps their codes (`read_text`).
+Every three letters in a row are looked up by a code of 16 bits; about one trigram in 500 of a text
+has the code of a different trigram in the query. To compare the same texts with many queries, keep
+the output of `read_text`.
 """
 
 from __future__ import annotations
@@ -27,38 +27,37 @@ if TYPE_CHECKING:
     Letters = NDArray[np.uint16]  # UTF-16 code units, or the codes of trigrams
     ReadText = tuple[Letters, NDArray[np.intp]]
 
-MAX_CHARS = 8_000  # of each text; 100 texts of 2,000 take about 3 ms
+MAX_CHARS = 8_000  # of a text that are compared; 100 texts of 2,000 take about 3 ms
 MAX_PIECES = 120  # of the query
 # The texts were chosen because they contain the query, so a trigram that all of them have still
 # counts: BM25 has 1 here.
 COMMON = 1.4
-PASSAGE_SHARE = 0.8  # of a score; the rest is for the whole text
+PASSAGE_SHARE = 0.8  # of a score, for the best passage; the rest is for the whole text
 N_CODES = 1 << 16
 _BLANK = ord(" ")
 _GAP = re.compile(r"[\W_]+")
 
 
 class Words:
-    """A query, to be compared with any number of texts."""
+    """A query that can be compared with any number of texts."""
 
     def __init__(self, text: str) -> None:
         import numpy as np
 
         asked = _pieces(text)[:MAX_PIECES]
         self._n_asked = len(asked)
-        # numbers start at 1; 0 is a trigram that is not in the query
+        # numbers start at 1; 0 stands for trigrams that are not in the query
         self._number_by_code = np.zeros(N_CODES, dtype=np.uint8)
         self._number_by_code[asked] = range(1, len(asked) + 1)
 
     def score(self, texts: Sequence[str | ReadText]) -> list[float]:
-        """Return a score for each text, from 0 to 1: mostly the share of the query in its best
-        passage, the rest BM25 of the whole text.
+        """Return a score for each text, from 0 to 1: mostly the share of the query that the best
+        passage contains, and for the rest BM25 of the whole text.
 
-        The rarity of a trigram is computed from these texts, so scores can be compared only among
-        them.
+        How rare a trigram is, is computed from these texts, so only their scores can be compared.
 
         Args:
-            texts: plain texts, or the output of `read_text`.
+            texts: plain texts, or what `read_text` returned for them.
         """
         import numpy as np
 
@@ -86,14 +85,17 @@ class Words:
         return scores
 
     def _count(self, codes: Letters, passages: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return how often each trigram occurs in each passage. `passages` are the places where
-        passages begin."""
+        """Return how often each trigram of the query occurs in each passage, one row per passage.
+
+        Args:
+            passages: the places in `codes` where the passages begin.
+        """
         import numpy as np
 
         n = self._n_asked
         numbers = self._number_by_code.take(codes)
         at = np.flatnonzero(numbers > 0)
-        # far fewer passages than trigrams are looked up
+        # passages are looked up, because there are far fewer of them than trigrams
         n_found = np.diff(np.searchsorted(at, passages), append=len(at))
         # numbers start at 1
         first_of_passage = np.repeat(np.arange(-1, len(passages) * n - 1, n), n_found)
@@ -104,41 +106,41 @@ class Words:
 
 def searchable(text: str, *, limit: int) -> list[str]:
     """Return the words of a text for a full-text search, longest first: letters and digits only, in
-    lower case as databases make them (case folding would turn `ß` into two letters)."""
+    lower case as databases produce it (case folding would turn `ß` into two letters)."""
     small = unicodedata.normalize("NFKC", text[:MAX_CHARS]).lower()
     words = {word for word in _GAP.sub(" ", small).split() if len(word) <= MAX_WORD_CHARS}
     return sorted(words - STOP_WORDS or words, key=lambda word: (-len(word), word))[:limit]
 
 
 def fold(text: str) -> str:
-    """Return the text in one case and one normal form."""
+    """Return the text in one case and one Unicode normal form."""
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def _pieces(text: str) -> list[int]:
-    """Return the codes of all trigrams within the words of the text, with blanks at the ends of
-    words; each once, in order."""
+    """Return the codes of all trigrams within the words of the text, each once, in order. A blank
+    counts at each end of a word."""
     letters = _letters(" ".join(split_words(text)))
     return list(dict.fromkeys(_codes(letters)[letters[1:-1] > _BLANK].tolist()))
 
 
 def read_text(text: str) -> ReadText:
-    """Return the trigram codes of the part of a text that is compared, and the places where its
-    passages begin."""
+    """Return the trigram codes of a text, or of as much of it as is compared, and the places where
+    its passages begin."""
     letters = _letters(text[:MAX_CHARS])
     return _codes(letters), _passage_starts(letters[:-2])
 
 
 def _letters(text: str) -> Letters:
-    """Return the folded text with a newline before it, and two characters after it that count as
-    blanks: a trigram begins with each letter."""
+    """Return the folded text as code units, with a newline before it and two characters after it
+    that count as blanks, so that a trigram begins with each letter."""
     import numpy as np
 
     return np.frombuffer(f"\n{fold(text)}\n\0".encode("utf-16-le", "replace"), dtype="<u2")
 
 
 def _codes(letters: Letters) -> Letters:
-    """Return the code of every three letters in a row. Whatever is not a letter counts as a
+    """Return the code of every three letters in a row. Anything else than a letter counts as a
     blank."""
     folded = _letter_by_unit().take(letters)
     # there are 91 characters from the blank to z
@@ -146,7 +148,8 @@ def _codes(letters: Letters) -> Letters:
 
 
 def _passage_starts(letters: Letters) -> NDArray[np.intp]:
-    """Return the places where a line begins, or a blank follows the end of a sentence."""
+    """Return the places where a passage begins: at the beginning of a line, and after the end of a
+    sentence."""
     import numpy as np
 
     is_end = (letters == ord(".")) | (letters == ord("!")) | (letters == ord("?"))
@@ -157,8 +160,8 @@ def _passage_starts(letters: Letters) -> NDArray[np.intp]:
 
 @cache
 def _letter_by_unit() -> Letters:
-    """Return what each UTF-16 code unit counts as: itself if it can be part of a word, or of a
-    character of two units; else a blank."""
+    """Return a table of what each UTF-16 code unit counts as: itself if it may be part of a word,
+    or of a character of two units; else a blank."""
     import numpy as np
 
     found = np.full(N_CODES, _BLANK, dtype=np.uint16)

@@ -1,5 +1,5 @@
-"""Models behind any server with OpenAI's protocol: the endpoint, called through OpenAI's own
-client, and the two dialects (Chat Completions and Responses)."""
+"""Models on any server that speaks OpenAI's protocol: the endpoint, which sends requests through
+the `openai` package's client, and the two dialects (Chat Completions and Responses)."""
 
 from __future__ import annotations
 
@@ -84,17 +84,17 @@ WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
 
 
 def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:
-    """Return the error for calling these models without a key; None if no key is needed or there is
-    one."""
+    """Return an error if these models need a key and none is set; None otherwise. Another server
+    than OpenAI's is assumed to need none."""
     asked = set(models) - set(WITHOUT_ENDPOINT)
     if not asked or has_key or base_url:
         return None
     return CredentialsError(
         f"no key for the model {', '.join(sorted(asked))}",
         why="OPENAI_API_KEY is not set in the environment or in a .env file",
-        fix="OPENAI_API_KEY=… babyagi run …, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 "
-        "for a local server, "
-        "or babyagi demo, or LLM_MODEL=human",
+        fix="set OPENAI_API_KEY=…, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 "
+        "for a local server, or LLM_MODEL=human to type the answers yourself; or try babyagi demo, "
+        "which needs no model",
         guide="models",
     )
 
@@ -106,7 +106,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # between two pieces of an answer that has begun
-LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
+WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
 MAX_BROKEN = 2  # broken streams in a row after which whole answers are requested
 
 T = TypeVar("T")
@@ -130,35 +130,36 @@ Gather = Callable[[AsyncIterator[bytes]], Awaitable[Mapping[str, Any]]]
 
 @dataclass(slots=True)
 class _InFlight:
-    """A request that is not answered yet."""
+    """A request that was sent and whose answer is not complete."""
 
     sent_s: float
     has_begun: bool = False  # part of its answer has arrived
 
 
 def is_client(given: object) -> TypeIs[AsyncOpenAI]:
-    """Return whether the object is a client of the `openai` package, without importing the package.
+    """Return whether the object is an `openai.AsyncOpenAI`, without importing the package.
 
     Raises:
-        TypeError: it is a client that cannot be awaited.
+        TypeError: it is the synchronous client, `openai.OpenAI`.
     """
     kinds = {f"{kind.__module__.partition('.')[0]}.{kind.__name__}" for kind in type(given).__mro__}
     if "openai.OpenAI" in kinds:
-        raise TypeError("give an AsyncOpenAI, not an OpenAI")
+        raise TypeError("pass an AsyncOpenAI instead of an OpenAI")
     return "openai.AsyncOpenAI" in kinds
 
 
 class Endpoint:
-    """A server and its key. The connection is opened with the first request; it and the circuit
-    breaker are shared by all callers.
+    """A server and its key. The connection is opened with the first request; all callers share it
+    and the circuit breaker.
 
     Args:
-        base_url: empty or None for OpenAI's own.
-        api_key: empty if the server needs none; an `Account` for more than a key.
-        timeout_s: seconds for one call in all: waiting, retries and reading the body.
+        base_url: empty or None for OpenAI's own server.
+        api_key: empty if the server needs none; an `Account` if it needs more than a key.
+        timeout_s: the seconds that one call may take, with its waits, its retries and the reading
+            of the body.
         proxies: the proxies to use; those of the environment are ignored.
-        sleep: waits that many seconds.
-        random: returns a number from 0 up to 1, for the waits.
+        sleep: waits for the given number of seconds.
+        random: returns a number from 0 up to 1, which varies the waits between retries.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class Endpoint:
         except ValueError as error:
             raise ModelRejectedError(
                 f"{redact_url(self.base_url)} is not an address",
-                fix="set OPENAI_BASE_URL",
+                fix="set OPENAI_BASE_URL to an address such as http://127.0.0.1:11434/v1",
                 guide="models",
             ) from error
         self.host = parts.netloc.rpartition("@")[2]
@@ -202,9 +203,9 @@ class Endpoint:
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> Self:
-        """Return an endpoint that uses a program's own client, with its address, key, headers and
-        HTTP client. The program closes that client. The endpoint makes that client retry nothing by
-        itself."""
+        """Return an endpoint that uses the program's own client, with that client's address, key,
+        headers and HTTP client. The endpoint switches the client's own retries off, and never
+        closes it."""
         key = client.api_key
         endpoint = cls(
             base_url=str(client.base_url),
@@ -230,18 +231,18 @@ class Endpoint:
         parse: Callable[[Mapping[str, Any]], T],
         gather: Gather | None = None,
     ) -> T:
-        """Post the request and return what `parse` makes of the answer's JSON object, retrying as
-        `retrying` says.
+        """Post the request and return what `parse` makes of the JSON object in the answer. Requests
+        are retried as in `retrying`.
 
         Args:
             parse: raises `MalformedReplyError` for an object that is not an answer.
-            gather: reads the answer as a stream, which the request asks for.
+            gather: builds the answer from a stream; if given, the request asks for a stream.
 
         Raises:
-            RefusedParameterError: the request was refused; it may work without one of its
+            RefusedParameterError: the server refused the request, which may work without one of its
                 parameters.
-            EndlessAnswerError: the answer was too long. OverdueError: the answer was not complete
-                at the deadline.
+            EndlessAnswerError: the answer was too long.
+            OverdueError: the answer was not complete at the deadline.
             Whatever `ChatModel.complete` raises.
         """
         address, caller = self._address(model), asyncio.current_task()
@@ -253,9 +254,8 @@ class Endpoint:
             self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
             try:
                 return await self._send_guarded(ask, address, parse)
-            except (
-                Exception
-            ):  # not a case for the deadline: after it, the request in flight decides
+            except Exception:
+                # a finished request does not count as in flight at the deadline
                 del self._in_flight_by_call[caller]
                 raise
 
@@ -314,13 +314,16 @@ class Endpoint:
             raise unreadable from error
 
     def _overdue(self, address: ModelAddress, request: _InFlight | None) -> ModelUnavailableError:
-        """Return the error for a call that has reached its deadline: with a request in flight, or
-        (None) between two requests."""
+        """Return the error for a call that reached its deadline.
+
+        Args:
+            request: the request in flight; None if the call was waiting to send the next one.
+        """
         what = f"{address.model} at {address.url} gave no answer in {self._timeout_s:g} s"
         if request is None:
-            return ModelUnavailableError(what, fix=LONGER)
-        begun = ", though it had begun to" if request.has_begun else ""
-        overdue = OverdueError(what + begun, fix=LONGER, has_begun=request.has_begun)
+            return ModelUnavailableError(what, fix=WAIT_LONGER)
+        begun = ", although part of it had arrived" if request.has_begun else ""
+        overdue = OverdueError(what + begun, fix=WAIT_LONGER, has_begun=request.has_begun)
         self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
         return overdue
 
@@ -350,7 +353,7 @@ class Endpoint:
                         async with aclosing(_chain(first, chunks)) as whole:
                             return await gather(whole)
                     body = first + b"".join([chunk async for chunk in chunks])
-                if gather is not None and _EVENT.match(body):  # although it did not report so
+                if gather is not None and _EVENT.match(body):  # although it reported something else
                     return await gather(_one(body))
                 return self._read(body, address)
             finally:
@@ -362,8 +365,8 @@ class Endpoint:
             raise meaning from error
 
     def _meaning(self, error: Exception, address: ModelAddress) -> Exception | None:
-        """Return our error for an exception of a request or of reading its answer; None if it is
-        not an HTTP error."""
+        """Translate an exception of a request, or of reading its answer, into an error of this
+        program. Return None for an exception that did not come from the HTTP client."""
         import openai
 
         match error:
@@ -383,8 +386,11 @@ class Endpoint:
     async def _send(
         self, path: str, request: Mapping[str, Any], address: ModelAddress
     ) -> httpx2.Response:
-        """Return the response with its headers; a status that is not success raises
-        `APIStatusError`."""
+        """Send the request and return the response once its headers have arrived.
+
+        Raises:
+            APIStatusError: the response has an error status.
+        """
         import httpx2
 
         is_stream = True  # so that the body is read here, with its bounds
@@ -401,8 +407,8 @@ class Endpoint:
         )
 
     def _judge_stream(self, error: StreamError, address: ModelAddress) -> BabyagiError:
-        """Return our error for a stream that is not an answer, or that the server ended with an
-        error."""
+        """Translate the failure of a stream, or an error that the server sent in it, into an error
+        of this program."""
         if error.said is None:
             unreadable = (
                 _cut(address, error.what) if error.is_cut else _unreadable(address, error.what)
@@ -425,7 +431,8 @@ class Endpoint:
         return found
 
     def _judge_error_body(self, found: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
-        """Return our error for an error object that came with status 200 instead of an answer."""
+        """Translate an error object that came with status 200 in place of an answer into an error
+        of this program."""
         code = found["error"].get("code") if isinstance(found["error"], dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
         return judge(build_refusal(status, found), address)
@@ -476,7 +483,7 @@ class Endpoint:
             raise ModelRejectedError(
                 f"{address.url} cannot be called",
                 why=str(error),
-                fix="check HTTPS_PROXY and HTTP_PROXY",
+                fix="check the addresses in OPENAI_BASE_URL, HTTPS_PROXY and HTTP_PROXY",
                 guide="models",
             ) from error
         except OSError as error:
@@ -488,11 +495,11 @@ class Endpoint:
             ) from error
 
     async def greet(self, *, timeout_s: float) -> None:
-        """Connect as a call would, without a key or a question.
+        """Connect to the server as a call would, but send neither key nor prompt.
 
         Raises:
-            ModelRejectedError, ModelUnavailableError: no connection can be made. Any answer, or
-                none, is no error.
+            ModelRejectedError, ModelUnavailableError: no connection can be made. What the server
+                then answers, or whether it answers, does not matter.
         """
         import httpx2
 
@@ -511,7 +518,7 @@ def _now_s() -> float:
 
 
 def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
-    """Return the error for an invalid answer that may have been paid for."""
+    """Return the error for an invalid answer, which may have been billed."""
     return ModelUnavailableError(
         f"{address.model} at {address.url} sent an invalid answer",
         why=found,
@@ -546,7 +553,9 @@ async def _read_chunks(
             return
         except TimeoutError as error:
             what = f"{address.model} at {address.url} sent nothing for {IDLE_S:g} s"
-            raise OverdueError(f"{what}, though it had begun to", has_begun=True) from error
+            raise OverdueError(
+                f"{what}, although part of the answer had arrived", has_begun=True
+            ) from error
         n_bytes += len(chunk)
         _require_end(n_bytes)
         yield chunk
@@ -556,7 +565,7 @@ def _require_plain(response: httpx2.Response) -> None:
     """Refuse a compressed answer: we never request one, and it could take any amount of memory."""
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise ModelUnavailableError(
-            "an answer was compressed, which was not requested", may_be_billed=True
+            "the server sent a compressed answer, which was not requested", may_be_billed=True
         )
 
 
@@ -567,7 +576,7 @@ def _require_end(n_bytes: int) -> None:
 
 
 async def _cap_refusal(response: httpx2.Response) -> None:
-    """Bound the size of an error response, which the client reads whole."""
+    """Bound how many bytes of an error response can be read: the client would read it whole."""
     import httpx2
 
     if response.is_success:
@@ -599,8 +608,8 @@ _EVENT = re.compile(rb"(\xef\xbb\xbf)?\s*(data|event|id|retry)?:")
 
 
 def _is_stream(response: httpx2.Response, first: bytes) -> bool:
-    """Return whether the body is an event stream: what begins as a JSON object is not, whatever the
-    header says."""
+    """Return whether the body is an event stream. A body that begins like a JSON object is not one,
+    even if its header says so."""
     is_said = "event-stream" in response.headers.get("content-type", "").lower()
     return not first.lstrip().startswith(b"{") if is_said else bool(_EVENT.match(first))
 
@@ -639,19 +648,19 @@ def _cause_of(error: Exception) -> Exception:
 
 
 class OpenAIModel:
-    """A `ChatModel` behind an endpoint. Parameters that the endpoint refuses are left out from then
-    on. If it refuses tools, the caller must leave them out, and later prompts with tools fail
-    without a request.
+    """A `ChatModel` behind an endpoint. A parameter that the endpoint has refused once is left out
+    of all later requests. Tools are different: once they are refused, every prompt with tools fails
+    without a request, and the caller must leave them out.
 
     Args:
-        endpoint: closed with the model; several models may share one.
-        temperature: None sends none.
+        endpoint: closed together with the model; several models may share one.
+        temperature: None to send no temperature.
         dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
             Completions for every other.
-        price: None when it is unknown; then calls are counted as free, and a cost limit must be
+        price: None when it is unknown; calls are then counted as free, and a cost limit must be
             off.
-        is_watched: long answers are streamed even when no person watches, so that an answer which
-            is clearly invalid can be stopped.
+        is_watched: watch long answers, even if no caller reads them piece by piece: they are
+            streamed, and stopped when they are clearly invalid.
     """
 
     def __init__(
@@ -676,8 +685,8 @@ class OpenAIModel:
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
-        self._n_broken = 0  # broken streams in a row; the last one reported its cost
-        self._counts_streams = True  # the last one said what it cost
+        self._n_broken = 0  # broken streams in a row
+        self._counts_streams = True  # the last stream reported its usage
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt)
@@ -687,8 +696,9 @@ class OpenAIModel:
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Complete the prompt. The answer is streamed if the server supports it, and a person
-        watches or an invalid answer is worth stopping."""
+        """Complete the prompt. The answer is streamed if the server supports it, and either
+        `on_text` is given or the answer may be so long that an invalid one should be stopped
+        early."""
         if self._endpoint.is_openai:
             check_model_name(self.name)
         if prompt.tools and self._tools_refused is not None:
@@ -709,8 +719,8 @@ class OpenAIModel:
         return completion
 
     async def _ask(self, prompt: Prompt, hearing: Hearing, *, is_heard: bool) -> RawReply:
-        """Post the prompt without refused parameters; each round leaves out one more, so the loop
-        ends."""
+        """Post the prompt, without the parameters that the server is known to refuse. After a
+        refusal it is posted again with one parameter fewer, so the loop ends."""
         while True:
             form = self._form
             sent = self._dialect.render(prompt, self.name, form)
@@ -738,7 +748,8 @@ class OpenAIModel:
         )
 
     async def _post_for_stream(self, request: Mapping[str, Any], hearing: Hearing) -> RawReply:
-        """Post a request for a stream, and record how the server streams."""
+        """Post a request for a stream. Count broken streams in a row, and note whether a stream
+        reports its usage."""
         take = partial(gather, into=self._dialect.gathering(hearing))
         try:
             reply = await self._post(request, take)
@@ -750,8 +761,9 @@ class OpenAIModel:
         return reply
 
     def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
-        """Return whether to request a stream. If no person watches, it must be worth stopping: not
-        a short answer, and no tool calls, whose pieces servers often get wrong."""
+        """Return whether to request a stream. If no caller reads the pieces, a stream serves only
+        to stop an invalid answer early. Short answers are then not streamed; nor are prompts with
+        tools, because servers often send the pieces of tool calls wrongly."""
         if is_heard:
             return self._n_broken < MAX_BROKEN
         is_sound = self._counts_streams and not self._n_broken
@@ -814,7 +826,7 @@ def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
 
 def _list_messages(prompt: Prompt, form: Form) -> Sequence[Message]:
     """Return the messages. For a server that requires user and model to alternate, consecutive
-    messages of one role are joined, and those of the system count as the user's."""
+    messages of one role are joined, and system messages are sent as the user's."""
     if form.takes_system:
         return prompt.messages
     listed: list[Message] = []
@@ -854,7 +866,7 @@ def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
     choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
     message = choice.get("message")
     if not isinstance(message, dict):
-        raise MalformedReplyError("a reply without a message")
+        raise MalformedReplyError("the reply has no message")
     return RawReply(
         text=as_text(message.get("content")),
         calls=_parse_calls(message),
@@ -942,13 +954,13 @@ def _parse_response(reply: Mapping[str, Any]) -> RawReply:
     """Return the content of the reply's output.
 
     Raises:
-        MalformedReplyError: there is no output, although it was not cut off.
+        MalformedReplyError: the output is empty, although the reply was not cut off.
     """
     cut_by = as_mapping(reply.get("incomplete_details")).get("reason")
     output = reply.get("output")
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if not items and not cut_by:
-        raise MalformedReplyError("a response without output")
+        raise MalformedReplyError("the response has no output")
     parts = [
         as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)
     ]

@@ -53,10 +53,11 @@ class OpenAIEmbedder:
     beginning is embedded.
 
     Args:
-        endpoint: closed with the embedder; a model may share it.
-        dimensions: requested from models that offer a choice; None for the model's default.
+        endpoint: closed together with the embedder; a model may share it.
+        dimensions: the length of vectors to request from a model that offers a choice; None for the
+            model's default.
 
-    `dimension` is 0 for an unknown model until its first answer; `space` is fixed from the start.
+    For an unknown model `dimension` is 0 until its first answer; `space` never changes.
     """
 
     is_local = False
@@ -76,7 +77,7 @@ class OpenAIEmbedder:
         self._endpoint = endpoint
         self._dimensions = dimensions
         self._price = price
-        # caused by a setting: the same answer would come each time
+        # caused by a setting: every request would get the same answer
         self._refused: BabyagiError | None = None
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
@@ -132,7 +133,7 @@ class OpenAIEmbedder:
                 raise ModelRejectedError(
                     what,
                     why=error.error.why,
-                    fix="do not set the dimensions",
+                    fix="remove the setting for the dimensions",
                     guide="results",
                 ) from error
             raise error.error from error
@@ -141,8 +142,8 @@ class OpenAIEmbedder:
         """Return one unit vector per text.
 
         Raises:
-            MalformedReplyError: the rows are not exactly those requested, or a row has no
-                direction.
+            MalformedReplyError: the rows are not exactly those requested, or a row is all zeros or
+                not finite.
         """
         rows = reply.get("data")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -178,7 +179,8 @@ class OpenAIEmbedder:
 
 
 def _prepare(texts: Sequence[str]) -> list[str]:
-    """Return the texts as they are sent: cleaned, cut, and never empty, which the API refuses."""
+    """Return the texts as they are sent: cleaned and cut. The API refuses empty texts, so `(empty)`
+    takes their place."""
     cut = (clean(text).encode()[:MAX_BYTES_PER_TEXT].decode("utf-8", "ignore") for text in texts)
     return [text if text.strip() else "(empty)" for text in cut]
 
@@ -243,7 +245,7 @@ FILES = (
     "tokenizer.json",
     "vocab.txt",
 )  # as Chroma looks for
-MAX_CHARS = 16_000  # of a text that are looked at; the model takes its first 256 tokens
+MAX_CHARS = 16_000  # characters of a text that are used; the model takes its first 256 tokens
 # texts between two chances to be cancelled; each may take 0.2 s of processor time, because Chroma
 # fills it up to 256 tokens
 BATCH = 4
@@ -253,8 +255,8 @@ class OnnxEmbedder:
     """An `Embedder` from local files. It embeds the first 256 tokens of the first `MAX_CHARS`
     characters of a text.
 
-    Every failure is an `IndexUnavailableError`: a run goes on without vectors, and gets them once
-    the failure is repaired.
+    Every failure is an `IndexUnavailableError`: the run goes on without vectors, and results are
+    embedded once the failure is repaired.
     """
 
     is_local = True
@@ -284,7 +286,7 @@ class OnnxEmbedder:
         if missing := missing_files():
             raise _trouble(
                 missing,
-                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads them",
+                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads the files",
             )
         try:
             self._model = model = self._model or open_model()
@@ -302,15 +304,17 @@ class OnnxEmbedder:
         import numpy as np
 
         if vector.shape != (self.dimension,) or not abs(float(np.linalg.norm(vector)) - 1.0) < 1e-3:
-            raise _trouble("it gave a vector without a direction", fix="")
+            raise _trouble(
+                "the model returned a vector of zeros, or of numbers that are not finite", fix=""
+            )
         return bytes(vector.astype("<f4").tobytes())
 
 
 def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
-    """Download the model's files unless they exist. It blocks for as long as the network takes.
+    """Download the model's files unless they exist. It blocks as long as the download takes.
 
     Args:
-        tell: gets one line of text before the download begins.
+        tell: receives one line of text before the download begins.
 
     Raises:
         SettingsError: the files do not exist and cannot be downloaded, or the downloaded ones are
@@ -332,15 +336,16 @@ def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
             f"the embedding model {NAME} is not on this machine and could not be fetched",
             why=f"{type(error).__name__}: {error}",
             fix=(
-                "start again where the network can be reached, or copy its files into "
-                f"{folder}, or set BABYAGI_EMBEDDING_MODEL=hash"
+                "start again with a network connection, or copy the model's files into "
+                f"{folder}, or set BABYAGI_EMBEDDING_MODEL=hash, which needs no files"
             ),
             guide="models",
         ) from error
 
 
 def missing_files() -> str:
-    """Return which of the model's files are missing, in words; empty when none is."""
+    """Return a clause that names the missing files of the model: `model.onnx is not in FOLDER`.
+    Empty if none is missing."""
     missing = [name for name in FILES if not (files_folder() / name).is_file()]
     return (
         f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in {files_folder()}"

@@ -1,5 +1,5 @@
-"""Translates an endpoint's refusal or a broken connection into our errors, and learns which
-optional parts of a request it accepts."""
+"""Translates an endpoint's refusal or a broken connection into this program's errors, and learns
+which optional parts of a request the endpoint accepts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ _TRANSIENT = frozenset({408, 409, 425, 429})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAddress:
-    """The called model and its address, for error texts. `secret` must not appear in them."""
+    """The called model and its address, for error texts. These texts must not contain `secret`, the
+    key."""
 
     model: str
     url: str
@@ -77,8 +78,8 @@ class ModelAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """What an endpoint reported with an error status, or with an error object instead of an
-    answer."""
+    """What an endpoint reported with an error status, or in an error object that came in place of
+    an answer."""
 
     status: int
     code: str = ""
@@ -94,16 +95,16 @@ class Refusal:
 
 
 def is_about_form(refusal: Refusal) -> bool:
-    """Return whether the refusal may be about one part of the request. Some servers report a
-    refusal of the chat template as an internal error."""
+    """Return whether the endpoint may have refused only one part of the request, so that the rest
+    may work. Some servers answer with status 500 where the chat template refuses the roles."""
     return refusal.status in (400, 422) or (
         refusal.status == 500 and bool(_SYSTEM.search(refusal.message))
     )
 
 
 class RefusedParameterError(Exception):
-    """A refusal that may be about one part of a request. `refusal` says which; `error` is raised if
-    no part can be left out."""
+    """The endpoint may have refused only one part of the request. `refusal` is what it reported;
+    `error` is raised in place of this one if no part can be left out."""
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)
@@ -112,10 +113,11 @@ class RefusedParameterError(Exception):
 
 
 def check_model_name(name: str) -> None:
-    """Refuse a name that OpenAI has shut down; for OpenAI's own endpoint, before any call.
+    """Refuse the name of a model that OpenAI has shut down, before any call of OpenAI's own
+    endpoint.
 
     Raises:
-        ModelRejectedError: names the successor.
+        ModelRejectedError: the model was shut down; the error names its successor.
     """
     if name in SHUT_DOWN_MODELS:
         raise ModelRejectedError(
@@ -130,8 +132,8 @@ def check_model_name(name: str) -> None:
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """Return what the body reports, in any of the formats that servers use; a body that is not JSON
-    is itself the message."""
+    """Return the error that the body reports, in any of the formats that servers use. If the body
+    is not JSON, its whole text is the message."""
     text = body[:100_000].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -168,13 +170,14 @@ def say_why(text: str, address: ModelAddress) -> str:
 
 
 def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
-    """Return our error for the refusal."""
+    """Return the error of this program for the refusal."""
     why = say_why(refusal.message, address)
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 
 
 def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError | None:
-    """Return our error for refusals that are recognised by their text, whatever their status."""
+    """Return the error for a refusal that is recognised by its text, whatever its status; None if
+    the text is not known."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
         return ModelRejectedError(
             f"the account at {address.url} has no quota left",
@@ -186,7 +189,7 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
         return ContextTooLongError(
             f"the prompt does not fit the context of {address.model}",
             why=why,
-            fix="lower BABYAGI_CONTEXT_TOKENS",
+            fix="lower BABYAGI_CONTEXT_TOKENS, so that prompts are shorter",
             guide="models",
         )
     if _FILTER.search(refusal.words):
@@ -212,7 +215,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
     match refusal.status:
         case status if status >= 500 or status in _TRANSIENT:
             what = (
-                f"{address.model} at {address.url} limits our requests"
+                f"{address.model} at {address.url} limits the rate of requests"
                 if status == 429
                 else f"{address.url} answered {status}"
             )
@@ -234,7 +237,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
             return ModelRejectedError(
                 f"{address.url} forbids calls of {address.model}",
                 why=why,
-                fix="check the key's rights and region",
+                fix="check which models and regions the key may use",
                 guide="models",
             )
         case 404:
@@ -250,7 +253,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
             why = say_why(
                 (
                     f"it redirects to {refusal.location or 'another address'}, and a prompt is "
-                    "never sent on"
+                    "never sent to another address"
                 ),
                 address,
             )
@@ -271,7 +274,10 @@ def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> Babya
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
         return ModelRejectedError(
-            f"{address.url} has no such path", why=why, fix=fix, guide="models"
+            f"the server at {address.url} does not have the requested path",
+            why=why,
+            fix=fix,
+            guide="models",
         )
     wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
     return ModelRejectedError(
@@ -293,14 +299,14 @@ _NOT_ENCRYPTED = re.compile("WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|HTTP_REQU
 
 
 def translate(error: Exception, address: ModelAddress) -> BabyagiError:
-    """Return our error for an error of the HTTP client: httpx2, or httpx below a client that a
-    program passed in. What failed before a byte was sent is certainly not billed."""
+    """Translate an error of the HTTP client: httpx2, or httpx if a program passed its own client
+    in. A request that failed before any byte of it was sent is marked as certainly not billed."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
     why = say_why(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
         return CredentialsError(
             "the key contains characters that are not allowed in a key",
-            fix="set OPENAI_API_KEY anew",
+            fix="set OPENAI_API_KEY again, with the key alone",
             guide="models",
         )
     if "CERTIFICATE" in why:
@@ -365,8 +371,8 @@ class Form:
     """Which parts of a request to leave out, or to name differently, for an endpoint that refuses
     them. `schema_kind` is `json_schema`, `json_object` or empty.
 
-    `has_swapped` says that the other name of the output limit was tried already; a request always
-    has an output limit.
+    A request always has an output limit, which has two names; `has_swapped` is set once the other
+    name has been tried.
     """
 
     temperature: float | None = None
@@ -375,13 +381,13 @@ class Form:
     has_swapped: bool = False
     stores: bool = True  # whether `store: false` is accepted
     streams: bool = True
-    says_usage: bool = True  # whether a stream may be asked to say what it cost
-    stops: bool = True  # whether words that end the reply may be named
-    takes_system: bool = True  # whether roles may be other than the user's and the model's in turn
+    says_usage: bool = True  # whether a stream may be asked for its usage
+    stops: bool = True  # whether `stop` is accepted: words before which the reply ends
+    takes_system: bool = True  # whether roles other than user and model, in turn, are accepted
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
-        """Return the form without the part that the refusal names; None when the refusal names no
-        part that was sent and can be left out."""
+        """Return the form without the part that the refusal names. None if it names no part, or one
+        that was not sent or that cannot be left out."""
         words = f"{refusal.param} {refusal.message}"
         if _SYSTEM.search(words) and self.takes_system:
             return replace(self, takes_system=False)

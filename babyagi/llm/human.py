@@ -1,4 +1,4 @@
-"""A person as the model: the prompt is shown, and the typed text is the answer."""
+"""A person takes the place of the model: the prompt is shown, and the typed text is the answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ NAME = "human"
 
 
 class HumanModel:
-    """A `ChatModel` that costs nothing. It asks one question at a time; others wait in line.
+    """A `ChatModel` whose answers a person types. It costs nothing. It shows one prompt at a time;
+    other calls wait.
 
     Args:
         ask: shows the text and returns what was typed.

@@ -1,8 +1,8 @@
-"""How the journal stores a prompt: as JSON text in which messages shared with an earlier prompt of
-the same owner are referenced, not repeated.
+"""How the journal stores a prompt: as JSON text. Messages that an earlier prompt of the same owner
+has as well are referenced, not repeated.
 
-The stored fences have no mark yet (`prompt.seal`), and of each tool only the name is stored. A long
-prompt is compressed, which halves the size of a run's prompts.
+The stored fences do not have their mark yet (see `prompt.seal`), and of each tool only the name is
+stored. A long prompt is compressed, which halves the size of a run's prompts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
 
-COMPRESSED = "zlib:"  # no JSON begins so
+COMPRESSED = "zlib:"  # JSON never begins with it
 MIN_COMPRESSED_CHARS = 500
 MAX_BYTES = 64_000_000  # of one prompt, which no model takes
 
@@ -26,9 +26,11 @@ class KeptPrompt:
     """A stored prompt.
 
     Attributes:
+        messages: those that are still stored.
         tools: the names of the tools that could be called.
-        n_same: leading messages that the previous prompt has as well.
-        n_missing: leading messages that are no longer stored.
+        n_same: how many messages at the beginning are the same as in the earlier prompt that it
+            refers to.
+        n_missing: how many messages at the beginning are no longer stored.
     """
 
     messages: tuple[Message, ...]
@@ -39,11 +41,12 @@ class KeptPrompt:
 
 
 def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: str = "") -> str:
-    """Return the prompt as text for `read_prompt`.
+    """Return the prompt as a text that `read_prompt` reads.
 
     Args:
-        before: the messages of an earlier stored prompt.
-        before_key: the key of its step.
+        before: the messages of an earlier stored prompt; those at the beginning that both prompts
+            have are referenced.
+        before_key: the key of the step that stores the earlier prompt.
     """
     n_same = 0
     for known, asked in zip(before, prompt.messages, strict=False):
@@ -64,7 +67,6 @@ def _compress(text: str) -> str:
 
 
 def _decompress(text: str) -> str:
-    """Raises ValueError, zlib.error."""
     if not text.startswith(COMPRESSED):
         return text
     packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
@@ -85,10 +87,12 @@ def _fields(message: Message) -> dict[str, Any]:
 
 
 def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt | None:
-    """Return the stored prompt, its fences without marks; None if there is none.
+    """Return the stored prompt, without marks in its fences; None if the text is not a stored
+    prompt.
 
     Args:
-        find: returns what is stored at the key of another step of the same owner; "" for nothing.
+        find: returns the stored prompt of another step of the same owner, by the step's key; "" or
+            None if there is none.
     """
     fields = _load(request)
     if fields is None:
@@ -106,7 +110,7 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
 def _all_messages(
     fields: dict[str, Any], find: Callable[[str], str | None]
 ) -> tuple[list[Message], int]:
-    """Return the messages that are still stored, and how many before them are not."""
+    """Return the messages that are still stored, and the number of messages that are not."""
     chain, seen, n_lost = [fields], set[str](), 0
     while same := chain[-1].get("same"):
         earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None

@@ -1,8 +1,8 @@
-"""A model at an address of no known provider: its abilities are learned from its replies, and
-remembered by address and model.
+"""A model on a server that belongs to no known provider: what it can do is learned from its
+replies, and remembered by address and model.
 
-The server's token counts reveal most: tools that it drops are not counted, and of a prompt that it
-cuts only the rest is counted.
+The token counts that the server reports reveal most. If it drops the tools, their tokens are
+missing from the count; if it cuts a prompt, only the rest is counted.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ KNOWN_PROVIDERS = tuple(
         "cohere.com nvidia.com"
     ).split()
 )
-MIN_MEASURED_BYTES = 500  # of a prompt, from which on its tokens tell how dense they are
-MAX_BYTES_PER_TOKEN = 8  # no tokenizer takes fewer tokens of a text of many words
-SURELY_LESS = 0.7  # of the tokens that a prompt must have, below which some of it was not read
-MIN_TOOL_SHARE = 0.4  # of a prompt, below which missing tools do not show
+MIN_MEASURED_BYTES = 500  # a shorter prompt does not tell how many tokens its bytes make
+MAX_BYTES_PER_TOKEN = 8  # in a text of many words, tokens are shorter than this
+SURELY_LESS = 0.7  # with a smaller share of the expected tokens, part was not read
+MIN_TOOL_SHARE = 0.4  # tools with a smaller share of the prompt cannot be seen to be missing
 MIN_HIDDEN_TOKENS = 32
 MIN_CONTEXT_TOKENS = 1000
-CONTEXT_STEP = 256  # a multiple of which every context is long
+CONTEXT_STEP = 256  # the length of every context is a multiple of this
 CONTEXT_SLACK = 8
 
 
 def is_known_provider(base_url: str) -> bool:
-    """Return whether the address belongs to a provider that supports tools; an empty address is
-    OpenAI's."""
+    """Return whether the address belongs to a provider that is known to support tools. An empty
+    address means OpenAI's."""
     try:
         host = urlsplit(base_url).hostname or ""
     except ValueError:
@@ -53,7 +53,8 @@ def write_abilities(found: Abilities) -> str:
 
 
 def read_abilities(text: str) -> Abilities:
-    """Parse stored abilities; unreadable text means that nothing is known."""
+    """Parse stored abilities. From text that cannot be parsed, return abilities that are all
+    unknown."""
     try:
         return Abilities(**json.loads(text))
     except (ValueError, TypeError, RecursionError):
@@ -61,22 +62,23 @@ def read_abilities(text: str) -> Abilities:
 
 
 def describe(found: Abilities) -> str:
-    """Return in words what is known about a model and its server; empty if nothing is."""
+    """Return in words what is known about a model and its server; empty if nothing is known."""
     if found.takes_tools is None:
         return ""
     said = ["it takes tools" if found.takes_tools else "it does not support tools"]
     if found.holds_schema is not None:
         said.append("follows a JSON schema" if found.holds_schema else "ignores JSON schemas")
     said += ["counts no tokens"] if found.counts_tokens is False else []
-    said += ["reasons apart"] if found.reasons_apart else []
+    said += ["reports its reasoning separately"] if found.reasons_apart else []
     said += [f"reads {found.context_tokens:,} tokens of a prompt"] if found.context_tokens else []
     return ", ".join(said)
 
 
 class LearningModel:
-    """A `ChatModel` that learns from each reply of another one.
+    """A `ChatModel` that passes each call to another model and learns from the reply.
 
     Args:
+        inner: the model that is called.
         known: the remembered abilities.
         remember: stores what was learned.
     """
@@ -133,7 +135,7 @@ class LearningModel:
 
         Raises:
             ToolsUnsupportedError: the tools did not reach the model.
-            ContextTooLongError: the server cut the prompt. The reply counts as spent.
+            ContextTooLongError: the server cut the prompt. The call counts as billed.
         """
         usage = completion.usage
         counts = not usage.unconfirmed_tokens
@@ -149,8 +151,8 @@ class LearningModel:
         if prompt.tools and self._known.takes_tools and self._lacks_tools(prompt, completion):
             self.learn(replace(self._known, takes_tools=False))
             raise ToolsUnsupportedError(
-                f"the server of {self.name} drops the tools",
-                why="the server counts fewer tokens than the tools have",
+                f"the server of {self.name} does not pass the tools on to the model",
+                why="it reports fewer prompt tokens than a prompt with these tools has",
                 fix="start the server with tool calling on",
                 guide="models",
                 may_be_billed=True,
@@ -179,24 +181,25 @@ class LearningModel:
     def _too_long(self, n_tokens: int, *, may_be_billed: bool) -> ContextTooLongError:
         return ContextTooLongError(
             f"a prompt of at least {n_tokens} tokens does not fit the context of {self.name}",
-            why=f"the server reads {self._known.context_tokens} tokens of a prompt",
-            fix="start the server with a longer context, or lower BABYAGI_CONTEXT_TOKENS",
+            why=f"the server cuts prompts after {self._known.context_tokens} tokens",
+            fix="start the server with a longer context, or lower BABYAGI_CONTEXT_TOKENS "
+            "for shorter prompts",
             guide="models",
             may_be_billed=may_be_billed,
         )
 
 
 def _is_context(n_tokens: int) -> bool:
-    """Return whether the number of counted tokens may be the length of the server's context. A
-    server that counts only uncached tokens also counts less than the prompt has, and cuts nothing.
-    """
+    """Return whether the number of tokens that the server counted may be the length of its context,
+    so that it cut the prompt. A server that counts only uncached tokens also reports too few, but
+    cuts nothing."""
     past = n_tokens % CONTEXT_STEP
     return n_tokens >= MIN_CONTEXT_TOKENS and min(past, CONTEXT_STEP - past) <= CONTEXT_SLACK
 
 
 def _has_hidden(completion: Completion) -> bool | None:
-    """Return whether the model wrote more tokens than its visible text has; None if that is not
-    clear."""
+    """Return whether the model wrote clearly more tokens than its visible text has, such as hidden
+    reasoning; None if that is not clear."""
     seen = len(completion.text.encode()) + sum(
         len(call.name + call.arguments) for call in completion.tool_calls
     )

@@ -1,8 +1,8 @@
 """A model in this process: one llama.cpp engine on a GGUF file, shared by all callers.
 
-It is loaded with the first call and unloaded after an idle time. Tokens are counted with the
-model's own tokenizer before any work. A cancelled call stops at the next token, or after the next
-`BATCH_TOKENS` of its prompt.
+The engine loads the file with the first call and unloads it after an idle time. Tokens are counted
+with the model's own tokenizer before the prompt is processed. A cancelled call stops at the next
+token, or, within its prompt, after the next `BATCH_TOKENS`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from babyagi.tasks import Reservation, Role, Usage
 from babyagi.text import clean
 
 NAME = "llama"
-MAX_CONTEXT_TOKENS = 8192  # where nobody says how long; a longer one takes memory from the start
-BATCH_TOKENS = 256  # of a prompt that are worked on at once
-MAX_EMBEDDED_CHARS = 2000  # of a text; its first tokens up to `BATCH_TOKENS` count
-MIN_ROOM_TOKENS = 64  # for an answer, below which a prompt is called too long
+MAX_CONTEXT_TOKENS = 8192  # unless one is set; a longer context takes memory from the start
+BATCH_TOKENS = 256  # tokens of a prompt that are processed at once
+MAX_EMBEDDED_CHARS = 2000  # characters of a text that are embedded, up to `BATCH_TOKENS` tokens
+MIN_ROOM_TOKENS = 64  # with less room for an answer, a prompt is too long
 MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
-CALL_TIMEOUT_S = 60.0  # of a tokenizer's answer
+CALL_TIMEOUT_S = 60.0  # to wait for the tokenizer's answer
 
 T = TypeVar("T")
 
@@ -59,11 +59,11 @@ class EngineBounds:
     """What an engine may use.
 
     Attributes:
-        context_tokens: at most this many; 0: as many as the model was trained for, at most
-            `MAX_CONTEXT_TOKENS`.
-        n_threads: 0: one fewer than there are processors.
-        idle_s: seconds without a call after which it is unloaded.
-        timeout_s: for one answer, counted from when its turn begins.
+        context_tokens: the longest context; 0 for the one that the model was trained for, but at
+            most `MAX_CONTEXT_TOKENS`.
+        n_threads: 0 for one fewer than there are processors.
+        idle_s: after this many seconds without a call the model is unloaded.
+        timeout_s: seconds for one answer, counted from when the call gets the engine.
     """
 
     context_tokens: int = 0
@@ -86,9 +86,9 @@ def require_model_file(path: Path | None) -> ModelFile:
         )
     if path is None:
         raise SettingsError(
-            "LLM_MODEL=llama needs the file of a model",
+            "LLM_MODEL=llama needs a model file",
             why="LLAMA_MODEL_PATH is not set",
-            fix="LLAMA_MODEL_PATH=FILE.gguf",
+            fix="LLAMA_MODEL_PATH=FILE.gguf, the path of the model file",
             guide="models",
         )
     try:
@@ -98,7 +98,7 @@ def require_model_file(path: Path | None) -> ModelFile:
         raise SettingsError(
             f"LLAMA_MODEL_PATH={path} is not a model that can be loaded",
             why=why,
-            fix="LLAMA_MODEL_PATH=FILE.gguf, with the file of a model",
+            fix="LLAMA_MODEL_PATH=FILE.gguf, with the path of a model file that is not damaged",
             guide="models",
         ) from error
 
@@ -121,12 +121,13 @@ def free_memory_bytes() -> int | None:
 
 
 class Engine:
-    """llama.cpp on one file; callers take turns.
+    """llama.cpp on one file; one caller uses it at a time, the others wait.
 
     Args:
-        say: gets one line of text about memory before the model is loaded.
+        say: receives one line of text about memory before the model is loaded.
 
-    Raises as `require_model_file`.
+    Raises:
+        SettingsError: as in `require_model_file`.
     """
 
     def __init__(
@@ -150,8 +151,8 @@ class Engine:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
-        """Wait for a turn, load the model if needed, and unload it after `idle_s` without another
-        caller.
+        """Wait until no other caller uses the engine, load the model if needed, and yield the
+        engine. If no other caller comes within `idle_s`, the model is unloaded.
 
         Raises:
             ModelUnavailableError: there is too little memory, or the model cannot be loaded.
@@ -171,7 +172,7 @@ class Engine:
                 self._unloading = loop.call_later(self._bounds.idle_s, self._unload)
 
     async def close(self) -> None:
-        """Unload the model; another turn loads it again."""
+        """Unload the model; the next call would load it again."""
         async with self._turn:
             if self._unloading is not None:
                 self._unloading.cancel()
@@ -188,9 +189,9 @@ class Engine:
         said = f"{self.file.name} takes about {_say_bytes(needed)} of memory"
         if free is not None and needed > free:
             raise ModelUnavailableError(
-                f"{said}, and {_say_bytes(free)} are free",
-                why=f"with a context of {self.context_tokens} tokens",
-                fix="LLAMA_CTX_MAX=N with fewer tokens, a smaller model, or more memory",
+                f"{said}, but only {_say_bytes(free)} are free",
+                why=f"a context of {self.context_tokens:,} tokens is part of that",
+                fix="shorten the context: LLAMA_CTX_MAX=N; or use a smaller model or more memory",
             )
         self._say(
             f"{said}, with a context of {self.context_tokens:,} tokens; it is loaded now"
@@ -208,7 +209,7 @@ def _say_bytes(n_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The engine, while no other caller uses it."""
+    """The engine, while one caller uses it and the others wait."""
 
     server: _Server
     offload: ThreadOffload
@@ -223,8 +224,9 @@ class Turn:
     async def chat(
         self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
     ) -> None:
-        """Pass each chunk of the answer to `on_chunk`, in this loop, until that raises. If
-        cancelled, return when the engine has stopped."""
+        """Pass each chunk of the answer to `on_chunk`, in the caller's event loop. The engine stops
+        when `on_chunk` raises, and its exception is raised here. If the call is cancelled, it still
+        waits until the engine has stopped."""
         loop, stopped = asyncio.get_running_loop(), threading.Event()
         faults: list[Exception] = []
 
@@ -250,8 +252,8 @@ class Turn:
 
 
 async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
-    """Return the result of the work. If cancelled, signal it to stop and wait: a thread with the
-    engine cannot be left behind."""
+    """Return the result of the work. If cancelled, call `stop` and wait until the work has ended:
+    its thread still uses the engine."""
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
@@ -261,15 +263,15 @@ async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([running])
         if not running.cancelled():
-            running.exception()  # the caller is gone
+            running.exception()  # reads the exception, so that asyncio does not warn about it
         raise
 
 
 class _Server:
-    """The loaded engine, for one thread.
+    """The loaded engine; only one thread uses it.
 
     It listens on a port of this machine that requires a key known only to this process; the
-    tokenizer is reached through it.
+    tokenizer is reached through that port.
     """
 
     def __init__(self, path: Path, *, context_tokens: int, n_threads: int) -> None:
@@ -283,8 +285,8 @@ class _Server:
             "api_keys": [self._key],
             "ui": False,
             "endpoint_slots": False,
-            "endpoint_metrics": True,  # for `_wait_until_it_runs`
-            "fit_params": False,  # the context is as long as was said
+            "endpoint_metrics": True,  # `_wait_until_it_runs` needs them
+            "fit_params": False,  # else the engine chooses another length for the context
             "verbosity": -1,
             "n_ctx": context_tokens,
             "n_parallel": 1,
@@ -301,14 +303,14 @@ class _Server:
             raise ModelUnavailableError(
                 f"{path} could not be loaded",
                 why=str(error),
-                fix="LLAMA_MODEL_PATH=FILE.gguf with a whole model that llama.cpp knows",
+                fix="LLAMA_MODEL_PATH=FILE.gguf, with a complete model that llama.cpp supports",
             ) from error
         self._wait_until_it_runs()
         self._address = urlsplit(self._engine.listening_address).netloc
 
     def _wait_until_it_runs(self) -> None:
-        """Wait until the engine's thread works: deleting the engine before that would hang. An
-        answer from its thread shows that it works."""
+        """Wait until the engine's thread answers. Deleting the engine before its thread works would
+        hang."""
         self._engine.handle_metrics()
 
     def chat(self, request: Mapping[str, Any], take: Callable[[Mapping[str, Any]], bool]) -> None:
@@ -319,7 +321,7 @@ class _Server:
         found = as_mapping(self._engine.handle_embeddings({"input": cut}))
         rows = found.get("data")
         if not isinstance(rows, list) or len(rows) != len(texts):
-            raise IndexUnavailableError(f"the model gave no vectors: {str(found)[:200]}")
+            raise IndexUnavailableError(f"the model returned no vectors, but {str(found)[:200]}")
         return [row["embedding"] for row in sorted(rows, key=lambda row: row["index"])]
 
     def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
@@ -349,7 +351,9 @@ class _Server:
             response = connection.getresponse()
             found = as_mapping(json.loads(response.read()))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ModelUnavailableError(f"the engine gave no answer to {path}") from error
+            raise ModelUnavailableError(
+                f"the engine gave no answer to the request {path}"
+            ) from error
         finally:
             connection.close()
         if response.status != 200:
@@ -358,8 +362,8 @@ class _Server:
 
 
 def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request with its schema as a grammar that forbids blanks between the parts of a
-    value: a small model may write blanks without end."""
+    """Return the request with its JSON schema as a grammar that forbids blanks between the parts of
+    a value: a small model may write blanks endlessly."""
     import xllamacpp
 
     held = dict(request)
@@ -379,12 +383,12 @@ _ADDRESS = ModelAddress(model=NAME, url="this process", secret="")
 
 
 class LlamaModel:
-    """A `ChatModel` on an engine. It costs nothing, and answers one call at a time; others wait in
-    line.
+    """A `ChatModel` on an engine. It costs nothing, and answers one call at a time; the others
+    wait.
 
     Args:
-        engine: shared; its opener closes it.
-        temperature: None means the model's default.
+        engine: may be shared; the code that opened it must close it.
+        temperature: None for the model's default.
     """
 
     def __init__(self, engine: Engine, *, temperature: float | None = None) -> None:
@@ -403,7 +407,7 @@ class LlamaModel:
         )
 
     def learn(self, found: Abilities) -> None:
-        """Do nothing: all abilities are known."""
+        """Do nothing: all abilities of the model are known from the start."""
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt) + prompt.max_output_tokens
@@ -421,7 +425,7 @@ class LlamaModel:
                 raise ToolsUnsupportedError(
                     f"{self._engine.file.name} does not support tools",
                     why="its chat template leaves them out",
-                    fix="BABYAGI_PROTOCOL=auto, json or text",
+                    fix="set BABYAGI_PROTOCOL to auto, json or text, or choose another model",
                     guide="models",
                 )
             room = self._find_room(prompt, n_tokens)
@@ -454,8 +458,9 @@ class LlamaModel:
             return gathering.reply()
         except TimeoutError as error:
             raise OverdueError(
-                f"{self._engine.file.name} gave no whole answer in {self._engine.timeout_s:g} s",
-                fix="BABYAGI_MODEL_TIMEOUT_S allows more, BABYAGI_MAX_OUTPUT_TOKENS requests less",
+                f"{self._engine.file.name} gave no complete answer in {self._engine.timeout_s:g} s",
+                fix="raise BABYAGI_MODEL_TIMEOUT_S, or lower BABYAGI_MAX_OUTPUT_TOKENS for "
+                "shorter answers",
                 has_begun=gathering.has_begun,
             ) from error
         except StreamError as error:
@@ -468,14 +473,15 @@ class LlamaModel:
         """Return how many tokens the answer may have.
 
         Raises:
-            ContextTooLongError: there is too little room.
+            ContextTooLongError: the prompt leaves too little room for an answer.
         """
         room = self._engine.context_tokens - n_tokens
         if room < min(MIN_ROOM_TOKENS, prompt.max_output_tokens):
             raise ContextTooLongError(
                 f"the prompt of {n_tokens} tokens does not fit the context of "
                 f"{self._engine.context_tokens}",
-                fix="raise LLAMA_CTX_MAX, or lower BABYAGI_CONTEXT_TOKENS",
+                fix="raise LLAMA_CTX_MAX for a longer context, or lower BABYAGI_CONTEXT_TOKENS for "
+                "shorter prompts",
                 guide="models",
             )
         return min(room, prompt.max_output_tokens)
@@ -496,10 +502,11 @@ _STREAMED = {
 
 
 class LlamaEmbedder:
-    """An `Embedder` on an engine: the mean of the model's vectors for the first tokens of a text.
+    """An `Embedder` on an engine. The vector of a text is the mean of the model's vectors for its
+    first tokens.
 
     Args:
-        engine: shared; its opener closes it.
+        engine: may be shared; the code that opened it must close it.
     """
 
     is_local = True
@@ -527,15 +534,15 @@ class LlamaEmbedder:
         return None
 
 
-# -- the metadata of a model, read from the header of its GGUF file: nothing is loaded, and no size
-# in the file is trusted
+# -- the metadata of a model, read from the header of its GGUF file. The model is not loaded, and no
+# size that the file states is trusted.
 # --------------------------------------------------------------------------------------------------
 
 
 MAGIC = b"GGUF"
 VERSIONS = (2, 3)
 MAX_KEYS = 10_000
-MAX_TEXT_BYTES = 4_000_000  # a chat template, or a word of a vocabulary
+MAX_TEXT_BYTES = 4_000_000  # of a text, such as a chat template or a word of the vocabulary
 MAX_ITEMS = 10_000_000  # of a list
 BYTES_PER_CELL = 2  # keys and values are kept as half floats
 OVERHEAD_BYTES = 96 * 2**20  # what the engine takes beside the weights and the context
@@ -561,11 +568,11 @@ class ModelFile:
     """A model file.
 
     Attributes:
-        name: given by its author; otherwise the file name.
-        n_bytes: of the file.
-        context_tokens: the longest context that it was trained for; 0 when unknown.
-        takes_tools: its chat template shows tools to the model.
-        n_dimensions: of its vectors; 0 when unknown.
+        name: as the model's author gave it; otherwise the file name.
+        n_bytes: the size of the file.
+        context_tokens: the longest context that the model was trained for; 0 when unknown.
+        takes_tools: whether its chat template shows tools to the model.
+        n_dimensions: the length of its vectors; 0 when unknown.
         bytes_per_token: memory for one token of context; 0 when unknown.
     """
 
@@ -585,16 +592,16 @@ def read_model_file(path: Path) -> ModelFile:
     """Return the metadata in the header of the file.
 
     Raises:
-        ValueError: it is not a GGUF file, or is damaged.
-        OSError: it cannot be read.
+        ValueError: the file is not a GGUF file, or is damaged.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
         if file.read(4) != MAGIC:
-            raise ValueError("it does not begin like a GGUF file")
+            raise ValueError("the file does not begin like a GGUF file")
         try:
             found = _read_head(file)
         except (struct.error, UnicodeDecodeError, KeyError) as error:
-            raise ValueError(f"its header is damaged ({type(error).__name__})") from error
+            raise ValueError(f"the file's header is damaged ({type(error).__name__})") from error
     return _describe(found, path)
 
 
@@ -622,7 +629,7 @@ def _describe(found: Mapping[str, Any], path: Path) -> ModelFile:
 def _read_head(file: BinaryIO) -> dict[str, Any]:
     (version,) = _read(file, "<I")
     if version not in VERSIONS:
-        raise ValueError(f"it is GGUF version {version}; supported: {VERSIONS}")
+        raise ValueError(f"the file has GGUF version {version}; supported: {VERSIONS}")
     _, n_keys = _read(file, "<QQ")
     found: dict[str, Any] = {}
     for _ in range(min(n_keys, MAX_KEYS)):
@@ -633,7 +640,7 @@ def _read_head(file: BinaryIO) -> dict[str, Any]:
 
 
 def _read_value(file: BinaryIO, kind: int) -> Any:
-    """Return the value; None for a list, whose items are skipped."""
+    """Read the value of this GGUF type. Of a list, the items are skipped and None is returned."""
     if kind == _TEXT:
         return _read_text(file)
     if kind != _LIST:
@@ -641,7 +648,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
     (item,) = _read(file, "<I")
     (n_items,) = _read(file, "<Q")
     if n_items > MAX_ITEMS or item == _LIST:
-        raise ValueError("its header contains a list that is too long")
+        raise ValueError("the file's header contains a list that is too long")
     if item == _TEXT:
         for _ in range(n_items):
             _read_text(file)
@@ -653,7 +660,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
 def _read_text(file: BinaryIO) -> str:
     (n_bytes,) = _read(file, "<Q")
     if n_bytes > MAX_TEXT_BYTES:
-        raise ValueError("its header contains a text that is too long")
+        raise ValueError("the file's header contains a text that is too long")
     return file.read(n_bytes).decode("utf-8", "replace")
 
 

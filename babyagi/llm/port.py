@@ -1,4 +1,5 @@
-"""The port of a model: a prompt in, a completion out."""
+"""The interfaces (ports) of models and embedders: a model takes a prompt and returns a completion,
+an embedder turns texts into vectors."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class Completion:
     """The answer of a model. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or
     `unknown`.
 
-    `model` is the name reported by the endpoint; `usage` is complete (estimated upwards if the
-    endpoint reported none).
+    `model` is the name that the endpoint reported. If the endpoint reported no usage, `usage` is an
+    estimate that is not too low.
     """
 
     text: str
@@ -49,14 +50,14 @@ def _fields(noun: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """The known abilities of a model and its server; None and 0 mean unknown.
+    """What is known about a model and its server. None and 0 mean unknown.
 
     Attributes:
         takes_tools: tools in the API's own fields reach the model.
-        holds_schema: a reply follows a JSON Schema.
-        context_tokens: the longest prompt that is read whole.
+        holds_schema: replies follow a requested JSON Schema.
+        context_tokens: the longest prompt that the server passes on uncut.
         counts_tokens: the server reports the tokens of a call.
-        reasons_apart: it reasons in a separate field, which counts as output.
+        reasons_apart: the model's reasoning comes in a field of its own, and counts as output.
     """
 
     takes_tools: bool | None = None
@@ -68,10 +69,10 @@ class Abilities:
 
 @runtime_checkable
 class Adaptive(Protocol):
-    """A model whose abilities are probed.
+    """A model whose abilities are found out by small test calls (probes).
 
     Attributes:
-        probing: held during a probe, so that tasks that begin together probe once.
+        probing: the lock that a probe holds, so that tasks that start together make only one probe.
     """
 
     probing: asyncio.Lock
@@ -80,25 +81,26 @@ class Adaptive(Protocol):
     def abilities(self) -> Abilities: ...
 
     def learn(self, found: Abilities) -> None:
-        """Remember what a probe found."""
+        """Remember these abilities, which a probe found."""
         ...
 
 
 class ChatModel(Protocol):
-    """A model that answers. It has no state between calls, and may be called concurrently."""
+    """A model that answers prompts. It keeps nothing between calls, and may be called
+    concurrently."""
 
     name: str
 
     def reserve(self, prompt: Prompt) -> Reservation:
-        """Return the maximum cost of one call with this prompt: its bound plus the largest output,
-        priced if a price is known."""
+        """Return the maximum cost of one call with this prompt: an upper bound of the prompt's
+        tokens plus the largest output, with its price if that is known."""
         ...
 
     async def complete(
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
-        """Send the prompt once. Retry only requests that were certainly not billed, and only for
-        seconds.
+        """Send the prompt and return the answer. A request is repeated only if it was certainly not
+        billed, and only within seconds.
 
         Args:
             on_text: receives each piece of the answer's text as it arrives; a model that cannot
@@ -106,14 +108,14 @@ class ChatModel(Protocol):
 
         Raises:
             ModelUnavailableError: an outage or a rate limit; waiting helps.
-            OverdueError: no whole answer came in time.
+            OverdueError: the answer was not complete in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
             EndlessAnswerError: the answer did not end, or was stopped because it was clearly
                 invalid; another try may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
-            ToolsUnsupportedError: the model does not support tools; the prompt without them may
-                work. Once the endpoint has reported it, it is raised for every later prompt with
-                tools, without a request.
+            ToolsUnsupportedError: the model does not support tools; the prompt may work without
+                them. Once the endpoint has reported that, every later prompt with tools raises it
+                without a request.
             MalformedReplyError: the endpoint repeatedly answered with something that is not a
                 completion.
         """
@@ -127,13 +129,13 @@ class Embedder(Protocol):
     checks every implementation).
 
     `space` names provider, model, dimension and version, and never changes; vectors of two spaces
-    never mix. `dimension` is right once a vector was computed.
+    are never compared. `dimension` is right once a first vector was computed.
     """
 
     space: str
     dimension: int
     is_local: (
-        bool  # True: no network, no cost, the same bytes in every process; it needs no journal
+        bool  # True: no network, no cost, the same bytes in every process, so no journal is needed
     )
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
@@ -144,15 +146,16 @@ class Embedder(Protocol):
         """Return one unit vector per text as little-endian float32, in the order of `texts`, and
         the cost.
 
-        Every text gets a vector, even an empty one; of a long text at least the beginning counts.
+        Every text gets a vector, even an empty one; of a long text at least the beginning is
+        embedded.
 
         Raises:
-            IndexUnavailableError: waiting helps; `may_be_billed` if some of the texts may have been
-                processed.
+            IndexUnavailableError: waiting helps. Its `may_be_billed` is True if some of the texts
+                may have been processed.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
         """
         ...
 
     async def close(self) -> None:
-        """Close the embedder; further calls have no effect."""
+        """Close the embedder. Closing it again does nothing."""
         ...

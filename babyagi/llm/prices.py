@@ -1,8 +1,8 @@
-"""Prices of tokens, looked up offline in a table that ships with a package, by model and by
-endpoint.
+"""Prices of tokens, by model and endpoint, from a table that ships with a package. Nothing is
+fetched.
 
-Does not cover: discounts for cached prompts or batches (they are counted at full price), tiers for
-very long prompts.
+Not covered: discounts for cached prompts or batches (they are counted at full price), and other
+prices for very long prompts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from babyagi.tasks import Limits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars for a million tokens."""
+    """Prices in US dollars for a million tokens."""
 
     prompt_usd_per_mtok: float
     completion_usd_per_mtok: float
@@ -46,10 +46,10 @@ def find_price(
     """Return the price of a model at an endpoint; None when it is unknown. Nothing is fetched.
 
     Args:
-        base_url: empty for OpenAI's own. At an endpoint that is not in the table, even a known
-            model has no price.
-        price_in, price_out: set by the person, in US dollars for a million tokens; if both are set,
-            they are used.
+        base_url: empty for OpenAI's own endpoint. At an endpoint that is not in the table, even a
+            known model has no price.
+        price_in, price_out: prices that the person set, in US dollars for a million tokens; used
+            only if both are set.
     """
     if price_in is not None and price_out is not None:
         return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
@@ -75,15 +75,15 @@ def find_price(
 def hold_money_limit(
     limits: Limits, *, unpriced: Sequence[str], is_explicit: bool
 ) -> tuple[Limits, str]:
-    """Return the limits and a notice. If a model has no price, the cost limit is off and the notice
-    says so.
+    """Return the limits that can be guaranteed, and a notice (empty if nothing changed). If a model
+    has no price, the default cost limit is switched off, and the notice says so.
 
     Args:
         unpriced: the models without a price.
-        is_explicit: a person set the cost limit.
+        is_explicit: whether a person set the cost limit.
 
     Raises:
-        SettingsError: a person set the cost limit, and it cannot be guaranteed.
+        SettingsError: a person set the cost limit, and a model has no price.
     """
     if not limits.max_cost_usd or not unpriced:
         return limits, ""
@@ -94,7 +94,7 @@ def hold_money_limit(
             why=f"no price is known for {names}",
             fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars "
             "per million tokens), "
-            "or 0 for no money limit: --max-cost 0 (max_cost_usd)",
+            "or switch the money limit off: --max-cost 0 (max_cost_usd)",
             guide="limits",
         )
     notice = (
@@ -105,8 +105,8 @@ def hold_money_limit(
 
 
 def _has_domain(base_url: str) -> bool:
-    """Return whether the address is a host name on the Internet. The table has no others, and
-    loading it takes 0.2 s."""
+    """Return whether the address is a host name on the Internet. The price table has only such
+    names, and loading the table takes 0.2 s."""
     try:
         host = urlsplit(base_url).hostname or ""
     except ValueError:

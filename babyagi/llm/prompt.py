@@ -21,10 +21,10 @@ from babyagi.tasks import Passage
 from babyagi.text import clean, disarm
 
 UNMARKED = "\x02"
-MARK_CHARS = 8  # more where the prompt happens to hold these
+MARK_CHARS = 8  # more if the prompt happens to contain the mark
 MAX_SOURCES_SAID = 3
-# Passages and replies whose shown form is cached, of all tasks that run: each request of an agent
-# contains those of the one before.
+# How many passages and replies are cached as they are sent, for all tasks that run: each request of
+# an agent contains those of the request before.
 N_SHOWN = 2048
 _FENCED = re.compile(
     rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
@@ -51,7 +51,7 @@ class Speaker(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A request of the model to run a tool. `arguments` is the JSON text as the model wrote it."""
+    """A model's request to run a tool. `arguments` is the JSON text as the model wrote it."""
 
     id: str
     name: str
@@ -60,7 +60,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `origins` names every source whose text is in it."""
+    """One message of a prompt. `origins` names every source of text in it."""
 
     speaker: Speaker
     text: str
@@ -90,10 +90,10 @@ class Prompt:
     """One request to a chat model.
 
     `schema_name` and `schema` request a JSON reply that follows that JSON Schema, if the endpoint
-    supports it. With `is_schema_late` the text describes the same in words, and the schema, which
-    costs tokens, is sent only if that was not enough. `max_output_tokens` bounds the reply and the
-    reservation. The reply should end before the first of `stop` (at most 4); an endpoint may ignore
-    that.
+    supports it. With `is_schema_late` the text describes the schema in words, and the schema
+    itself, which costs tokens, is sent only if the words were not enough. `max_output_tokens`
+    limits the reply, and with it the reservation. The reply should end before the first of the
+    words in `stop` (at most 4); an endpoint may ignore them.
     """
 
     messages: tuple[Message, ...]
@@ -107,7 +107,8 @@ class Prompt:
 
     @property
     def origins(self) -> tuple[str, ...]:
-        """Return every origin in the prompt, each once, in order of appearance."""
+        """Return the origins (sources) of all texts in the prompt, each once, in order of
+        appearance."""
         return tuple(
             dict.fromkeys(origin for message in self.messages for origin in message.origins)
         )
@@ -115,8 +116,8 @@ class Prompt:
 
 @lru_cache(maxsize=N_SHOWN)
 def fence(label: str, passage: Passage) -> str:
-    """Return the passage, disarmed, between two lines that no text can forge: `<<label MARK from
-    ORIGIN` and `MARK>>`."""
+    """Return the passage between two lines that no text can forge, `<<label MARK from ORIGIN` and
+    `MARK>>`. Whatever in the passage looks like such a line is made harmless."""
     return _fence(label, _say_origin(passage), disarm(clean(passage.text)))
 
 
@@ -125,8 +126,8 @@ def _fence(label: str, origin: str, text: str) -> str:
 
 
 def _say_origin(passage: Passage) -> str:
-    """Return the source of a text in words: `model, after file:a.md and 2 more`. A file name cannot
-    add a word to it."""
+    """Return the source of a text in words, such as `model, after file:a.md and 2 more`. Blanks and
+    signs in a file name become `_`, so that it cannot add words to the line."""
     origin, *sources = [
         re.sub(r"[^\w./:@+~=-]+", "_", disarm(name)) for name in (passage.origin, *passage.sources)
     ]
@@ -142,11 +143,11 @@ def _say_origin(passage: Passage) -> str:
 
 
 def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as it is sent: with a mark in its fences, and with earlier model text
-    disarmed.
+    """Return the prompt as it is sent: with a mark in its fences, and with text that looks like a
+    fence made harmless in earlier replies of the model.
 
     Args:
-        secret: unknown to every author of a text.
+        secret: a text that no author of a passage can know; the mark is made from it.
         step: the name of the call; the same step has the same mark.
     """
     digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
@@ -180,7 +181,7 @@ def _disarm_reply(message: Message) -> Message:
 
 
 def _disarm_json(written: str) -> str:
-    """Return the JSON with every text in it disarmed; unchanged if nothing was disarmed."""
+    """Return the JSON with every string in it made harmless; unchanged if that changes nothing."""
     try:
         value = json.loads(written)
     except (ValueError, RecursionError):
@@ -202,8 +203,8 @@ def _disarm_value(value: Any) -> Any:
 
 
 def shrink(prompt: Prompt) -> Prompt | None:
-    """Return the prompt with half of its data (results, tool outputs and files, never
-    instructions). None when there is too little to cut. The oldest observations are cut first, then
+    """Return the prompt with half of its data cut: results, tool outputs and files, but never
+    instructions. None when there is too little to cut. The oldest tool outputs are cut first, then
     the later results."""
     found = [
         (place, match)
@@ -259,7 +260,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def prompt_text_bytes(prompt: Prompt) -> int:
-    """Return the UTF-8 bytes of everything in the prompt that the model reads."""
+    """Return how many UTF-8 bytes there are in everything in the prompt that the model reads."""
     return sum(len(part.encode("utf-8", "replace")) for part in _read_parts(prompt))
 
 
@@ -277,8 +278,8 @@ def _read_parts(prompt: Prompt) -> list[str]:
 
 
 def bound_text_tokens(text: str) -> int:
-    """Return a number of tokens that the text does not exceed in practice: letters and blanks / 3,
-    plus every other byte.
+    """Return an upper bound of the text's tokens that holds in practice: a third of its letters and
+    blanks, plus each other byte.
 
     Measured tokenizers use 3.5–4.5 bytes a token on English. Several use one token for each digit
     and sign; none uses more than one for a byte.
@@ -289,8 +290,8 @@ def bound_text_tokens(text: str) -> int:
 
 
 def bound_tokens(prompt: Prompt) -> int:
-    """Return a number of tokens that the prompt does not exceed in practice. An endpoint that
-    counts more is noticed when the usage is recorded."""
+    """Return an upper bound of the prompt's tokens that holds in practice. If an endpoint counts
+    more, that is noticed when the usage is recorded."""
     n_parts = len(prompt.messages) + len(prompt.tools)
     template = TEMPLATE_TOKENS + (TOOLS_TEMPLATE_TOKENS if prompt.tools else 0)
     return sum(map(bound_text_tokens, _read_parts(prompt))) + 8 * n_parts + template

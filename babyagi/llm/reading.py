@@ -22,7 +22,7 @@ from babyagi.tasks import Usage
 from babyagi.text import clean
 
 MAX_COUNT = 10**12  # a larger number is a fault of the endpoint, and must not overflow a sum
-# Every tokenizer that was measured makes at least one token of a word, some newer ones one of two.
+# Measured tokenizers make at least one token of a word; some newer ones make one of two words.
 MAX_WORDS_PER_TOKEN = 4
 
 _WORD = re.compile(r"\w+")
@@ -36,8 +36,8 @@ _OUTPUT = ("completion_tokens", "output_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is known about a call without its endpoint: the least number of tokens that its prompt
-    can have, and its reservation."""
+    """What is known about a call without asking its endpoint: the lowest token counts that its
+    prompt and its output can have, and the reserved ones."""
 
     least_prompt: int
     least_output: int
@@ -46,7 +46,7 @@ class Call:
 
 
 def least_tokens(text: str) -> int:
-    """Return a number of tokens below which no tokenizer counts this text."""
+    """Return the lowest number of tokens that any tokenizer could make of this text."""
     return -(-_count_words(text) // MAX_WORDS_PER_TOKEN)
 
 
@@ -58,17 +58,14 @@ def _count_words(text: str) -> int:
 
 
 def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
-    """Return the usage to charge: what the endpoint reports or, if that is unreadable or too small,
-    at least the reservation.
+    """Return the usage to charge, as the endpoint reported it. If the report is incomplete, or
+    lower than is possible, each number is at least the reserved one, and the whole usage is
+    `unconfirmed`.
 
     Args:
         said: the `usage` of the reply, of either dialect. Reasoning tokens count once if they are
             included in the output, and in addition if they are reported beside it or if that is
             unclear.
-
-    Returns:
-        The usage, as large as the endpoint reports. The part that it did not report is
-            `unconfirmed`.
     """
     fields = said if isinstance(said, dict) else {}
     prompt, output = _count_prompt(fields), _count_output(fields, call)
@@ -98,7 +95,7 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
 
 
 def larger_usage(one: Any, other: Any) -> Any:
-    """Return the larger number in each field of two usages of one call."""
+    """Merge two reports of one call's usage: of each field, the larger number."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {name: larger_usage(one.get(name), other.get(name)) for name in {**one, **other}}
     if isinstance(one, dict) or isinstance(other, dict):
@@ -107,7 +104,7 @@ def larger_usage(one: Any, other: Any) -> Any:
 
 
 def _count_prompt(fields: Mapping[str, Any]) -> int | None:
-    """Return the tokens of the prompt, including cached ones, which some endpoints count
+    """Return the tokens of the prompt, with the cached ones, which some endpoints report
     separately."""
     cached = _detail(fields, _PROMPT, "cached_tokens")
     return _with_details(_largest(fields, _PROMPT), fields, _PROMPT, least=cached)
@@ -130,8 +127,13 @@ def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
 def _with_details(
     count: int | None, fields: Mapping[str, Any], names: tuple[str, ...], *, least: int = 0
 ) -> int | None:
-    """Return the count. A detail that is larger than the count cannot be part of it, so it is
-    added."""
+    """Return the count, corrected by its details, such as reasoning tokens. A detail larger than
+    the count cannot be included in it, so it is added.
+
+    Args:
+        names: the fields of the count, in either dialect.
+        least: a further number to treat like a detail.
+    """
     details = (fields.get(f"{name}_details") for name in names)
     within = [
         _read(value) or 0 for one in details if isinstance(one, dict) for value in one.values()
@@ -147,14 +149,14 @@ def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
 
 
 def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> int:
-    """Return the number of a detail of a usage, such as cached tokens: some endpoints report it
-    inside the details of a count, some beside the count."""
+    """Return one detail of a usage, such as the cached tokens. Some endpoints report it among the
+    details of a count, some beside the count."""
     places = [fields, *(fields.get(f"{name}_details") for name in names)]
     return max(_read(place.get(detail)) or 0 for place in places if isinstance(place, dict))
 
 
 def _read(value: Any) -> int | None:
-    """Return the number of tokens in the value; None if it has none."""
+    """Return the value as a number of tokens; None if it is not a number."""
     if isinstance(value, str) and _NUMBER.fullmatch(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
@@ -169,7 +171,7 @@ def _read(value: Any) -> int | None:
 
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
-UNNAMED = "call"  # the beginning of the id of a call that came without one
+UNNAMED = "call"  # the id of a call that came without one begins so
 # a parameter that no tool has, so that the model is told what the tool takes instead of free text
 CUSTOM_INPUT = "custom input"
 
@@ -185,7 +187,7 @@ _FINISH_REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawReply:
-    """A reply as a dialect read it. Its fields are not validated; ids of calls may be missing or
+    """A reply as the dialect found it, with nothing validated: ids of calls may be missing or
     duplicated."""
 
     text: str
@@ -201,7 +203,7 @@ def as_mapping(value: Any) -> Mapping[str, Any]:
 
 
 def as_text(value: Any) -> str:
-    """Return a text that came as a string, or in parts."""
+    """Return the text of a value that is a string or a list of parts."""
     if isinstance(value, str):
         return value
     texts = (
@@ -211,8 +213,8 @@ def as_text(value: Any) -> str:
 
 
 def arguments_to_send(arguments: str) -> str:
-    """Return a call's arguments so that a server accepts them back: what is not a JSON object is
-    sent as an empty one."""
+    """Return a call's arguments in a form that a server accepts when the call is sent back: an
+    empty object in place of anything that is not a JSON object."""
     try:
         return arguments if isinstance(json.loads(arguments), dict) else "{}"
     except (ValueError, RecursionError):
@@ -237,7 +239,12 @@ def build_completion(
 
 
 def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) -> Usage:
-    """Return the usage to charge, from what the reply reports."""
+    """Return the usage to charge for an answered prompt.
+
+    Args:
+        said_usage: the usage that the reply reports.
+        said: the text of the reply.
+    """
     call = Call(
         least_prompt=max(1, least_tokens(" ".join(message.text for message in prompt.messages))),
         least_output=least_tokens(said),
@@ -248,8 +255,12 @@ def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) ->
 
 
 def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
-    """Return the usage to charge for an answer that was stopped: the whole reservation. The prompt
-    and the received text are spent, the rest is unconfirmed."""
+    """Return the usage to charge for an answer that was stopped: the whole reservation. The tokens
+    of the prompt and of the received text count as spent, the rest as unconfirmed.
+
+    Args:
+        came: the received text.
+    """
     bound, most = bound_tokens(prompt), prompt.max_output_tokens
     read = min(bound, -(-prompt_text_bytes(prompt) // 4))
     written = min(most, estimate_tokens(came))
@@ -273,8 +284,12 @@ def _finish_reason(given: Any, has_calls: bool) -> str:
 
 
 def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, ...]:
-    """Return the first calls of a reply, each with an id that no other call of the conversation
-    has."""
+    """Return the first `MAX_TOOL_CALLS` calls of a reply, each with an id that no other call of the
+    conversation has.
+
+    Args:
+        taken: the ids of earlier calls.
+    """
     apart: list[ToolCall] = []
     for call in list(calls)[:MAX_TOOL_CALLS]:
         unique = call.id
@@ -288,10 +303,10 @@ def _tell_apart(calls: Iterable[ToolCall], taken: set[str]) -> tuple[ToolCall, .
 
 
 def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
-    """Return a call read from a reply; without an id if it has none.
+    """Return a tool call as read from a reply; its id is empty if the reply gave none.
 
     Args:
-        arguments: empty if there were none, and `{CUSTOM_INPUT: text}` for a custom tool.
+        arguments: empty if the reply gave none, and `{CUSTOM_INPUT: text}` for a custom tool.
     """
     said = clean(id_)[:MAX_ID_CHARS] if isinstance(id_, str) else UNNAMED if id_ else ""
     return ToolCall(id=said, name=clean(str(name or "")), arguments=_read_arguments(arguments))

@@ -1,18 +1,19 @@
-"""A model without a language model: deterministic, offline, and honest about it.
+"""A stand-in for a language model: deterministic, offline, and plain about being one.
 
-It reads the same fenced blocks of its prompt as any model. When it is asked to execute, it calls
-the offered tools, chooses the passages that share most words with the objective, and quotes them
-with `file:line`. When it is asked to create, it proposes one task per document, and tasks that
-compare documents. When it is asked to prioritise, it puts listing before reading and reading before
-comparing; documents that the objective names, and short ones, come first.
+It reads the same fenced blocks of its prompt as any model. Asked to execute, it calls the offered
+tools, chooses the passages that share most words with the objective, and quotes them with
+`file:line`. Asked to create tasks, it proposes one task per document, and tasks that compare
+documents. Asked to prioritise, it puts listing before reading and reading before comparing;
+documents that the objective names, and short ones, come first.
 
 Words alone decide which passages bear on a question. A document is split into passages: paragraphs,
-items of lists, rows of tables. Each keeps what it stands under: headings, the item or line above
-it, the head of its table. A word of the question weighs more if it is rare among the passages, and
-if it is long (short words are common in every language). Other forms of the word match as well:
-those with the same beginning, and those that contain it. No list of words of any language is used.
+items of lists, rows of tables. Each passage keeps what it stands under: its headings, the item or
+line above it, the head of its table. A word of the question weighs more if it is rare among the
+passages, and if it is long (short words are common in every language). Other forms of the word
+match as well: those with the same beginning, and those that contain it. No list of words of any
+language is used.
 
-Does not cover: understanding, synonyms, irregular forms. It quotes; it never rephrases.
+Not covered: understanding, synonyms, irregular forms. It quotes; it never rephrases.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ from babyagi.llm.prompt import (
 from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 from babyagi.text import sentences_of, shorten
 
-DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
-MAX_DOCUMENTS = 32  # that are all read; fewer tasks than a run may do
-MAX_CHOSEN = 16  # that are read of a larger folder, first those that a search finds
+DOCUMENTS_PER_LIST = 8  # with a comparison and the next list: as many tasks as one result may add
+MAX_DOCUMENTS = 32  # a folder with at most this many is read whole, within a run's limit of tasks
+MAX_CHOSEN = 16  # that are read in a larger folder, those that a search finds first
 QUOTES_PER_DOCUMENT = 4
 QUOTES_IN_COMPARISON = 5
 QUOTES_IN_REPORT = 10
-SURE_IN_REPORT = 5  # are shown whatever their score; of the others
-LEAST_SHARE = 0.4  # those that have so much of the best one's
+SURE_IN_REPORT = 5  # are shown whatever their score
+LEAST_SHARE = 0.4  # of the best score, which any further quote must have
 MAX_READS = 5
-LARGE_BYTES = 60_000  # what is larger is searched first and read where something was found
+LARGE_BYTES = 60_000  # a larger document is searched first, and read near the places found
 WINDOW_LINES = 60
 MAX_RESULT_CHARS = 300
 MAX_NOTED_CHARS = 1000
@@ -110,8 +111,8 @@ class RehearsalModel:
 
 
 def _note(blocks: Sequence[tuple[str, str]], *, wants_json: bool) -> str:
-    """Return what an agent's memory gets: the first line of each text, and no facts, because
-    finding them needs a model."""
+    """Return the update of an agent's memory. As text it is the first line of each block; as JSON
+    it has no facts, because finding them needs a model."""
     first = [text.partition("\n")[0] for _, text in blocks if text]
     return '{"facts": []}' if wants_json else "\n".join(first)[:MAX_NOTED_CHARS]
 
@@ -178,7 +179,7 @@ def _tool_names(prompt: Prompt) -> set[str]:
 def _speak(
     prompt: Prompt, text: str, calls: tuple[ToolCall, ...]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return a call or an answer in the form that the prompt asks for."""
+    """Write the call, or else the text as the answer, in the form that the prompt asks for."""
     system = _system(prompt)
     if form := _TEXT_FORM.search(system):
         said = (
@@ -210,8 +211,9 @@ def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:
 def _next_read(
     read: re.Match[str], observations: Sequence[str], question: Question, *, can_search: bool
 ) -> dict[str, object]:
-    """Return the arguments of the next call for this document; empty when enough of it is read. A
-    large document is searched first; then its beginning and the places that were found are read."""
+    """Return the arguments of the next tool call for this document; empty when enough of it has
+    been read. A large document is searched first; then its beginning and the places that the search
+    found are read."""
     path, n_calls = read.group(1), len(observations)
     size = _n_bytes(read.group(4), read.group(5)) if read.group(4) else LARGE_BYTES + 1
     if size > LARGE_BYTES and can_search:
@@ -226,7 +228,13 @@ def _next_read(
 
 
 def _places(path: str, found: str, *, n: int) -> list[int]:
-    """Return the first lines of the windows that contain the best passages of the document."""
+    """Return the line numbers from which to read a large document: where each of the best search
+    results stands, a window of lines begins a little before it.
+
+    Args:
+        found: the output of the search.
+        n: at most so many line numbers.
+    """
     windows = [
         int(line) // (WINDOW_LINES // 2) for name, line in _FOUND.findall(found) if name == path
     ]
@@ -235,7 +243,8 @@ def _places(path: str, found: str, *, n: int) -> list[int]:
 
 
 def _next_line(observations: Sequence[str], n_calls: int) -> int:
-    """Return the line to read from next; 0 when the document is read, or enough of it."""
+    """Return the number of the line to read from next; 0 when the document, or enough of it, has
+    been read."""
     if n_calls >= MAX_READS:
         return 0
     if not observations:
@@ -246,7 +255,8 @@ def _next_line(observations: Sequence[str], n_calls: int) -> int:
 
 def _quote_document(path: str, observations: Sequence[str], question: Question) -> str:
     """Return the passages of the document that bear on the question, and how often each word of the
-    question occurs in it: a comparison can then tell which words are rare in the folder."""
+    question occurs in the document. A comparison uses these counts to tell which words are rare in
+    the folder."""
     line_by_number = {
         int(found.group(1)): found.group(2)
         for text in observations
@@ -287,8 +297,8 @@ def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
 def _list(
     task: str, observations: Sequence[str], question: Question, *, can_search: bool
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Return the next part of the list of documents. If there are many documents, a search chooses
-    which are listed."""
+    """Return the next part of the list of documents, or the call that it needs first. If there are
+    many documents, a search chooses which of them are listed."""
     files = _parse_listing(observations[0])
     is_large = can_search and len(files) > DOCUMENTS_PER_LIST
     if is_large and len(observations) == 1:
@@ -327,8 +337,8 @@ def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int
 
 
 def _create(blocks: Sequence[tuple[str, str]]) -> str:
-    """Return the tasks that follow from each finished task. Nothing is proposed for the parts of
-    the objective that a check found missing."""
+    """Return the tasks that follow from each finished task. For parts of the objective that a check
+    found missing, no task is proposed."""
     tasks: list[dict[str, object]] = []
     for text in (text for label, text in blocks if label == "result"):
         head, _, result = text.partition("\n")
@@ -343,7 +353,7 @@ def _create(blocks: Sequence[tuple[str, str]]) -> str:
 
 def _follow(result: str) -> list[dict[str, object]]:
     """Return the tasks that follow from a list of documents: read each one, compare them, and list
-    the rest if the list is longer."""
+    the others if the list is incomplete."""
     listed = _LISTED.findall(result) if "The folder holds" in result else []
     reads: list[dict[str, object]] = [
         {
@@ -398,8 +408,8 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
-    """Return the objective and each further question as parts, each with the passage that comes
-    closest: the rehearsal takes it for an answer."""
+    """Return the reply of a check: the objective and each further question as parts. The passage
+    that comes closest to a part is given as its answer."""
     asked = _questions(blocks)
     found = [_find_part(question, blocks, instructions) for question in asked]
     parts = [part for part in found if part is not None]
@@ -427,19 +437,19 @@ def _find_part(
 
 
 def _questions(blocks: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the objective's text and the further questions."""
+    """Return the objective's text and each further question of the person."""
     return _block(blocks, "objective").split(f"\n{ASKED_FURTHER}")
 
 
 def _asked(blocks: Sequence[tuple[str, str]]) -> Question:
-    """Return the objective and the further questions as one question."""
+    """Return the objective and the further questions, joined into one question."""
     return read_question(" ".join(_questions(blocks)))
 
 
 def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[Quote]:
-    """Return the best passages with those first that share fewest words with the instructions: a
-    text that speaks of objectives and of meeting them is no evidence. A doubting check begins with
-    the second passage, a third check with the third."""
+    """Return the best passages, without those that share more words with the prompt's instructions
+    than others do: a text that speaks of objectives and of meeting them is no evidence. The second
+    check of a part leaves out the first passage, and the third check the first two."""
     told = {word for word in words_of(instructions) if len(word) > 3}
     n_shared = {
         quote: len(told & set(words_of(quote.text))) for _, quote in ranked[:QUOTES_IN_REPORT]
@@ -484,8 +494,8 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
-    """Return the quotes that a report gives for a question: a few, and more if they come equally
-    close."""
+    """Return the quotes that a report gives for a question: the best few, and more if their scores
+    are near the best score."""
     ranked = _ranked(blocks, read_question(question))
     return [
         quote.render()
@@ -559,10 +569,10 @@ def _parse_listing(listing: str) -> list[tuple[str, str]]:
 
 MAX_QUOTE_CHARS = 480
 MAX_CONTEXT_CHARS = 120
-MAX_WORDS = 24  # of a question; further words add nothing
+MAX_WORDS = 24  # of a question that are used
 
 _TOKEN = re.compile(r"[^\W_]+")
-_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # of a name such as ReadTimeout
+_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")  # the words in a name such as ReadTimeout
 _IDEOGRAPHS = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*$|(={1,6})\s*([^=\s].*?)\s*=*$")
 _UNDERLINE = re.compile(r"([=\-~^\"'*+#.:_`])\1{2,}\s*$")
@@ -577,12 +587,12 @@ _TABLES = {"csv": ",", "tsv": "\t"}
 _ASCIIDOC = frozenset({"adoc", "asc", "asciidoc"})
 _WIKI = frozenset({"mediawiki", "wiki", "textile"})
 _WIKI_ITEM = re.compile(r"^[#*:]+ *(?=\S)")
-_FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # of YAML
+_FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # a line of YAML at the beginning
 _PROSE = {"md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", ""}
-_DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # of code in AsciiDoc
+_DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # around code in AsciiDoc
 _MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # markup without text
 
-# how much a word counts if it is not in the sentence itself but in what is around or above it
+# how much a word counts if it is not in the sentence, but in its paragraph, its context or the path
 PARAGRAPH, CONTEXT, PATH = 0.6, 0.8, 0.35
 SHORT_STEM = 0.4  # the likeness of a word of four letters and a longer word that begins with it
 RARITY = 1.5  # the exponent of a word's rarity
@@ -591,18 +601,18 @@ LENGTH_SHARE, USUAL_WORDS = 0.25, 22
 HEADING, CODE_AMONG_PROSE = 0.5, 0.7  # factors for passages that seldom answer a question
 MAX_CODE_CHARS = 160
 N_TITLE_WORDS = 5  # a heading with at most this many words is never quoted
-N_INSTRUCTION_WORDS = 4  # fewer words before a colon are part of the question
-N_LOG_LINES = 4  # this many lines that are sentences of their own are a log, no paragraph
-EARLY = 0.5  # how much more a passage at the beginning of a document counts
-MAX_SYMBOLS = 12  # a text with one symbol in fewer characters than this is no sentence
-N_BEST, N_RELATED = 5, 12  # the best quotes whose words are related to the question; such words
+N_INSTRUCTION_WORDS = 4  # at least so many words before a colon are an instruction
+N_LOG_LINES = 4  # from so many lines on, if each is a sentence, a block is a log
+EARLY = 0.5  # added weight of a passage at the beginning of a document
+MAX_SYMBOLS = 12  # with more than one symbol in so many characters, a text is taken for code
+N_BEST, N_RELATED = 5, 12  # how many best quotes lend their words, and how many words they lend
 RELATED = 0.3  # share of the best score that the quote with most related words gets
-N_NEW_WORDS = 3  # words that an answer has and the question does not
+N_NEW_WORDS = 3  # a sentence with fewer words that the question lacks scores less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A sentence, or a line that is not part of one, and the number of its first line."""
+    """A sentence, or a line that is not part of one, with the number of its first line."""
 
     text: str
     line: int
@@ -610,8 +620,8 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A paragraph, item or row, and what it stands under, outermost first. A record (a row of a
-    table, or a line of a log) is always quoted alone."""
+    """A paragraph, item or row, with the headings or lines that it stands under, outermost first. A
+    record (a row of a table, or a line of a log) is always quoted alone."""
 
     units: tuple[Unit, ...]
     above: tuple[str, ...] = ()
@@ -626,7 +636,8 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quote:
-    """Whole sentences of a document, the line where they begin, and what they stand under."""
+    """Whole sentences of a document, with the number of their first line and the heading or line
+    that they stand under."""
 
     text: str
     path: str
@@ -644,8 +655,8 @@ class Quote:
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words without case and accents; scripts without blanks are split into pairs of
-    characters."""
+    """Return the words of the text, in lower case and without accents. Scripts without blanks are
+    split into pairs of characters."""
     return tuple(_split(text))
 
 
@@ -671,7 +682,7 @@ def _fold(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def likeness(asked: str, found: str) -> float:
-    """Return how surely two words are forms of the same word, from 0 to 1."""
+    """Return how likely two words are forms of the same word, from 0 to 1."""
     if asked == found:
         return 1.0
     if not (asked.isalpha() and found.isalpha()):
@@ -680,7 +691,7 @@ def likeness(asked: str, found: str) -> float:
     n_same = next((n for n, (a, b) in enumerate(zip(short, long)) if a != b), len(short))  # noqa: B905
     n_more = len(long) - len(short)
     if n_same == len(short) and n_same >= 3:
-        if n_same <= 4 and n_more > 1:  # `back` and `backups`, but `test` and `testing` as well
+        if n_same <= 4 and n_more > 1:  # such as `back` and `backups`, or `test` and `testing`
             return 0.6 if n_more == 2 else SHORT_STEM * (n_same == 4)
         return 0.9 if n_more <= 2 else 0.75 if n_same >= 4 and n_more <= 4 else 0.5 * (n_same >= 4)
     if n_same >= 4 and len(short) - n_same <= 3 and 2 * n_same >= len(long):
@@ -690,20 +701,26 @@ def likeness(asked: str, found: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question and its words, each with a weight that depends on its form alone."""
+    """A question and its words. The weight of each word depends on the word alone, not on the
+    documents."""
 
     text: str
     weight_by_word: Mapping[str, float]
 
     def counts(self, sections: Iterable[Section]) -> dict[str, int]:
-        """Return in how many passages each word occurs."""
+        """Return, for each word of the question, in how many passages it occurs."""
         counted: Counter[str] = Counter()
         for section in sections:
             counted.update(list(self.match(section.text, least=0.5)))
         return {word: counted[word] for word in self.weight_by_word if counted[word]}
 
     def match(self, text: str, *, least: float = 0.0) -> dict[str, float]:
-        """Return the words that the text contains in some form, each with its likeness."""
+        """Return the words of the question that the text contains in some form, each with its
+        likeness.
+
+        Args:
+            least: the lowest likeness that counts.
+        """
         found = set(words_of(text))
         best = {
             word: max((likeness(word, other) for other in found), default=0.0)
@@ -713,7 +730,8 @@ class Question:
 
 
 def read_question(text: str) -> Question:
-    """Return the question in the text: what follows the colon if an instruction comes before it."""
+    """Return the question in the text. If the text is an instruction, a colon and a question, only
+    what follows the colon is the question."""
     head, _, rest = text.strip().partition(": ")
     is_told = len(head.split()) >= N_INSTRUCTION_WORDS and "?" not in head
     asked = rest if rest.strip() and is_told else text
@@ -741,8 +759,8 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
     """Return the passages of a document, in order.
 
     Args:
-        path: its suffix tells the format of the lines.
-        lines: each with its number.
+        path: its suffix tells the format of the document.
+        lines: (number, text) of each line.
     """
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower() if "." in path else ""
     if suffix in _TABLES:
@@ -756,7 +774,8 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
 
 
 def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the lines, with only the title of the YAML at the beginning of the document."""
+    """Return the lines without the YAML at the beginning of the document. Its title, if it has one,
+    becomes a heading."""
     is_front = bool(lines) and lines[0][0] == 1 and lines[0][1].rstrip() == "---"
     rules = (at for at, (_, line) in enumerate(lines) if at and line.rstrip() == "---")
     end = next(rules, 0) if is_front else 0
@@ -769,7 +788,7 @@ def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
 
 
 def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
-    """Return the rows of a table, each under the table's head."""
+    """Return the rows of a table, each with the table's head above it."""
     head, body = (lines[0][1].strip().strip("|").strip(), lines[1:]) if lines else ("", ())
     context = (*above, re.sub(r"\s*\|\s*", " | ", head))
     return [
@@ -780,8 +799,8 @@ def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list
 
 
 def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
-    """Return the blocks of a program or of data: each ends at a blank line, and stands under the
-    less indented lines before it."""
+    """Split a program or data at its blank lines into blocks. Above each block stand the less
+    indented lines before it."""
     found: list[Section] = []
     opened: list[tuple[int, str]] = []
     for is_blank, group in groupby(lines, key=lambda pair: not pair[1].strip()):
@@ -801,7 +820,8 @@ def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> li
 
 
 class _Prose:
-    """Reads text for people: headings of several kinds, paragraphs, lists, tables."""
+    """Splits a document in prose into passages: headings of several kinds, paragraphs, lists,
+    tables."""
 
     def __init__(self, *, fence: re.Pattern[str] = _FENCE) -> None:
         self.fence = fence
@@ -823,7 +843,8 @@ class _Prose:
         return self.lines[at][1] if 0 <= at < len(self.lines) else ""
 
     def _step(self, at: int) -> int:
-        """Read the element that begins at this line, and return the line after it."""
+        """Read the heading, table, item or paragraph that begins at this place in `lines`; return
+        the place after it."""
         line = self._text(at)
         if self.fence.match(line):
             return self._take_code(at)
@@ -840,8 +861,8 @@ class _Prose:
         return self._take_paragraph(at)
 
     def _find_heading(self, at: int) -> tuple[int, str, int] | None:
-        """Return (level, text, the line after it) of a heading; marked headings have lower levels
-        than lines that only look like a heading."""
+        """Return (level, text, place after it) if a heading begins at this place, else None.
+        Headings with marks have lower levels than lines that only look like a heading."""
         line, after = self._text(at), self._text(at + 1)
         if found := _HEADING.match(line):
             marks, title = (group for group in found.groups() if group)
@@ -859,8 +880,8 @@ class _Prose:
         return self._find_plain_heading(at)
 
     def _find_plain_heading(self, at: int) -> tuple[int, str, int] | None:
-        """Return the level and text of a line that looks like a heading: short, without a full
-        stop, and alone or in capitals."""
+        """Return (level, text, place after it) if the line has no marks but looks like a heading:
+        short, without a full stop, and alone or in capitals. Else None."""
         text, after = self._text(at).strip(), self._text(at + 1).strip()
         begins = not self._text(at - 1).strip() or _UNDERLINE.fullmatch(self._text(at - 1).strip())
         is_title = len(text) <= 70 and len(text.split()) <= 9 and not _FIELD.match(text + " ")
@@ -870,7 +891,7 @@ class _Prose:
             return 8, text, at + 1
         goes_on = any(line.strip() for _, line in self.lines[at + 1 : at + 4])
         if text.endswith(":") and len(text.split()) > N_TITLE_WORDS - 1:
-            return None  # it leads to what follows, and names nothing
+            return None  # an introduction of what follows, not a heading
         if not after and goes_on and text[-1] not in ".!?,;…\"'" and not text.startswith("|"):
             return 9, text.rstrip(":"), at + 1
         return None
@@ -916,7 +937,8 @@ class _Prose:
         return end
 
     def _goes_on(self, at: int, indent: int) -> bool:
-        """Return whether the line still belongs to the item with this indentation."""
+        """Return whether the line at this place continues the list item, whose indentation is
+        given."""
         line = self._text(at)
         if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or self.fence.match(line):
             return False
@@ -947,8 +969,8 @@ class _Prose:
         return end
 
     def _open_head(self, block: Sequence[tuple[int, str]]) -> None:
-        """Read the lines `Subject: …`, `Date: …` at the top of a letter: each can be quoted, and
-        what follows stands under them."""
+        """Read the lines at the top of a letter, such as `Subject: …` and `Date: …`. Each can be
+        quoted, and all that follows stands under them."""
         self._open(6, "; ".join(line.strip() for _, line in block), block[0][0])
         self.found[-1] = replace(
             self.found[-1], units=tuple(Unit(text=line.strip(), line=n) for n, line in block)
@@ -965,7 +987,7 @@ class _Prose:
 
 
 def _units(block: Sequence[tuple[int, str]]) -> tuple[Unit, ...]:
-    """Return the sentences of a block; a line that ends well before the longest line also ends a
+    """Return the sentences of a block. A line much shorter than the longest one also ends a
     sentence."""
     mark = _ITEM.match(block[0][1])
     bare = [(n, line.strip()) for n, line in block]
@@ -1005,13 +1027,14 @@ def _sentences(run: Sequence[tuple[int, str]]) -> list[Unit]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """The number of passages, and in how many of them each word of the question occurs."""
+    """How many passages there are, and in how many of them each word of the question occurs."""
 
     n_sections: int
     counts: Mapping[str, int]
 
     def weigh(self, question: Question) -> dict[str, float]:
-        """Return the weight of each word that occurs in any passage."""
+        """Return the weight of each word of the question that occurs in any passage; rare words
+        weigh more."""
         n = max(self.n_sections, 1)
         return {
             word: question.weight_by_word[word]
@@ -1028,8 +1051,11 @@ def count_sections(question: Question, sections: Sequence[Section]) -> Statistic
 def score(
     question: Question, weights: Mapping[str, float], texts: Sequence[tuple[str, float]]
 ) -> float:
-    """Return how much of the question's weight the texts contain. The first text is the sentence
-    itself; each other text counts by its share."""
+    """Return how much of the question's weight the texts contain.
+
+    Args:
+        texts: the sentence and the texts around it, each with the share at which its words count.
+    """
     matches = [(question.match(text), share) for text, share in texts]
     total = held = 0.0
     for word, weight in weights.items():
@@ -1048,8 +1074,8 @@ def score(
 def find_quotes(
     question: Question, statistics: Statistics, path: str, sections: Sequence[Section], *, n: int
 ) -> list[Quote]:
-    """Return the best passages of a document, best first. Each continues into the sections that
-    follow; none begins inside another one."""
+    """Return the best passages of a document, best first. A quote may continue into the sections
+    that follow it; no quote begins inside another one."""
     weights = statistics.weigh(question)
     scored: list[tuple[float, int, int]] = []
     is_prose = not all(section.is_code for section in sections)
@@ -1082,7 +1108,11 @@ def _find_best(
     *,
     around: Sequence[tuple[str, float]],
 ) -> tuple[float, int]:
-    """Return the score of the best sentence, and its place among them."""
+    """Return the score of the best sentence, and its index.
+
+    Args:
+        around: the texts around the sentences, each with the share at which its words count.
+    """
     scores = [score(question, weights, [(text, 1.0), *around]) for text in sentences]
     best = max(scores, default=0.0)
     return best, scores.index(best) if scores else 0
@@ -1091,8 +1121,9 @@ def _find_best(
 def _run_on(
     sections: Sequence[Section], at: int, place: int, quoted: Collection[int]
 ) -> tuple[list[Unit], int]:
-    """Return as many sentences as fit, from this one up to the next heading or quoted section (all
-    of its own section if they fit), and the number of the last section that they come from."""
+    """Return the sentences of a quote, and the index of the last section that they come from. The
+    quote begins at this sentence (or at the start of its section, if the whole section fits) and
+    continues, as long as it fits, up to the next heading or quoted section."""
     section, last = sections[at], at
     most = MAX_CODE_CHARS if section.is_code else MAX_QUOTE_CHARS
     own = section.units if len(section.text) <= most else section.units[place:]
@@ -1128,8 +1159,8 @@ def rank_quotes(
     *,
     counts_by_path: Mapping[str, Mapping[str, int]],
 ) -> list[tuple[float, Quote]]:
-    """Return the quotes of several documents with their scores, best first. A document with more of
-    the question's words counts a little more, and so do passages near a document's beginning."""
+    """Return the quotes of several documents with their scores, best first. A quote scores a little
+    more if its document has more of the question's words, and if it stands near the beginning."""
     weights = statistics.weigh(question)
     ranked = []
     for at, quote in enumerate(quotes):
@@ -1152,8 +1183,8 @@ def _looks_like_code(text: str) -> bool:
 def _lift_related(
     question: Question, ranked: Sequence[tuple[float, Quote]]
 ) -> list[tuple[float, Quote]]:
-    """Raise the scores of quotes that share words with the best ones, because a document may use
-    other words than the question: a question about `certificates` finds a passage about `SSL`."""
+    """Raise the scores of quotes that share words with the best quotes. A document may use other
+    words than the question: a question about `certificates` then finds a passage about `SSL`."""
     if not ranked:
         return []
     words = [

@@ -16,7 +16,7 @@ MAX_REQUESTS = 4
 MAX_WAIT_S = 5.0
 FIRST_DELAY_S = 0.5
 MAX_RETRY_AFTER_S = 86_400.0
-MAX_HOLD_S = 60.0  # however long an endpoint asks to wait, it is tried again once a minute
+MAX_HOLD_S = 60.0  # even if an endpoint asks for a longer wait, it is tried again once a minute
 
 T = TypeVar("T")
 
@@ -28,15 +28,15 @@ async def retrying(
     random: Callable[[], float],
     may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
-    """Return what `send` returns, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of
-    waiting in all.
+    """Call `send` until it succeeds, and return its result. It is called at most `MAX_REQUESTS`
+    times, with at most `MAX_WAIT_S` seconds of waiting in all.
 
-    The wait before request n + 1 is random between 0 and 0.5·2ⁿ s, and never less than the endpoint
-    asked for.
+    The wait before request n + 1 is random between 0 and 0.5·2ⁿ s, and never shorter than the
+    endpoint asked for.
 
     Raises:
-        ModelUnavailableError: the last one; at once if it may be billed, must not be retried, or
-            asks for a longer wait than is left.
+        ModelUnavailableError: that of the last request. There is no further request if this one may
+            have been billed, must not be retried, or asks for a longer wait than is left.
     """
     waited_s, n = 0.0, 0
     while True:
@@ -57,8 +57,8 @@ async def retrying(
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds that the headers ask to wait; None when they have no readable value. A
-    time in the past is 0."""
+    """Return the seconds to wait that the headers ask for, 0 if they name a time in the past; None
+    when they have no readable value."""
     for name, seconds_per_unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
             asked_s = float(headers.get(name, "")) * seconds_per_unit
@@ -73,26 +73,27 @@ def _bound(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
 
 
-# -- the circuit breaker: while an endpoint is down, only occasional probes are sent to it
+# -- the circuit breaker: while an endpoint is down, it gets only an occasional request, the probe
 # --------------------------------------------------------------------------------------------------
 
 N_FAILURES = 5
 N_MENDING = 2
-WINDOW_S = 60.0  # one call at a time that takes 10 s to fail opens it too
+WINDOW_S = 60.0  # so that calls that fail after 10 s each, one at a time, open it too
 # An outage of 5 minutes then costs at most 5 + 16 requests, and work goes on within 20 s of its
 # end.
 PROBE_EVERY_S = 19.0
 
 
 class Breaker:
-    """Shared by all calls of a process to one endpoint; times are in seconds of the event loop.
+    """The circuit breaker of one endpoint, shared by all calls of a process; times are in seconds
+    of the event loop.
 
-    It opens after `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe
-    through every `PROBE_EVERY_S`.
+    It opens after `N_FAILURES` failures of requests that were sent within `WINDOW_S`. While it is
+    open, it refuses all requests except one every `PROBE_EVERY_S`, the probe.
 
-    An answer cancels the failures of requests that were sent before its own request, and closes the
-    breaker when no failure is left. An answer to a request from before an outage says nothing about
-    failures since then.
+    An answer cancels the failures of requests that were sent before the answered one. If no failure
+    is left, the breaker closes. So a late answer to a request from before an outage does not close
+    it.
     """
 
     def __init__(self) -> None:
@@ -101,35 +102,39 @@ class Breaker:
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
         self._retrier: object = None
-        # answers in a row needed, since it was open, before a call may retry
+        # how many more answers in a row are needed before a call may retry
         self._n_to_mend = 0
 
     def check(self, model: str, *, now_s: float) -> None:
-        """Raise if no request may be sent now, because the breaker is open.
+        """Raise if no request may be sent now: the breaker is open, or the endpoint's rate limit
+        for this model holds.
 
         Raises:
-            ModelUnavailableError: with the seconds until the next probe, or until the endpoint
-                accepts requests for this model again.
+            ModelUnavailableError: its `retry_after_s` says when the next request may be sent.
         """
         free_at = self._free_at_by_model.get(model, now_s)
         if free_at > now_s:
-            why = "the endpoint asked to wait"
+            why = "its endpoint reported a rate limit and asked to wait"
             raise ModelUnavailableError(
-                f"{model} is limited", why=why, retry_after_s=free_at - now_s, is_limit=True
+                f"no request is sent to {model} for now",
+                why=why,
+                retry_after_s=free_at - now_s,
+                is_limit=True,
             )
         if self._probe_at is None:
             return
         if now_s < self._probe_at:
             raise ModelUnavailableError(
                 self._why,
-                why="it is probed now and then",
+                why="its endpoint failed repeatedly; one request is tried every "
+                f"{PROBE_EVERY_S:g} s",
                 retry_after_s=self._probe_at - now_s,
             )
         self._probe_at = now_s + PROBE_EVERY_S
 
     def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
-        """Count a failed request, and return the seconds until the next probe. A rate limit is not
-        an outage: the endpoint is up."""
+        """Count a failed request, and return the seconds until the next probe; 0 if the breaker is
+        closed. A rate limit is not counted, because it does not mean that the endpoint is down."""
         if error.is_limit:
             return 0.0
         sent = self._failures_sent_at
@@ -150,9 +155,9 @@ class Breaker:
             self._probe_at = self._retrier = None
 
     def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
-        """Return whether this call may retry. While the endpoint is in trouble, only one call at a
-        time retries, so that not every call waits to find out. After the breaker was open, no call
-        retries until `N_MENDING` requests in a row were answered."""
+        """Return whether this call may retry. After a rate limit every call may. After any other
+        failure only one call at a time may, so that not every call spends its time on retries. Once
+        the breaker has been open, no call may until `N_MENDING` requests in a row were answered."""
         if self._n_to_mend and not error.is_limit:
             return False
         if not error.is_limit and self._retrier is None:
@@ -164,5 +169,5 @@ class Breaker:
             self._retrier = None
 
     def hold(self, model: str, *, until_s: float) -> None:
-        """Refuse all requests for the model until then."""
+        """Refuse all requests for the model until that time."""
         self._free_at_by_model[model] = max(until_s, self._free_at_by_model.get(model, 0.0))

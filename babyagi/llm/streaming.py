@@ -1,5 +1,5 @@
-"""Answers that come as a stream: its events, the reply that they form, and when the answer is
-clearly invalid."""
+"""Reads an answer that comes as a stream: splits it into events, builds the reply from them, and
+detects when the answer is clearly invalid."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from babyagi.llm.prompt import Prompt, Speaker
 from babyagi.llm.reading import as_mapping, as_text, count_stopped, larger_usage, least_tokens
 from babyagi.text import clean
 
-AFTER_END_S = 5.0  # for all that a stream says of its cost, once its answer has ended
-MAX_CALLS = 64  # of tools in one answer; those beyond are left out
+AFTER_END_S = 5.0  # to wait for the stream's usage, once the answer has ended
+MAX_CALLS = 64  # tool calls in one answer; any further ones are left out
 
 
 class StreamError(Exception):
-    """A stream that is not an answer.
+    """A stream that ended without a complete reply.
 
     Args:
         what: what is wrong with it.
-        said: an object with the server's error as `error`; None if it sent none.
-        is_cut: it ended before its answer did.
-        has_begun: some text had arrived.
+        said: an object with the server's error as `error`; None if the server sent none.
+        is_cut: whether the stream ended before the answer did.
+        has_begun: whether part of the answer had arrived.
         usage: the usage that the stream reported.
     """
 
@@ -58,9 +58,9 @@ _END = re.compile(r"[\r\n]")
 
 
 async def read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, str], None]:
-    """Yield the name, mostly empty, and the data of each server-sent event.
+    """Yield (name, data) of each server-sent event; the name is mostly empty.
 
-    An event cut off by the end of the stream is yielded as well; one without data is not.
+    An event that the end of the stream cuts off is yielded as well; an event without data is not.
     """
     name, data = "", list[str]()
     async with aclosing(_read_lines(chunks)) as lines:
@@ -100,44 +100,53 @@ async def _read_lines(chunks: AsyncIterator[bytes]) -> AsyncGenerator[str, None]
 
 
 class Listener(Protocol):
-    """Receives the pieces of a stream, and may raise to end it."""
+    """Receives the pieces of a streamed answer; it may raise, which ends the stream."""
 
     def hear(self, piece: str) -> None:
         """Receive a piece of the answer's text."""
         ...
 
     def hear_apart(self, piece: str) -> None:
-        """Receive a piece of a separate reasoning field, of a refusal, or of a call's arguments."""
+        """Receive a piece that is not the answer's text: of a reasoning field, a refusal, or a
+        call's arguments."""
         ...
 
 
 class Gathering(Protocol):
-    """A reply that grows event by event.
+    """A reply that is built event by event.
 
-    `has_ended`: the answer is complete, and only its usage may follow; `is_over`: nothing follows.
+    `has_ended`: the answer is complete, and only its usage may follow. `is_over`: no event follows.
     """
 
     has_ended: bool
     is_over: bool
 
     def take(self, name: str, event: Mapping[str, Any]) -> None:
-        """Add one event. Raises `StreamError` for an error of the server."""
+        """Add one event.
+
+        Raises:
+            StreamError: the event is an error of the server.
+        """
         ...
 
     def take_end(self) -> None:
-        """Note that the stream is complete."""
+        """Note that the server marked the stream as complete."""
         ...
 
     def reply(self) -> Mapping[str, Any]:
-        """Return the complete reply object. Raises `StreamError` if it is incomplete."""
+        """Return the complete reply object.
+
+        Raises:
+            StreamError: the reply is incomplete.
+        """
         ...
 
 
 async def gather(chunks: AsyncIterator[bytes], into: Gathering) -> Mapping[str, Any]:
-    """Return the reply that a stream forms.
+    """Build the reply from the events of a stream, and return it.
 
     Raises:
-        StreamError: it is not a reply.
+        StreamError: the events do not form a complete reply.
         Whatever reading the stream raises before the answer's end.
     """
     async with aclosing(read_events(chunks)) as events:
@@ -175,7 +184,7 @@ _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking")
 
 
 class _Pieces(list[str]):
-    """The pieces of a call's arguments, joined at its end."""
+    """The pieces of a call's arguments; they are joined when the reply is complete."""
 
 
 class ChatGathering:
@@ -202,7 +211,9 @@ class ChatGathering:
         choices = event.get("choices")
         choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
-        if choice.get("finish_reason") is not None:  # some servers send an empty one in every chunk
+        if (
+            choice.get("finish_reason") is not None
+        ):  # some servers send an empty usage in every chunk
             self._finish_reason = choice["finish_reason"]
             self.has_ended = self.has_ended or bool(self._finish_reason)
 
@@ -230,8 +241,8 @@ class ChatGathering:
             self._add_said(self._legacy, legacy)
 
     def _take_call(self, given: Mapping[str, Any]) -> None:
-        """Add a piece of a tool call to the call with this index. Some servers send the same index
-        for every call, or none; then a new id begins a new call."""
+        """Add a piece of a tool call to the call with its index. Some servers send the same index
+        for every call, or none; there, a piece with a new id begins a new call."""
         index, id_ = given.get("index"), given.get("id")
         mine = [call for call in self._calls if call["index"] == index or index is None]
         call = mine[-1] if mine else None
@@ -245,7 +256,8 @@ class ChatGathering:
                 self._add_said(call.setdefault(kind, {}), said)
 
     def _add_said(self, call: dict[str, Any], said: Mapping[str, Any]) -> None:
-        """Add a piece of a call: its name comes whole, its arguments in pieces or as an object."""
+        """Add a piece to a call. The name comes whole; the arguments come in pieces, or whole as an
+        object."""
         call["name"] = call.get("name") or said.get("name")
         for key in ("arguments", "input"):
             piece = said.get(key)
@@ -284,14 +296,14 @@ _HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def _join(pieces: Sequence[str]) -> str:
-    """Return the pieces joined; a character whose two halves came in separate pieces is
-    restored."""
+    """Return the pieces joined, with characters restored whose two surrogate halves came in
+    separate pieces."""
     text = "".join(pieces)
     return _HALVES.sub(lambda two: two[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
 
 
 class ResponseGathering:
-    """Builds a reply from the events of Responses; the last event has the whole reply."""
+    """Builds a reply from the events of Responses. The last event contains the whole reply."""
 
     def __init__(self, listener: Listener) -> None:
         self.has_ended = self.is_over = False
@@ -319,7 +331,7 @@ class ResponseGathering:
             self._end(as_mapping(event.get("response")))
 
     def take_end(self) -> None:
-        """Do nothing: the last event of Responses itself completes the reply."""
+        """Do nothing: in Responses the last event completes the reply."""
 
     def _end(self, reply: Mapping[str, Any]) -> None:
         if reply.get("error"):
@@ -338,7 +350,7 @@ class ResponseGathering:
         return self._reply
 
 
-# -- passing text on
+# -- passing the text on to the caller
 # --------------------------------------------------------------------------------------------------
 
 _THOUGHT = ("<think>", "<thinking>")
@@ -347,9 +359,10 @@ _LONGEST_END = len("</thinking>")
 
 
 class Aloud:
-    """Passes the pieces of an answer on, without the reasoning that some models write before it.
+    """Passes the pieces of an answer to `on_text`, without the reasoning that some models write
+    before the answer.
 
-    `has_told`: some text was passed on.
+    `has_told`: whether any text was passed on.
     """
 
     def __init__(self, on_text: OnText) -> None:
@@ -371,7 +384,9 @@ class Aloud:
         if self._thinks and not self.has_told:
             self._held = self._held.lstrip() if self._speaks else self._held
         if self._speaks and self._held:
-            at = -1 if "\ud800" <= self._held[-1] <= "\udbff" else None  # half of a character
+            at = (
+                -1 if "\ud800" <= self._held[-1] <= "\udbff" else None
+            )  # the first half of a surrogate pair
             told, self._held = self._held[:at], self._held[at:] if at else ""
             if told:
                 self.has_told = True
@@ -379,12 +394,13 @@ class Aloud:
 
 
 class Hearing:
-    """Passes the text of an answer on, and ends the stream when it is clearly invalid.
+    """The listener of one streamed answer: it passes the text to `on_text`, and ends the stream
+    when the answer is clearly invalid.
 
     Args:
-        name: of the model.
-        on_text: None if no person watches.
-        price: of its tokens.
+        name: the name of the model.
+        on_text: None if the caller does not read the pieces.
+        price: the price of the model's tokens.
     """
 
     def __init__(
@@ -399,18 +415,26 @@ class Hearing:
 
     @property
     def has_told(self) -> bool:
-        """Return whether a person has seen any of the text."""
+        """Return whether any of the text was passed to `on_text`."""
         return self._aloud is not None and self._aloud.has_told
 
     def hear(self, piece: str) -> None:
-        """Raises `EndlessAnswerError` for an invalid answer: the received part is spent, the rest
-        of the reservation is unconfirmed."""
+        """Check a piece of the answer's text and pass it on.
+
+        Raises:
+            EndlessAnswerError: the answer is invalid. The received part counts as spent, the rest
+                of the reservation as unconfirmed.
+        """
         self._look(self._answer, piece)
         if self._aloud is not None:
             self._aloud.tell(piece)
 
     def hear_apart(self, piece: str) -> None:
-        """Raises the same errors as `hear`."""
+        """Check a piece that is not the answer's text; it is not passed on.
+
+        Raises:
+            EndlessAnswerError: as in `hear`.
+        """
         self._look(self._apart, piece)
 
     def _look(self, watch: StreamWatch, piece: str) -> None:
@@ -428,13 +452,13 @@ class Hearing:
 # --------------------------------------------------------------------------------------------------
 
 N_REPEATS = 3
-N_LOOP_WORDS = 120  # that say the same, forty words three times
-N_SHORT_LOOP_WORDS = 600  # where what is repeated is shorter, as a refrain or a row is
-MAX_WORD_CHARS = 100  # of a word whose end has not come
-N_SIGN_LOOP_CHARS = 4000  # without a letter or a digit, and of two signs at most
+N_LOOP_WORDS = 120  # a phrase of 40 words or more is a loop if its repeats have this many
+N_SHORT_LOOP_WORDS = 600  # the same for a shorter phrase, such as a refrain or a table row
+MAX_WORD_CHARS = 100  # an unfinished word is judged from this length on
+N_SIGN_LOOP_CHARS = 4000  # with no letter or digit, and at most two different signs
 MAX_PERIOD_WORDS = 400
 N_ECHO_WORDS = 30
-N_FIRST_WORDS = 40  # of an answer in which an echo begins
+N_FIRST_WORDS = 40  # an echo begins within these words of the answer
 CHECK_EVERY_WORDS = 40
 MAX_CHARS_PER_TOKEN = 200
 N_CANDIDATES = 8
@@ -447,18 +471,19 @@ _FENCED = re.compile(
 
 
 class StreamWatch:
-    """Watches an answer as it grows, and detects when it is clearly invalid.
+    """Watches an answer as it grows, and detects when it is clearly invalid: endless, a loop, or an
+    echo of the prompt.
 
-    An echo begins with thirty words of the program's own instructions, or opens a fence of the
-    prompt. A loop repeats the same forty words three times in a row; shorter phrases must repeat
-    more often, because refrains and tables do so too. Numbers alone may be repeated.
+    An echo begins with thirty words of the program's own instructions, or with the opening line of
+    a fence of the prompt. A loop repeats the same forty words three times in a row; shorter phrases
+    must repeat more often, because refrains and tables do so too. Numbers alone may be repeated.
 
     Args:
-        is_apart: the text is not the answer but reasoning or the arguments of calls: these may
-            quote the instructions, and not every server counts them as output.
+        is_apart: whether the text is reasoning or the arguments of calls, and not the answer. Such
+            a text may quote the instructions, and some servers do not count it as output.
 
     Attributes:
-        fault: what is wrong, for a person; empty as long as it may be an answer.
+        fault: what is wrong, for a person; empty while the answer may still be valid.
     """
 
     def __init__(self, prompt: Prompt, *, is_apart: bool = False) -> None:
@@ -502,7 +527,7 @@ class StreamWatch:
 
     def _check_signs(self) -> None:
         if self._repeats_signs():
-            self.fault = "the answer repeats a sign endlessly"
+            self.fault = "the answer repeats the same sign endlessly"
 
     def _check_words(self) -> None:
         may_be_echo, self._may_be_echo = self._may_be_echo, self._has_few_words
@@ -519,8 +544,7 @@ class StreamWatch:
 
     @property
     def _has_few_words(self) -> bool:
-        """Return whether the answer is still so short that its beginning may turn out to be an
-        echo."""
+        """Return whether the answer is still short enough to turn out to be an echo."""
         return not self._is_apart and len(self._words) < N_FIRST_WORDS + N_ECHO_WORDS
 
     def _is_echo(self) -> bool:
@@ -545,19 +569,19 @@ class StreamWatch:
 
 
 def _instructions(prompt: Prompt) -> str:
-    """Return the words of the prompt that are the program's own."""
+    """Return the words of the system messages, which are the program's own."""
     texts = [message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM]
     return f" {' '.join(_WORD.findall(' '.join(texts).lower()))} "
 
 
 def _is_loop(words: Sequence[str]) -> bool:
-    """Return whether the last words repeat the same phrase."""
+    """Return whether the answer ends with a phrase that repeats too often."""
     tail = words[-max(N_SHORT_LOOP_WORDS, N_REPEATS * MAX_PERIOD_WORDS) :]
     if len(tail) < N_LOOP_WORDS:
         return False
     for period in _periods(tail):
         n_same = _count_same(tail, period)
-        if n_same >= 2 * period:  # the shortest one that is repeated at all is judged
+        if n_same >= 2 * period:  # only the shortest period that repeats is judged
             is_long = period >= N_LOOP_WORDS // N_REPEATS
             n_wanted = max(N_LOOP_WORDS if is_long else N_SHORT_LOOP_WORDS, N_REPEATS * period)
             return n_same >= n_wanted and not all(word.isdecimal() for word in tail[-period:])
@@ -565,7 +589,8 @@ def _is_loop(words: Sequence[str]) -> bool:
 
 
 def _periods(tail: Sequence[str]) -> list[int]:
-    """Yield how many words ago the last four occurred before, the latest first."""
+    """Return the periods at which the end of the text may repeat: the distances, in words, to the
+    latest earlier occurrences of its last four words. The shortest comes first."""
     last, end = list(tail[-4:]), len(tail)
     found: list[int] = []
     for period in range(1, min(MAX_PERIOD_WORDS, end - 4) + 1):
@@ -580,7 +605,7 @@ def _periods(tail: Sequence[str]) -> list[int]:
 
 
 def _count_same(tail: Sequence[str], period: int) -> int:
-    """Return how many of the last words equal those one period earlier, plus the period."""
+    """Return how many words at the end repeat with this period, including its first occurrence."""
     n_same = period
     for at in range(len(tail) - 1 - period, -1, -1):
         if tail[at] != tail[at + period]:

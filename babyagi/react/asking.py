@@ -1,7 +1,7 @@
-"""Asks a model one question until the reply can be used: shortens the prompt until it fits, gives a
-cut reply more room, and asks again after a bad one. At most `MAX_REASKS` more questions and
-`MAX_SHRINKS` cuts of the prompt. Probes the abilities of a model and its server with two small
-questions."""
+"""Asks a model one question until its reply can be used: shortens the prompt until it fits, allows
+a longer reply if one was cut off, and asks again after a bad one. There are at most `MAX_REASKS`
+further requests for these reasons, and at most `MAX_SHRINKS` cuts of the prompt. Also finds out, by
+two small questions, what a model and its server can do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from babyagi.tools.base import Calls
 
 MAX_REASKS = 2
 MAX_SHRINKS = 3
-MAX_FED_BACK_CHARS = 20_000  # of an unusable reply, which the next request contains
+MAX_FED_BACK_CHARS = 20_000  # of an unusable reply; the next request repeats it to the model
 
 BE_SHORTER = "Your answer was cut off. Give it again, complete and shorter."
 NOT_EMPTY = "Your reply was empty. Give the answer itself."
@@ -40,10 +40,10 @@ class Asked(Generic[T]):
     """The outcome of a question.
 
     Attributes:
-        value: what was read from the reply.
-        completion: the completion that holds the reply.
-        prompt: the prompt as it was last asked.
-        usage: the usage of all attempts.
+        value: what `read` returned for the reply.
+        completion: the completion with the reply that was used.
+        prompt: the prompt as it was sent last.
+        usage: the usage of all requests.
         n_shrunk: how often the prompt was cut.
     """
 
@@ -67,15 +67,15 @@ async def ask(
     read: Callable[[Completion], T],
     takes_cut: bool = False,
 ) -> Asked[T]:
-    """Return what `read` finds in the model's reply.
+    """Ask the model until its reply can be used, and return what `read` makes of that reply.
 
-    Steps are journaled at `path`, then at `path/again/N`, with `/shrunk/N` appended where the
-    prompt was cut.
+    The first request is journaled as a step at `path`, the next ones at `path/again/N`. After the
+    prompt was cut, `/shrunk/N` is appended.
 
     Args:
-        read: raises `MalformedReplyError` for a reply that cannot be used; its text is shown to the
-            model.
-        takes_cut: whether a text that is cut off every time is better than none. It must be False
+        read: raises `MalformedReplyError` for a reply that cannot be used; the error's text is
+            shown to the model.
+        takes_cut: whether to accept a reply that is cut off even the last time. It must be False
             for tool calls and JSON.
         prompt: with `is_schema_late`, its schema is sent only after a reply that could not be read,
             unless the model is known to follow a schema.
@@ -115,14 +115,14 @@ async def ask(
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(
-        f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last time it was "
-        f"told: {fault}"
+        f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last "
+        f"message to it was: {fault}"
     )
 
 
 class _Asker:
-    """The question, which changes from attempt to attempt. `schema` is the complete schema, even
-    while the prompt is sent without one."""
+    """The prompt of a question, which is changed from request to request. `schema` is the complete
+    schema, even while the prompt is sent without one."""
 
     def __init__(self, calls: Calls, path: str, prompt: Prompt) -> None:
         self.prompt = prompt
@@ -136,22 +136,21 @@ class _Asker:
 
     @property
     def path(self) -> str:
-        """The path of the next call."""
+        """The path of the next request's step in the journal."""
         again = f"/again/{self.n_asked}" if self.n_asked else ""
         return self._path + again + (f"/shrunk/{self.n_shrunk}" if self.n_shrunk else "")
 
     def shrink(self) -> bool:
-        """Cut the prompt, because it does not fit. Return False when nothing may be cut any
-        more."""
+        """Cut the prompt, because it does not fit. Return False if nothing more may be cut."""
         smaller = shrink(self.prompt) if self.n_shrunk < MAX_SHRINKS else None
         if smaller is not None:
             self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
         return smaller is not None
 
     async def prepare(self, known: Abilities | None) -> None:
-        """Limit the answer to what `Calls.bound_output` allows. If that is less than twice the
-        wanted length, bound the schema to fit, and give a cut reply no more room. Leave a late
-        schema out for now, unless the model is known to follow one."""
+        """Limit the reply to the length that `Calls.bound_output` allows. If it allows less than
+        twice the wanted length, bound the schema to fit, and do not lengthen the limit after a
+        cut-off reply. Remove a late schema for now, unless the model is known to follow one."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
         self.prompt = replace(self.prompt, max_output_tokens=bound)
@@ -169,8 +168,9 @@ class _Asker:
             self.prompt = replace(self.prompt, schema=fitting)
 
     def feed_back(self, completion: Completion, fault: str) -> None:
-        """Add the fault for the model to the prompt. The first time that a reply is cut off, only
-        double its room."""
+        """Add the reply to the prompt, and a message to the model that says what is wrong with it.
+        After the first reply that is cut off, only double the allowed length instead, if that is
+        possible."""
         self.n_asked += 1
         if fault == BE_SHORTER and not self._has_more_room:
             self._has_more_room = True
@@ -191,8 +191,8 @@ class _Asker:
 
 
 def _find_fault(completion: Completion, prompt: Prompt) -> str:
-    """Return what to tell the model about a reply that is unusable for any question; "" if it is
-    usable.
+    """Return a message to the model if its reply is unusable for every kind of question; "" for any
+    other reply.
 
     Raises:
         RequestRefusedError: a content filter stopped the answer.
@@ -213,7 +213,7 @@ def _find_fault(completion: Completion, prompt: Prompt) -> str:
 
 
 MAX_OUTPUT_TOKENS = 64
-MIN_TOOL_TOKENS = 40  # the least size of the tool below in any tokenizer, without its schema
+MIN_TOOL_TOKENS = 40  # any tokenizer makes at least so many of the tool below, without its schema
 ASK = "Note the colour blue. If you can call a tool, call note_colour; else reply with a list."
 
 NOTE_COLOUR = ToolSpec(
@@ -244,11 +244,11 @@ _FAULTS = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, Malform
 
 
 async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities:
-    """Probe the abilities of the execution agent's model, store and return them. One question is
-    enough if the model calls the tool at once; otherwise there are two.
+    """Find out by small questions (probes) what the execution agent's model can do; store and
+    return it. If the model calls the tool at once, one question is enough; otherwise there are two.
 
     Raises:
-        Whatever `Calls.complete` raises that says nothing about the abilities.
+        Whatever `Calls.complete` raises, except refusals that show that an ability is missing.
     """
     with_tool = await _ask(calls, f"{path}/tools", replace(_PROBE, tools=(NOTE_COLOUR,)))
     if with_tool is not None and with_tool.tool_calls:
@@ -261,7 +261,7 @@ async def find_abilities(calls: Calls, path: str, known: Abilities) -> Abilities
             takes_tools=_reach(with_tool, without),
             holds_schema=without is not None and _is_held(without.text),
         )
-    # keep what was learnt meanwhile from other replies
+    # keep what other replies have taught meanwhile
     learnt = calls.abilities(Role.EXECUTION) or known
     found = replace(learnt, takes_tools=found.takes_tools, holds_schema=found.holds_schema)
     calls.learn(Role.EXECUTION, found)
@@ -275,7 +275,7 @@ _PROBE = Prompt(
 
 
 async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
-    """Return the completion, or None if the endpoint refuses such a question."""
+    """Ask once and return the completion, or None if the endpoint refuses such a question."""
     try:
         return await calls.complete(path, prompt, role=Role.EXECUTION)
     except (ToolsUnsupportedError, *_FAULTS):
@@ -283,8 +283,9 @@ async def _ask(calls: Calls, path: str, prompt: Prompt) -> Completion | None:
 
 
 def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
-    """Return whether the tool was counted in the tokens of the prompt. If the endpoint counts no
-    tokens and the model calls no tool, the endpoint is assumed to drop tools."""
+    """Return whether the tool reached the model. If it did, the prompt with the tool has at least
+    `MIN_TOOL_TOKENS` more tokens than the prompt without it. If the endpoint counts no tokens,
+    assume that it did not."""
     if with_tool is None or without is None:
         return False
     if with_tool.usage.unconfirmed_tokens or without.usage.unconfirmed_tokens:
@@ -293,7 +294,8 @@ def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
 
 
 def _is_held(text: str) -> bool:
-    """Return whether the reply follows the schema, which the question does not describe."""
+    """Return whether the reply follows the schema. The question does not describe it, so the model
+    cannot follow it by chance."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

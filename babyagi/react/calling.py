@@ -1,5 +1,5 @@
-"""Runs the calls of one decision: checks them, runs them in parallel where that is safe, and
-returns an observation for each."""
+"""Runs the tool calls of one decision of the model: checks them, runs them in parallel if that is
+safe, and returns an observation for each."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ from babyagi.tools.base import Calls, Observation, Tool, parse_arguments
 
 MAX_CALLS_PER_STEP = 8
 
-REFUSED = "model"  # the origin of a message about a call that was not made: it quotes the call
+# The origin of a message about a call that was not made: it quotes the call of the model.
+REFUSED = "model"
 UNCALLABLE = frozenset({FINAL_ANSWER, FAIL_TASK, *NO_CALL})
 
 NumberedCall = tuple[int, ToolCall]
-"""A call and its number in the reply, from 1."""
+"""A call and its number in the reply, counted from 1."""
 
 Fingerprint = tuple[str, bool, str, str]
-"""A call and its outcome: the tool, whether it failed, what it said, the arguments."""
+"""(tool, whether it failed, text of the outcome, arguments) of a call."""
 
 T = TypeVar("T")
 
 
 def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    """Return the tools if a model can call each of them in every protocol.
+    """Check that a model can call each of the tools in every protocol, and return them.
 
     Raises:
         ValueError: two tools have the same name, or a name has another meaning in a protocol.
@@ -41,7 +42,8 @@ def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
         raise ValueError(f"two tools are called {twice[0]!r}; rename one of them")
     if taken := [name for name in count if name.casefold() in UNCALLABLE]:
         raise ValueError(
-            f"no tool can be called {taken[0]!r}: to a model that word means something else"
+            f"a tool cannot be called {taken[0]!r}: in a reply this word "
+            "is not a tool call; rename the tool"
         )
     return tuple(tools)
 
@@ -50,8 +52,8 @@ class Caller:
     """Makes the calls of a decision.
 
     Args:
-        max_parallel: how many run at once. A call that may wait for a person runs alone, so that
-            nothing is in flight if the task is released to wait.
+        max_parallel: how many calls run at once. A call that may wait for a person runs alone, so
+            that no other call is in flight if the task is released while it waits.
     """
 
     def __init__(self, tools: Sequence[Tool], calls: Calls, *, max_parallel: int) -> None:
@@ -61,11 +63,12 @@ class Caller:
         self._max_parallel = max(1, max_parallel)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool of this name, or None."""
+        """Return the tool with this name, or None."""
         return self._tool_by_name.get(name)
 
     def batches(self, calls: Sequence[ToolCall]) -> list[list[NumberedCall]]:
-        """Return the calls in order, in batches that run in parallel."""
+        """Divide the calls, in their order, into batches. The calls of one batch run in
+        parallel."""
         batches: list[list[NumberedCall]] = []
         is_open = False
         for place in enumerate(calls, start=1):
@@ -79,10 +82,11 @@ class Caller:
         return batches
 
     async def make(self, batch: Sequence[NumberedCall], path: str) -> list[Observation]:
-        """Return what each call of a batch gave. Call `m` is a step at `path/m`.
+        """Make the calls of a batch, and return the observation of each. Call `m` is a step at
+        `path/m`.
 
         Raises:
-            Whatever `Calls.call_tool` raises; then the other calls of the batch are cancelled.
+            Whatever `Calls.call_tool` raises; the other calls of the batch are then cancelled.
         """
         return await side_by_side([self._observe(place, path) for place in batch])
 
@@ -106,8 +110,8 @@ class Caller:
 
 
 async def side_by_side(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run all coroutines at once and return their results. The first error cancels the rest and is
-    raised unchanged."""
+    """Run all coroutines concurrently and return their results. The first error cancels the others
+    and is raised unchanged."""
     if len(calls) == 1:
         return [await calls[0]]
     try:
@@ -123,14 +127,14 @@ def _refused(text: str) -> Observation:
 
 
 def outcome_of(call: ToolCall, observation: Observation) -> tuple[str, bool, str]:
-    """Return the outcome of a call without its arguments: the tool, whether it failed, what it
-    said."""
+    """Return (tool, whether it failed, text of the outcome) of a call: its fingerprint without the
+    arguments."""
     return call.name, observation.is_error, observation.passage.text
 
 
 def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
-    """Return a value that is equal for calls of the same tool with the same arguments and the same
-    outcome, however the arguments are written."""
+    """Return a value that is equal for two calls if the tool, the outcome and the arguments are the
+    same, even if the arguments are written differently."""
     try:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):

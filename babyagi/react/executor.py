@@ -1,9 +1,10 @@
-"""Runs an agent: asks the model and makes its tool calls until it answers (`Executor`, below).
+"""Runs an agent: asks the model, makes the tool calls that it asks for, and repeats this until
+there is an answer (`Executor`, below).
 
-First in this file is self-reflection, which can wrap any tool: it checks whether what a tool
-returned fits what it was asked. If not, the tool is called again with rephrased arguments, a
-bounded number of times. Each call and each judgement is a step beneath the call's path: `call/N`,
-`judge/N`.
+The first part of this file is self-reflection, which can wrap any tool. The model judges whether
+the tool's output fits its arguments. If it does not, the tool is called again with arguments that
+the model has rephrased, at most a given number of times. Each call and each judgement is a step
+below the path of the tool call: `call/N`, `judge/N`.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ Arguments = Mapping[str, Any]
 
 
 def with_reflection(tool: Tool) -> Tool:
-    """Return the tool with as many rounds of reflection as its `reflect` says; with 0,
-    unchanged."""
+    """Return the tool with as many rounds of self-reflection as its `reflect` says; unchanged if
+    that is 0."""
     if not tool.reflect:
         return tool
     inner = replace(tool, reflect=0)
@@ -93,8 +94,8 @@ def with_reflection(tool: Tool) -> Tool:
 async def _judge(
     calls: Calls, path: str, tool: Tool, arguments: Arguments, observation: Observation
 ) -> Arguments | None:
-    """Return the arguments to try instead; None if the call was good or the judgement cannot be
-    read."""
+    """Ask the model to judge a tool call. Return the arguments to try instead; None if the call was
+    good or the judgement cannot be read."""
 
     def read(completion: Completion) -> Arguments | None:
         verdict, _ = read_object(completion.text.strip())
@@ -143,14 +144,14 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
 
 
 # --------------------------------------------------------------------------------------------------
-# The executor: asks the model, runs the tools that it calls, shows it what they gave, until it
+# The executor: asks the model, runs the tools that it calls, and shows it their outcomes, until it
 # answers or a bound is reached.
 #
-# `Executor.iter` is the loop; everything else consumes its signals. `Executor.step` runs a single
-# step, for a loop of your own. Model and tools are called through `Calls`, which in a task is the
-# journal: a call that was made before is read from there.
+# `Executor.iter` is the loop, whose signals everything else consumes. `Executor.step` runs a single
+# step, for a loop outside. Model and tools are called through `Calls`. In a task this is the
+# journal, where the outcome of a call that was made before is read.
 #
-# Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end
+# Not covered: how a request is written and a reply is read (`protocols/`), and what a bad end
 # means to a task (`agents/execution.py`).
 # --------------------------------------------------------------------------------------------------
 
@@ -162,16 +163,16 @@ OnSignal = Callable[[Signal], None]
 
 
 class Executor:
-    """Runs one agent on one question. Another question needs another path, because earlier calls on
-    a path are read from the journal.
+    """Runs one agent on one question. Each question needs a path of its own, because calls that
+    were made on the same path are read from the journal and not made again.
 
     Args:
-        tools: what the agent may use, each with a unique name that a model can call; tools with
-            `reflect` are wrapped.
-        calls: the way to the model and the tools.
-        protocol: a protocol, or its name. With `auto`, the abilities of the model decide where they
-            can be found out; else native tool calling is used, then text once the endpoint turns
-            out to take no tools.
+        tools: the tools that the agent may use, each with a unique name that a model can call.
+            Tools with `reflect` are wrapped in self-reflection.
+        calls: how the model and the tools are called.
+        protocol: a protocol, or its name. `auto` chooses one by the abilities of the model, if they
+            can be found out. If not, it begins with native tool calls, and changes to text if the
+            endpoint refuses tools.
         path: the prefix of the keys of its steps: `PATH/N/model`, `PATH/N/tool/M`, counted from 1;
             `PATH/N/last` for the last question.
         output: what an answer must be. After any other answer the model is told what is wrong and
@@ -197,8 +198,10 @@ class Executor:
             [with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel
         )
         self._fallback = find_protocol("text") if protocol == AUTO and tools else None
-        self._is_open = protocol == AUTO and bool(tools)  # the protocol is still to be chosen
-        self._first_of_fallback = 0  # the first step in the fallback protocol; 0: none, or unknown
+        self._is_open = protocol == AUTO and bool(
+            tools
+        )  # whether the protocol is still to be chosen
+        self._first_of_fallback = 0  # first step in the fallback protocol; 0: unknown, -1: none
         self._n_shrunk = 0
 
     # -- the loop
@@ -207,8 +210,11 @@ class Executor:
     async def run(
         self, messages: Sequence[Message], *, on_signal: OnSignal | None = None
     ) -> Run[Any]:
-        """Run to the end and return how the run ended. `on_signal` gets every signal. Raises as
-        `iter`."""
+        """Run to the end and return the outcome. Raises what `iter` raises.
+
+        Args:
+            on_signal: called with every signal.
+        """
         async with aclosing(self.iter(messages)) as signals:
             async for signal in signals:
                 if on_signal is not None:
@@ -218,7 +224,8 @@ class Executor:
         raise AssertionError("an executor's last signal is RunEnded")
 
     async def iter(self, messages: Sequence[Message]) -> AsyncGenerator[Signal, None]:
-        """Yield the signals of a run; the last is `RunEnded`.
+        """Run the agent, and yield a signal for everything that happens; the last one is
+        `RunEnded`.
 
         Raises:
             What `ask` and `Calls` raise, except `MalformedReplyError`: unreadable replies end the
@@ -256,7 +263,10 @@ class Executor:
         except MalformedReplyError as error:
             stopped, detail = Stopped.MAX_ERRORS, error.what
         except _TimeIsUpError:
-            stopped, detail = Stopped.MAX_TIME, f"{self._bounds.max_time_s:g} s are over"
+            stopped, detail = (
+                Stopped.MAX_TIME,
+                f"the time limit of {self._bounds.max_time_s:g} s has passed",
+            )
             clock = _Deadline(self._bounds.max_time_s)  # new time for the last question
         if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
             steps, output = await self._generate(messages, steps, clock)
@@ -266,8 +276,8 @@ class Executor:
     # ----------------------------------------------------------------------------------------------
 
     async def step(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> AgentStep:
-        """Plan the next step and make its calls. Append the returned step to `steps`, and go on
-        while its decision is `Act`."""
+        """Make the next step: ask the model, and make its calls. For a loop outside of this class:
+        append each step to `steps`, and continue while its decision is an `Act`."""
         planned = await self.plan(messages, steps)
         n = len(steps) + 1
         return to_step(n, planned, await self.call(planned.value, n=n))
@@ -275,10 +285,10 @@ class Executor:
     async def plan(
         self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
     ) -> Asked[AgentDecision]:
-        """Ask the model what comes after these steps; call no tool.
+        """Ask the model for its next decision after these steps, but make no tool call.
 
         Args:
-            is_last: the model must answer, because no call can be made any more.
+            is_last: whether the model must answer now, because no further call can be made.
 
         Raises:
             MalformedReplyError: no reply could be read.
@@ -316,7 +326,7 @@ class Executor:
                 return asked
 
     async def call(self, decision: AgentDecision, *, n: int) -> list[Observation]:
-        """Make the calls of step `n`, and return what each gave."""
+        """Make the tool calls of step `n`, and return an observation for each."""
         return [
             observation
             for batch in self._batches(decision)
@@ -328,12 +338,14 @@ class Executor:
 
     @property
     def has_fallen_back(self) -> bool:
-        """Return whether the endpoint has refused tools."""
+        """Return whether the fallback protocol (text) is used, because the endpoint refused
+        tools."""
         return self._first_of_fallback > 0
 
     async def _choose_protocol(self) -> None:
-        """With `auto`, choose a protocol that works with the model, if its abilities can be probed.
-        A choice by an earlier claim of the try is kept."""
+        """With `auto`, choose a protocol that works with the model, if the model's abilities can be
+        found out. If this try continues after an interruption, the protocol that it chose before is
+        kept."""
         known = self._calls.abilities(Role.EXECUTION) if self._is_open else None
         self._is_open = False
         if known is None:
@@ -350,13 +362,14 @@ class Executor:
             return known
         async with self._calls.probing(Role.EXECUTION):
             known = self._calls.abilities(Role.EXECUTION) or known
-            if known.takes_tools is not None:  # another task has found it out meanwhile
+            if known.takes_tools is not None:  # another task has probed it meanwhile
                 return known
             return await find_abilities(self._calls, f"{self._path}/probe", known)
 
     async def _recall_fallback(self) -> None:
-        """Load the fallback step that an earlier claim of the try recorded, so that its replies are
-        read in the protocol in which they were written."""
+        """If this try continues after an interruption, load the number of the step from which it
+        used the fallback protocol, so that earlier replies are read in the protocol in which they
+        were written."""
         if self._fallback is not None and self._first_of_fallback == 0:
             self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
 
@@ -380,7 +393,8 @@ class Executor:
         )
 
     def _render(self, protocol: AgentProtocol, conversation: Conversation) -> Prompt:
-        """Return the request, cut as often as earlier ones had to be."""
+        """Return the request. If earlier requests of the run had to be cut to fit, it is cut as
+        often."""
         prompt = protocol.render(conversation)
         prompt = replace(
             prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
@@ -390,8 +404,8 @@ class Executor:
             and self.output.strict
             and _is_answer_bare(protocol, conversation)
         ):
-            # many endpoints take no schema together with tools, so there it is sent only after a
-            # bad answer
+            # many endpoints refuse a schema together with tools, so with tools it is sent only
+            # after a bad answer
             prompt = replace(
                 prompt,
                 schema_name="answer",
@@ -414,8 +428,8 @@ class Executor:
         return decision
 
     def _malformed(self, error: MalformedReplyError) -> Exception:
-        """Return the error for a reply that cannot be read: text for the model, or the end of the
-        run."""
+        """Return the error to raise for a reply that cannot be read. `MalformedReplyError` asks the
+        model again, with its text; `_UnreadableError` ends the run."""
         match self._bounds.on_malformed:
             case True:
                 return error
@@ -428,7 +442,7 @@ class Executor:
 
     def transcript(self, messages: Sequence[Message], run: Run[Any]) -> tuple[Message, ...]:
         """Return the conversation of a run as the model saw it, without system messages and with
-        the answer at the end: the history for a further question."""
+        the answer at its end. It serves as the history of a further question."""
         protocol = self._speak(max(1, len(run.steps)))
         shown = protocol.render(self._converse(messages, run.steps, is_last=False)).messages
         last = run.steps[-1] if run.steps else None
@@ -444,8 +458,7 @@ class Executor:
         )
 
     def _judge(self, steps: Sequence[AgentStep]) -> tuple[Stopped | None, str]:
-        """Return why the run is over after these steps, with details, or (None, "") if it goes
-        on."""
+        """Return (why the run ends after these steps, details); (None, "") if it continues."""
         match steps[-1].decision:
             case Finish():
                 return Stopped.FINISH, ""
@@ -465,8 +478,8 @@ class Executor:
         return None, ""
 
     def _find_repeated(self, steps: Sequence[AgentStep]) -> str:
-        """Describe a call of the last step that was made too often with the same outcome; "" if
-        there is none."""
+        """Return a sentence about a call of the last step that was made too often with the same
+        outcome; "" if there is no such call."""
         most = self._bounds.max_repeats
         if not 0 < most <= len(steps):
             return ""
@@ -487,7 +500,8 @@ class Executor:
         return ""
 
     def _direct_output(self, step: AgentStep) -> str | None:
-        """Return the result of a tool with `return_direct`, if one was called and succeeded."""
+        """Return the result of a tool with `return_direct`, if one was called and succeeded; else
+        None. Such a result is the answer."""
         if isinstance(step.decision, Act):
             for call, observation in zip(step.decision.calls, step.observations, strict=True):
                 tool = self._caller.find(call.name)
@@ -511,7 +525,7 @@ class Executor:
                 else self._direct_output(last) or ""
             )
         elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
-            detail = detail or f"{len(steps)} steps are used up"
+            detail = detail or f"the limit of steps was reached, after {len(steps)}"
         else:
             output = ""
         return Run(
@@ -525,8 +539,8 @@ class Executor:
         )
 
     def _values(self, text: str) -> tuple[Any, ...] | None:
-        """Return the parsed value of an answer in a tuple, which is empty if there is none; None if
-        no type was asked for."""
+        """Return the parsed value of an answer in a tuple, or an empty tuple if the answer has no
+        such value. Return None if the caller wants text and not a type."""
         if self.output is None:
             return None
         try:
@@ -537,8 +551,8 @@ class Executor:
     async def _generate(
         self, messages: Sequence[Message], steps: list[AgentStep], clock: _Deadline
     ) -> tuple[list[AgentStep], str]:
-        """Ask once more, without tools. If the model still gives no answer, return the fixed
-        sentence."""
+        """Ask the model once more, without tools. Return the steps, with this one if its reply
+        could be used, and the answer, or `NO_ANSWER` in place of it."""
         try:
             async with clock.within():
                 asked = await self.plan(messages, steps, is_last=True)
@@ -549,7 +563,7 @@ class Executor:
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:
-    """Return whether a reply with an answer contains only the answer."""
+    """Return whether a reply in this protocol that gives the answer contains nothing else."""
     has_form = bool(conversation.tools) or conversation.is_last
     return protocol.name == "native" or (protocol.name == "text" and not has_form)
 
@@ -574,7 +588,7 @@ def _read(
 def to_step(
     n: int, asked: Asked[AgentDecision], observations: Sequence[Observation] = ()
 ) -> AgentStep:
-    """Return step `n`: what the model decided, and what its calls gave."""
+    """Return step `n`, made from the model's decision and the observations of its calls."""
     model = asked.completion.model
     given = [origin for observation in observations for origin in observation.passage.origins]
     return AgentStep(
@@ -588,17 +602,17 @@ def to_step(
 
 
 class _UnreadableError(Exception):
-    """A reply cannot be read, and the model must not be asked again."""
+    """A reply cannot be read, and the run must end without another request."""
 
 
 class _TimeIsUpError(Exception):
-    """The time of the whole run is over. A timeout of something inside the run is not this
+    """The time for the whole run has passed. A timeout of a call within the run is a different
     error."""
 
 
 class _Deadline:
-    """The time that a run has, counted from the creation of this object. When it ends, calls in
-    flight are cancelled."""
+    """The end of the time that a run has, counted from the creation of this object. At that moment,
+    calls in flight are cancelled."""
 
     def __init__(self, max_time_s: float) -> None:
         self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
@@ -615,12 +629,13 @@ class _Deadline:
 
 
 def _n_chars(act: Act) -> int:
-    """Return how many characters this decision adds to every later request."""
+    """Return how many characters this decision adds to each later request."""
     return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 
 def _gave_only_errors(step: AgentStep) -> bool:
-    """Return whether all calls of a step failed. A person's refusal does not count as an error."""
+    """Return whether all calls of a step failed. A call that a person rejected does not count as
+    failed."""
     found = step.observations
     return bool(found) and all(
         observation.is_error and observation.passage.origin != "person" for observation in found
@@ -628,7 +643,7 @@ def _gave_only_errors(step: AgentStep) -> bool:
 
 
 def _made(step: AgentStep) -> list[tuple[ToolCall, Observation]]:
-    """Return the calls that were really made, with their observations."""
+    """Return the calls of a step that were really made, each with its observation."""
     if not isinstance(step.decision, Act):
         return []
     made = zip(step.decision.calls, step.observations, strict=True)
@@ -638,13 +653,13 @@ def _made(step: AgentStep) -> list[tuple[ToolCall, Observation]]:
 
 
 # --------------------------------------------------------------------------------------------------
-# An agent as a tool of another agent: takes a question, returns the answer. Its calls are steps
-# beneath the path of the tool call.
+# An agent as a tool of another agent: it takes a question and returns the answer. Its calls are
+# steps below the path of the tool call.
 # --------------------------------------------------------------------------------------------------
 
 
 def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
-    """Return the messages that ask an agent a question."""
+    """Return the messages that put a question to an agent."""
     return (
         Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",)),
         Message(speaker=Speaker.USER, text=disarm(clean(question.text)), origins=question.origins),
@@ -660,8 +675,8 @@ def build_agent_tool(
     bounds: AgentBounds,
     protocol: AgentProtocol | str = "auto",
 ) -> Tool:
-    """Return a tool that is an agent with these tools, but not itself. It asks its caller's model,
-    under the same journal and limits."""
+    """Return a tool that runs an agent with these tools. The agent uses the model of the agent that
+    calls it, under the same journal and limits."""
     tools = tuple(tools)
 
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:

@@ -1,4 +1,5 @@
-"""Typed answers: describes the type to the model, and reads the answer into a value."""
+"""Typed answers: describes the wanted type to the model, and reads its answer as a value of that
+type."""
 
 from __future__ import annotations
 
@@ -14,20 +15,21 @@ from babyagi.react.protocols.base import fill
 from babyagi.shapes import Shape, ShapeError, shape_of, show, to_strict
 from babyagi.tools.base import DECODER
 
-ANSWER = "answer"  # the field that wraps a value that is not an object
-MAX_LOOKED_AT = 20  # places in a reply where an answer may begin
+ANSWER = "answer"  # the field for a value that is not an object
+MAX_LOOKED_AT = 20  # places in a reply that are tried as the beginning of the value
 _BLOCK = re.compile(r"`{3}\w{0,10}[ \t]*\n(.*?)\n[ \t]*`{3}", re.DOTALL)
 _OPENING = re.compile(r"[{\[]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputType:
-    """What an answer must be.
+    """The type that an answer must have.
 
     Attributes:
         schema: a JSON Schema of type object.
-        strict: the same for an endpoint that guarantees a schema; None if it cannot be written so.
-        is_wrapped: the value is in an object, as its only field `answer`.
+        strict: the same for an endpoint that guarantees a schema; None if it cannot be written in
+            that form.
+        is_wrapped: whether the value is not an object itself, and so is the field `answer` of one.
     """
 
     shape: Shape
@@ -40,11 +42,10 @@ class OutputType:
         return fill("output", schema=json.dumps(self.schema, ensure_ascii=False))
 
     def read(self, text: str) -> Any:
-        """Return the value in an answer: the whole answer is the value, or the value is somewhere
-        in it.
+        """Return the value in an answer. It may be the whole answer, or be somewhere in it.
 
         Raises:
-            MalformedReplyError: there is no such value; the text says what was expected.
+            MalformedReplyError: there is no such value; the error's text says what was expected.
         """
         fault = ""
         for value in _find_values(text):
@@ -54,7 +55,9 @@ class OutputType:
                 except ShapeError as error:
                     fault = fault or str(error)
         fields = self.schema.get("properties", {})
-        if len(fields) == 1 and not self.is_wrapped:  # a protocol may have unwrapped it
+        if (
+            len(fields) == 1 and not self.is_wrapped
+        ):  # a protocol may have taken the value out of its object
             with suppress(ShapeError):
                 return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
         try:
@@ -66,8 +69,8 @@ class OutputType:
         )
 
     def find(self, text: str) -> Any:
-        """Return the value that a text for people holds: the whole text is the value, or a block of
-        code in it. A value among other words may be a quotation, so it is ignored.
+        """Return the value in a text that is written for a person. It must be the whole text or the
+        whole of a code block, because a value among other words may be a quotation.
 
         Raises:
             MalformedReplyError: there is no such value.
@@ -76,7 +79,7 @@ class OutputType:
             for inner in self._unwrap(value):
                 with suppress(ShapeError):
                     return self.shape.read(inner, "the answer", False)
-        raise MalformedReplyError("the text holds no such value by itself")
+        raise MalformedReplyError("neither the whole text nor a code block in it is such a value")
 
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:
@@ -85,7 +88,7 @@ class OutputType:
 
 
 def output_type_of(hint: Any) -> OutputType:
-    """Return what an answer of this type must be.
+    """Return the `OutputType` of answers of this Python type.
 
     Raises:
         ValueError: the type cannot be described to a model.
@@ -104,7 +107,7 @@ def output_type_of(hint: Any) -> OutputType:
 
 
 def require_json(text: str) -> object:
-    """Return the first JSON value in the text. Which value is wanted is not known here.
+    """Return the first JSON value in the text, of whatever type.
 
     Raises:
         MalformedReplyError: the text contains no JSON value.
@@ -115,8 +118,8 @@ def require_json(text: str) -> object:
 
 
 def _find_values(text: str) -> Iterator[Any]:
-    """Yield every JSON value that the text may mean: first the whole text, then code blocks, then
-    values within the text; later ones before earlier ones."""
+    """Yield every JSON value that may be meant: the whole text, then the code blocks, then values
+    within the text. Of the latter two, later ones come first."""
     yield from _find_written(text)
     if _decode(text):
         return
@@ -134,14 +137,14 @@ def _find_values(text: str) -> Iterator[Any]:
 
 
 def _find_written(text: str) -> list[Any]:
-    """Return the whole text as a JSON value if it is one; else the JSON values in its code blocks,
-    the last first."""
+    """Return the whole text as a JSON value, if it is one; if not, the JSON values of its code
+    blocks, the last first."""
     blocks = reversed(_BLOCK.findall(text))
     return _decode(text) or [value for block in blocks for value in _decode(block)]
 
 
 def _decode(text: str) -> list[Any]:
-    """Return the parsed text in a list; an empty list if the text is not JSON."""
+    """Return the text, parsed as JSON, in a list; an empty list if it is not JSON."""
     try:
         return [DECODER.decode(text.strip())]
     except (ValueError, RecursionError):

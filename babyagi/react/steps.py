@@ -1,5 +1,5 @@
-"""The nouns of an agent's run: what the model decided, a step, the bounds, how the run ended, and
-the signals that it sends."""
+"""The nouns of an agent's run: the decisions of the model, a step, the bounds, the outcome, and the
+signals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ else:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """The model's decision to make these calls. `log` is its reply as the conversation keeps it."""
+    """The model's decision to call these tools. `log` is its reply as the conversation repeats
+    it."""
 
     calls: tuple[ToolCall, ...]
     thought: str = ""
@@ -34,7 +35,8 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The model's decision to end with an answer."""
+    """The model's decision to end with this answer. `log` is its reply as the conversation repeats
+    it."""
 
     output: str
     log: str = ""
@@ -42,7 +44,8 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The model's decision to give up, and the reason."""
+    """The model's decision to give up, for this reason. `log` is its reply as the conversation
+    repeats it."""
 
     reason: str
     log: str = ""
@@ -53,10 +56,11 @@ AgentDecision = Act | Finish | Fail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStep:
-    """One decision of the model, and what its calls gave, in their order. `n` counts from 1.
+    """One decision of the model, and the observations of its calls, in the order of the calls. `n`
+    counts from 1.
 
-    `origins` names every source in the prompt of this step, the model, and the sources of what its
-    calls gave.
+    `origins` names every source in the prompt of this step, the model, and the sources of the
+    observations.
     """
 
     n: int
@@ -79,24 +83,25 @@ class Stopped(StrEnum):
 
 
 class AtLimit(StrEnum):
-    """What an agent does when its steps or its time are used up."""
+    """What an agent does when its limit of steps or time is reached."""
 
-    FORCE = "force"  # a fixed sentence takes the place of the answer
-    GENERATE = "generate"  # the model is asked once more, without tools
+    FORCE = "force"  # end at once, with a fixed sentence in place of the answer
+    GENERATE = "generate"  # ask the model once more, without tools
 
 
-MAX_STOP_WORDS = 2  # endpoints accept four, and the text protocol uses two
+MAX_STOP_WORDS = 2  # endpoints accept four, two of which the text protocol uses
 
 Trim = Callable[[Sequence[AgentStep]], Sequence[AgentStep]]
 
 
 OnMalformed = bool | str | Callable[[str], str]
-"""What happens after a reply that cannot be read: True tells the model what was expected, a text or
-a function of what was expected tells it that instead, and False ends the run."""
+"""What happens after a reply that cannot be read. True: the model is told what was expected, and
+asked again. A text: the model is told this text instead. A function: it gets what was expected, and
+returns the text. False: the run ends."""
 
 
 def keep_last(n: int) -> Trim:
-    """Return a `trim` that shows the model only the last `n` steps."""
+    """Return a function for `AgentBounds.trim` that keeps only the last `n` steps."""
     return lambda steps: steps[-n:] if n else ()
 
 
@@ -105,12 +110,13 @@ class AgentBounds:
     """Where a run must stop; 0 means no limit.
 
     Attributes:
-        max_errors: steps in a row that gave only errors.
+        max_errors: the run ends after so many steps in a row whose calls all failed.
         on_malformed: what happens after a reply that cannot be read. A reply that is empty or cut
             off is always asked for again.
-        trim: chooses the steps that the model is shown; the result always has all of them.
-        stop_words: a reply should also end before the first of these; at most `MAX_STOP_WORDS`
-            besides those of the protocol.
+        trim: chooses the steps that the model is shown; the result of the run always has all of
+            them.
+        stop_words: a reply should also end before the first of these words; at most
+            `MAX_STOP_WORDS`, besides those of the protocol.
     """
 
     max_steps: int = 8
@@ -127,14 +133,15 @@ class AgentBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Generic[T]):
-    """How a run ended. `text` is the answer as the model wrote it; if it is empty, `detail` says
-    why.
+    """The outcome of a run. `text` is the answer as the model wrote it; if it is empty, `detail`
+    says why.
 
     Attributes:
-        values: the answer as a value of the type that was asked for, in a tuple, which is empty if
-            there is none; None if no type was asked for.
-        origins: every source in any of its prompts or in what any of its calls gave.
-        messages: the conversation up to the answer, for `history` of the next question.
+        values: if a type was asked for, the answer as a value of that type, in a tuple; an empty
+            tuple if there is no such answer. None if no type was asked for.
+        origins: every source in any prompt of the run, or in the outcome of any of its calls.
+        messages: the conversation, including the answer; pass it as `history` with the next
+            question.
     """
 
     text: str
@@ -148,10 +155,10 @@ class Run(Generic[T]):
 
     @property
     def output(self) -> T:
-        """The answer: its text, or a value of the type that was asked for.
+        """The answer: its text or, if a type was asked for, the value of that type.
 
         Raises:
-            NoAnswerError: a type was asked for, and there is no answer of it.
+            NoAnswerError: a type was asked for, and the answer has no value of it.
         """
         if self.values is None:
             return cast(T, self.text)
@@ -164,10 +171,10 @@ class Run(Generic[T]):
 
 
 # --------------------------------------------------------------------------------------------------
-# What an executor reports while it works, in this order: started, (asked, decided, (tool started,
-# tool ended)*, step ended)*, ended.
+# What an executor reports while it works, in this order (`*`: repeated): started, (asked, decided,
+# (tool started, tool ended)*, step ended)*, ended.
 #
-# A signal is not stored: what must last is in the journal.
+# Signals are not stored; what must be stored is in the journal.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -183,7 +190,7 @@ class ModelAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDecided:
-    """What the model decided in step `n`, and the prompt as it was last asked."""
+    """What the model decided in step `n`, and the prompt as it was sent last."""
 
     n: int
     decision: AgentDecision
@@ -192,8 +199,8 @@ class ModelDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted:
-    """Call `m` (from 1) of step `n` starts. All calls of a parallel batch start before the first of
-    them ends."""
+    """Call `m` (counted from 1) of step `n` starts. All calls of a parallel batch are reported as
+    started before any of them ends."""
 
     n: int
     m: int

@@ -124,7 +124,7 @@ def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_m
     said = capsys.readouterr().out
     assert (
         f"the Chroma server http://127.0.0.1:{port} cannot answer now" in said
-        and "CHROMA_URL is its address" in said
+        and "set CHROMA_URL if its address has changed" in said
     )
 
 

@@ -186,8 +186,8 @@ def test_a_conversation_that_is_not_there_is_told(capsys, line, code, said):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["nowhere.yaml", "What?"], "nowhere.yaml: it cannot be read"),
-        (["agents.yaml", "What?"], "it describes 2 agents"),
+        (["nowhere.yaml", "What?"], "nowhere.yaml: the file cannot be read"),
+        (["agents.yaml", "What?"], "the file describes 2 agents"),
         (["agents.yaml", "What?", "--agent", "x\x1b[31m"], "there is no agent 'x"),
         (["agents.yaml"], "QUESTION"),
         (["agents.yaml", " "], "empty"),

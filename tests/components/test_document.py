@@ -175,8 +175,14 @@ FAULTS = {
         changed("{name: Run, inputs: [Ask]}", "{name: Ask, inputs: [Query]}"),
         "two entries have the name 'Ask'",
     ),
-    "no root": (changed("inputs: [Query]", "inputs: [Run]"), "pipeline 'line' has no root"),
-    "a node without inputs": (changed(", inputs: [Query]", ""), "pipeline 'line' has no root"),
+    "no root": (
+        changed("inputs: [Query]", "inputs: [Run]"),
+        "pipeline 'line' has no node with the input Query",
+    ),
+    "a node without inputs": (
+        changed(", inputs: [Query]", ""),
+        "pipeline 'line' has no node with the input Query",
+    ),
     "two roots": (
         changed("inputs: [Ask]", "inputs: [Ask, File]"),
         "pipeline 'line' has two roots: Query and File",
@@ -371,7 +377,7 @@ FAULTS = {
         changed("{model_name_or_path: rehearsal}", "{default_prompt_template: Words}").replace(
             "prompt_node: Node", "prompt_node: Node\n      protocol: json"
         ),
-        "is a whole prompt of the text protocol, and the agent has the protocol json",
+        "is a whole prompt of the text protocol, but the agent has the protocol json",
     ),
     "an agent in itself": (
         changed("node: line", "node: one"),

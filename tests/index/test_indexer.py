@@ -235,7 +235,9 @@ async def test_too_few_vectors_are_never_given_to_the_wrong_results():
     async def embed(texts):
         return (await Embedding()(texts))[1:]
 
-    with pytest.raises(IndexUnavailableError, match="10 texts were embedded, 9 vectors came"):
+    with pytest.raises(
+        IndexUnavailableError, match="10 texts were sent to the embedder, but it returned 9 vectors"
+    ):
         await Indexer(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
 
     assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}

@@ -160,7 +160,7 @@ async def test_an_index_that_lacks_results_is_passed_over():
     found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
 
     assert names(found)[0] == "Museum"
-    assert "it holds 1 of 10 results" in found.degraded
+    assert "the index has only 1 of 10 results" in found.degraded
 
 
 async def test_an_index_that_holds_results_and_does_not_find_them_is_passed_over():
@@ -170,7 +170,7 @@ async def test_an_index_that_holds_results_and_does_not_find_them_is_passed_over
     found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
 
     assert names(found)[0] == "Museum" and len(found) == 3
-    assert "it found 1 of the nearest" in found.degraded
+    assert "the index found only 1 of" in found.degraded
 
 
 async def test_an_index_that_is_far_behind_is_passed_over():
@@ -183,7 +183,7 @@ async def test_an_index_that_is_far_behind_is_passed_over():
     found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
 
     assert names(found)[0] == "Museum"
-    assert "behind" in found.degraded and index.n_queries == 0
+    assert "not indexed yet" in found.degraded and index.n_queries == 0
 
 
 async def test_the_newest_result_is_looked_at_however_many_are_not_indexed():

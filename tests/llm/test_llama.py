@@ -293,7 +293,7 @@ async def test_a_model_that_does_not_fit_the_free_memory_is_not_loaded(monkeypat
     with pytest.raises(ModelUnavailableError) as caught:
         await LlamaModel(engine).complete(ask_for("Say hello."), role=Role.EXECUTION)
 
-    assert "and 10 MB are free" in caught.value.what and "LLAMA_CTX_MAX" in caught.value.fix
+    assert "but only 10 MB are free" in caught.value.what and "LLAMA_CTX_MAX" in caught.value.fix
     assert engine._server is None
     await engine.close()
 

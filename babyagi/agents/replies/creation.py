@@ -1,9 +1,9 @@
 """Reads the creation agent's reply: new tasks, what finished tasks lack, and whether the objective
-is met. Also reads tasks that are listed without JSON: numbered, lettered or bulleted lines,
-headings, keys and values, tables, tags, plain lines.
+is met. The tasks may also be listed without JSON: as numbered, lettered or bulleted lines,
+headings, keys and values, tables, tags, or plain lines.
 
-Prose around a list is not part of it, and prose alone is not a list. Each reader of a list returns
-items as JSON would contain them: a name, or an object with the keys of the reply.
+Prose around a list is not part of it, and prose alone is not a list. Every reader of a list returns
+items in the form that JSON would have: a name, or an object with the keys of the reply.
 """
 
 from __future__ import annotations
@@ -189,7 +189,8 @@ _VERBS = frozenset(
 
 
 def read_listed(text: str) -> dict[str, Any] | None:
-    """Return the plan that the text lists, in the form of its JSON; None if it lists nothing."""
+    """Return the plan that a text without JSON lists, in the form that JSON would have; None if it
+    lists nothing."""
     text = _QUOTE_MARK.sub("", text) if text.lstrip().startswith(">") else text
     text = _LONE_LABEL.sub(r"\1\2: ", _TABLE_HEAD.sub("- ", text))
     for read in (_read_tags, _read_table, _read_sections):
@@ -204,8 +205,8 @@ def read_listed(text: str) -> dict[str, Any] | None:
 
 
 def _read_tags(text: str) -> dict[str, Any] | None:
-    """Return the tasks of a reply in XML or HTML: `<task after="3">…</task>`, `<item name="…"/>`,
-    `<task><name>…</name></task>`, `<li>…`."""
+    """Return a plan from the tasks in XML or HTML tags: `<task after="3">…</task>`, `<item
+    name="…"/>`, `<task><name>…</name></task>`, `<li>…`. None if there are none."""
     if "</" not in text and "/>" not in text:
         return None
     text = _without_cdata(text)
@@ -227,7 +228,8 @@ def _read_tags(text: str) -> dict[str, Any] | None:
 
 
 def _without_cdata(text: str) -> str:
-    """Return the text with the content of `<![CDATA[…]]>` written as entities."""
+    """Return the text with each `<![CDATA[…]]>` replaced by its content, in which special
+    characters are written as entities."""
     first, *others = text.split("<![CDATA[")
     parts = [other.partition("]]>") for other in others]
     return first + "".join(
@@ -241,7 +243,8 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 class _TagReader:
-    """The tasks that were read from tags so far, the open task, and its open member."""
+    """Collects the tasks of a reply tag by tag. It remembers the task that is open, and the member
+    of it (such as the name) that is open."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, str]] = []
@@ -279,7 +282,8 @@ class _TagReader:
 
 
 def _read_table(text: str) -> dict[str, Any] | None:
-    """Return the tasks of tables that have a column for them, judged by its heading."""
+    """Return a plan from the rows of tables in which a column has a heading for tasks. None if
+    there are none."""
     if "|" not in text and "<t" not in text.casefold():
         return None
     items: list[dict[str, str]] = []
@@ -326,8 +330,8 @@ def _to_column(heading: str) -> str:
 
 @dataclass(slots=True)
 class _Item:
-    """An item of a list: its lines, the first without its mark, and the indentation of the
-    first."""
+    """An item of a list: its lines, without the list mark of the first, and how far it is
+    indented."""
 
     kind: str
     mark: str
@@ -336,7 +340,8 @@ class _Item:
 
 
 def _read_sections(text: str) -> dict[str, Any] | None:
-    """Return the lists of the text, by the headings or keys above them."""
+    """Return a plan from the lists of the text; the heading or key above a list says whether it
+    lists tasks or what is unanswered. None if there is neither."""
     plan: dict[str, Any] = {}
     for section, lines in _split_sections(text):
         if section == "met":
@@ -368,7 +373,9 @@ def _split_sections(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _find_section(line: str) -> tuple[str, str] | None:
-    """Return (section, value) if the line is the heading or the key of a section; else None."""
+    """Return (section, value) if the line is the heading of a section or a key such as
+    `objective_met: no`; else None. The section is `tasks`, `unanswered`, `met`, `nothing` or
+    `other`."""
     stripped = line.strip()
     found = _SECTION.fullmatch(stripped) if len(stripped) < 140 else None
     if (
@@ -396,8 +403,8 @@ def _find_section(line: str) -> tuple[str, str] | None:
 
 
 def _list_items(lines: Sequence[str]) -> list[_Item]:
-    """Return the items of the lists, each with its wrapped lines and sub-items, without prose
-    around them."""
+    """Return the items of the lists, each with its wrapped lines and sub-items. Prose around the
+    lists is left out."""
     matches = [_ITEM.fullmatch(line.strip()) for line in lines]
     is_sequence = _is_sequence([match["letter"] for match in matches if match and match["letter"]])
     items: list[_Item] = []
@@ -425,14 +432,19 @@ def _kind_of(match: re.Match[str]) -> str:
 
 
 def _is_sequence(letters: Sequence[str]) -> bool:
-    """Return whether the marks are a, b, c, … or i, ii, iii, …; a line that begins with "A. Smith"
-    is not an item."""
+    """Return whether the marks of the items are a, b, c, … or i, ii, iii, … in order. This tells a
+    lettered list from lines such as "A. Smith"."""
     folded = [letter.casefold() for letter in letters]
     return folded in (_ROMANS[: len(folded)], [chr(ord("a") + n) for n in range(len(folded))])
 
 
 def _goes_on(item: _Item, line: str, *, depth: int, is_item: bool) -> bool:
-    """Return whether the line belongs to the item. It is indented by `depth` more than the item."""
+    """Return whether the line belongs to the item.
+
+    Args:
+        depth: by how many characters more than the item the line is indented.
+        is_item: whether the line begins with a list mark.
+    """
     keyed = _KEYED.fullmatch(line)
     if keyed and to_key(keyed["key"]) in _SIDE_KEYS:
         return True
@@ -458,8 +470,9 @@ def _read_name(item: re.Match[str]) -> str:
 
 
 def _join_details(items: list[_Item]) -> list[_Item]:
-    """Return the items without those that only detail another one: what is under headings of tasks,
-    and bullets between numbered lines."""
+    """Join items that are only details to the items that they belong to. If there are headings of
+    tasks, only these are returned. Bullets between numbered lines become further lines of the
+    number above."""
     for kinds in (("heading",), ("headed",)):
         if sum(item.kind in kinds for item in items) > 1:
             return [item for item in items if item.kind in kinds]
@@ -478,8 +491,8 @@ def _join_details(items: list[_Item]) -> list[_Item]:
 
 
 def _to_value(item: _Item) -> str | dict[str, str]:
-    """Return the item as JSON would contain it: its text, or an object if its lines are keys and
-    values."""
+    """Return the item in the form that JSON would have: its text, or an object if its lines are
+    keys and values."""
     values: dict[str, str] = {}
     key, is_keyed = "", False
     for line in item.lines:
@@ -508,8 +521,8 @@ def _item_to_lack(item: _Item) -> str | dict[str, str]:
 
 
 def _read_plain_lines(text: str) -> list[str]:
-    """Return the lines of a reply that consists of short orders, one per line, with an optional
-    first line that ends with a colon."""
+    """Return the lines of a reply that consists of short commands, one per line. A first line that
+    ends with a colon is left out. If the reply is anything else, return nothing."""
     lines = [
         line.strip()
         for line in text.split("\n")
@@ -549,14 +562,18 @@ EXPECTED_TASKS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationReply:
-    """What the creation agent said.
+    """The creation agent's reply.
 
     Attributes:
-        tasks: what it proposes. `after` has ids that it was shown, and labels of other tasks of the
-            reply, or their names if they have no label; a label is never a number; `parent_id` is
-            the finished task that the reply names as the source.
-        unanswered: finished tasks whose results do not answer them; the lack may be empty.
-        dropped: the names of tasks that were left out, and `note` why; empty if there are none.
+        tasks: the tasks that it proposes. In `after`, a number is the id of a task that the agent
+            was shown. A text stands for another task of the reply: its label, which is never a
+            number, or its name if it has no label. `parent_id` is the finished task from which the
+            reply says that the task comes.
+        is_met: whether the reply says that the objective is met.
+        unanswered: the finished tasks whose results do not answer them; what is lacking may be
+            empty.
+        dropped: the names of tasks that were left out; empty if none were.
+        note: why they were left out.
     """
 
     tasks: tuple[Proposal, ...]
@@ -567,7 +584,7 @@ class CreationReply:
 
 
 _OWN_KEYS = {*NAME_KEYS, *AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS, "answered"}
-# keys whose value may also be a list in words
+# keys whose value may also be a text that lists tasks
 _TEXT_KEYS = frozenset({"tasks", "newtasks", "nexttasks", "newtask", "nexttask"})
 _WRAPPER_KEYS = tuple("data items list result results output response answer json".split())
 _TASK_ID_KEYS = ("task", "taskid", "id", "number", "result", "finishedtask", "no", "name")
@@ -634,16 +651,17 @@ _SAYS_NOTHING = re.compile(
 def parse_creation(
     text: str, *, known_ids: Collection[int], finished_ids: Collection[int] = (), max_tasks: int
 ) -> CreationReply:
-    """Return the tasks that a reply proposes, at most `max_tasks`, and which of the finished tasks
-    it says are not answered.
+    """Return the tasks that a reply proposes, at most `max_tasks`, and the finished tasks that it
+    calls unanswered.
 
-    Names keep their words exactly. Only white space is collapsed, and quotes or bold around the
-    whole name, numbers of a list, and tokens of turns are removed. Of a reply that was cut off,
-    only complete objects count. A number in `after` is always the id of a known or finished task; a
-    reference to anything but such a task or another task of the reply is dropped.
+    The words of a name are kept exactly. Only white space is collapsed, and three things are
+    removed: quotes or bold around the whole name, the numbers of a list, and chat markers such as
+    `<|im_end|>`. Of a reply that was cut off, only complete objects count. A number in `after` is
+    always the id of a known or finished task; a reference to anything else than such a task, or
+    another task of the reply, is dropped.
 
     Raises:
-        MalformedReplyError: the reply says neither which tasks are needed nor that none is.
+        MalformedReplyError: the reply says neither which tasks are needed nor that none are.
     """
     text = without_echo(visible(text))
     plan = _read_json(text) or _read_words(text)
@@ -661,8 +679,8 @@ def parse_creation(
 
 @dataclass(slots=True)
 class _Plan:
-    """What a reply contains, before names, ids and references are read. `is_broken`: a part of it
-    may be missing."""
+    """The content of a reply, before names, ids and references are read. `is_broken`: part of the
+    reply may be missing."""
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -673,7 +691,7 @@ class _Plan:
     _has_verdict: bool = False
 
     def take(self, value: Any) -> None:
-        """Add what the value and everything in it say."""
+        """Add everything that the value and the values inside it say."""
         waiting = [value]
         while waiting:
             node = waiting.pop()
@@ -692,8 +710,8 @@ class _Plan:
                 )
 
     def add(self, other: _Plan, *, is_whole: bool) -> None:
-        """Add what a later JSON value says. Its verdict on the objective replaces the earlier
-        one."""
+        """Add what a later JSON value of the reply says. If several say whether the objective is
+        met, the last one counts."""
         self.items += other.items
         self.lacks += other.lacks
         self.is_met = other.is_met and is_whole
@@ -702,8 +720,8 @@ class _Plan:
         self.is_broken |= not is_whole
 
     def _take_verdict(self, node: dict[str, Any]) -> None:
-        """Add what an object says about the objective or about one task. If it says both yes and no
-        about the objective, the no counts."""
+        """Add what an object says about one task, or about whether the objective is met. If the
+        value says both yes and no to the latter, the no counts."""
         verdicts = [is_true(node[key]) for key in MET_KEYS if key in node]
         if verdicts:
             self.is_met = all(verdicts) and (self.is_met or not self._has_verdict)
@@ -713,8 +731,8 @@ class _Plan:
             self.is_stated = True
 
     def _take_member(self, key: str, value: Any) -> list[Any]:
-        """Add what a member of an object says, and return the values in it that may contain more of
-        the plan."""
+        """Add what a member of an object says. Return the values in it that still have to be looked
+        through."""
         if key in UNANSWERED_KEYS or (key == "answered" and isinstance(value, dict)):
             self.lacks += _to_lacks(
                 value
@@ -736,8 +754,8 @@ class _Plan:
 
 
 def _read_json(text: str) -> _Plan | None:
-    """Return the plan from the JSON in the text, also if all of it is quoted once more; None if
-    there is none."""
+    """Return the plan from the JSON in the text, even if all of it is quoted once more as a string;
+    None if there is no plan."""
     for spelled in _spellings(text):
         found = find_json(spelled)
         plan = _gather(found)
@@ -783,8 +801,8 @@ def _inner_json(text: str) -> list[JsonValue]:
 
 
 def _to_items(key: str, value: Any) -> list[Any] | None:
-    """Return the items of a value whose key is for tasks; None if the tasks are nested deeper, or
-    the value is not a list of tasks."""
+    """Return the items of the value of a key for tasks. None if the value itself is not a list of
+    tasks; such a list may then be deeper in it."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -815,7 +833,8 @@ def _flatten(items: list[Any]) -> list[Any]:
 
 
 def _is_foreign(node: Mapping[str, Any]) -> bool:
-    """Return whether an object is a tool call or a schema, judged by its keys."""
+    """Return whether an object, judged by its keys, is not part of a plan but a tool call or a
+    schema."""
     if _CALL_KEYS & node.keys():
         return True
     is_schema = isinstance(node.get("type"), str) and any(
@@ -838,8 +857,8 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
 
 
 def _bare_tasks(found: list[JsonValue]) -> list[Any]:
-    """Return the tasks of JSON without a list of tasks: objects with a name, names by number, lists
-    of both."""
+    """Return the tasks of JSON values without a key such as `tasks`: objects with a name, names by
+    number, or lists of these."""
     items: list[Any] = []
     for json_ in found:
         value = json_.value
@@ -887,8 +906,8 @@ def _is_lack(node: Mapping[str, Any]) -> bool:
 
 
 def _to_lacks(value: Any) -> list[dict[str, Any]]:
-    """Return the objects that say what is not answered, from a list, an object keyed by task, or a
-    single value."""
+    """Return one object per task that is not answered. The value may be a list, an object keyed by
+    task, or a single value."""
     if isinstance(value, dict):
         folded = fold_keys(value)
         if any(key in folded for key in ("task", "lacks", "answered", "taskid")):
@@ -918,7 +937,7 @@ def _to_lack(task: Any, value: Any) -> dict[str, Any]:
 
 
 def _is_pair(value: list[Any]) -> bool:
-    """Return whether a list is a task's id and what it lacks, and not a list of tasks."""
+    """Return whether a list is one task's id with what it lacks, and not a list of tasks."""
     return (
         len(value) == 2
         and to_id(value[0]) is not None
@@ -928,8 +947,8 @@ def _is_pair(value: list[Any]) -> bool:
 
 
 def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
-    """Return what a text or a number says is not answered: `14`, `"12, 14"`, `"task 14: the
-    price"`."""
+    """Return one object per task that a text or a number calls unanswered: `14`, `"12, 14"`, `"task
+    14: the price"`."""
     if isinstance(value, str) and not _NUMBERS.fullmatch(value):
         found = _LACK.fullmatch(value)
         return [{"task": found[1], "lacks": found[2]} if found else {"lacks": value}]
@@ -973,7 +992,7 @@ def _is_refusal(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Draft:
-    """A task whose references are not resolved yet."""
+    """A proposed task whose references to other tasks are not resolved yet."""
 
     name: str
     after: Any
@@ -1031,8 +1050,9 @@ def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> Pr
 def _to_drafts(
     items: list[Any], known: frozenset[int]
 ) -> tuple[list[_Draft], dict[str, str], bool]:
-    """Return the tasks of the items, each name once; the name for each label, also of repeated
-    tasks; and whether all other items say "none"."""
+    """Return (tasks, names by label, whether the items without a task can be read). Each name
+    occurs once among the tasks; the label of a repeated task stands for the first one. An item
+    without a task can be read if it says "none"."""
     drafts: dict[str, _Draft] = {}
     name_by_label: dict[str, str] = {}
     is_readable = True
@@ -1051,8 +1071,8 @@ def _to_drafts(
 
 
 def _is_nameless(item: Any, name: str) -> bool:
-    """Return whether the text names no task: small models fill the form with a mark of the prompt's
-    fences, or with the letter of the item."""
+    """Return whether the text does not name a task. Small models put other texts in place of a
+    name, such as a mark of the prompt's fences or the letter of the item."""
     is_letter = len(name) == 1 and isinstance(item, dict)
     return (
         not has_words(name)
@@ -1067,8 +1087,8 @@ def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _says_none(item: Any, name: str) -> bool:
-    """Return whether an item without a name proposes nothing, as in the example of the prompt, and
-    is not the rest of a task that was cut off."""
+    """Return whether an item without a name says that no task is proposed. If not, it is
+    unreadable, or the rest of a task that was cut off."""
     if isinstance(item, dict) and item:
         folded = fold_keys(item)
         is_form = isinstance(folded.get("name"), str) and not _is_foreign(folded)
@@ -1098,15 +1118,15 @@ def _item_name(item: Any) -> str:
 
 
 def _without_question(name: str) -> str:
-    """Return the name without the next speaker's text that the model invented after it."""
+    """Return the name without the turn of another speaker that the model invented after it."""
     if not name.rstrip().endswith("?"):
         return name
     return name[:-MAX_QUESTION_CHARS] + _NEXT_SPEAKER.sub("", name[-MAX_QUESTION_CHARS:])
 
 
 def _name_of(node: Mapping[str, Any]) -> str:
-    """Return the name among the members: the first text of several words under a key for names,
-    else the first text."""
+    """Return the name of an object: the first text of several words under a key for names; if there
+    is none, the first text."""
     texts = [
         node[key]
         for key in NAME_KEYS
@@ -1131,7 +1151,7 @@ def _name_of(node: Mapping[str, Any]) -> str:
 
 
 def _without_numbering(names: list[str]) -> list[str]:
-    """Return the names without the numbers of a list: 1, 2, 3, … in order."""
+    """Return the names without list numbers, if these are 1, 2, 3, … in order."""
     numbers = [_NUMBERING.match(name) for name in names]
     if not all(found and int(found[1]) == n for n, found in enumerate(numbers, start=1)):
         return names
@@ -1169,7 +1189,7 @@ def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
 
 
 class _Siblings:
-    """The tasks of a reply that are kept, to be found by label or name, and the ids that are
+    """Finds the tasks of a reply by label or name, and checks ids against those that are
     allowed."""
 
     def __init__(
@@ -1207,8 +1227,8 @@ class _Siblings:
 
 
 def _to_references(value: Any) -> list[int | str]:
-    """Return the numbers and texts of a value, which may be a single one, a list, or objects with
-    an id or a name."""
+    """Return the numbers and texts in the value of an `after`, which may be a single one, a list,
+    or objects with an id or a name."""
     references: list[int | str] = []
     for item in _flatten(value) if isinstance(value, list) else [value]:
         reference = (
@@ -1273,13 +1293,13 @@ _BEGUN_BLOCK = re.compile(
 )
 MAX_BLOCK_CHARS = 20_000
 MAX_BLOCK_STARTS = 9
-MAX_CHATTER_CHARS = 200  # after a plan that is the whole reply
+MAX_CHATTER_CHARS = 200  # a longer text after a plan that begins the reply is kept
 
 
 def split_combined(
     text: str, *, known_ids: Collection[int], max_tasks: int
 ) -> tuple[str, CreationReply | None, str]:
-    """Return the result of a reply that ends with its plan, the plan, and what the result lacks.
+    """Split a reply that ends with a plan. Return (the result, the plan, what the result lacks).
 
     The plan is the last JSON object of the reply if it has the keys of a plan. Other JSON belongs
     to the result, which is otherwise returned unchanged. The plan is None if there is no such
@@ -1308,8 +1328,8 @@ def split_combined(
 
 
 def _find_block(text: str) -> JsonValue | None:
-    """Return the last JSON object of the text if it is a plan, also if brackets before it are never
-    closed."""
+    """Return the last JSON object of the text if it is a plan. It is found even if brackets before
+    it are never closed."""
     found = find_json(text)
     if found and len(found) < MAX_VALUES and _is_block(found[-1]):
         return found[-1]
@@ -1326,8 +1346,8 @@ def _find_block(text: str) -> JsonValue | None:
 
 
 def _is_block(json_: JsonValue) -> bool:
-    """Return whether the object contains only parts of a plan and begins its line, or contains most
-    of a plan."""
+    """Return whether the object is a plan: it has several keys of a plan, or it has only such keys
+    and no words stand before it on its line."""
     value = _unnest(json_.value)
     keys = value.keys() & _COMBINED_KEYS
     begins_line = not has_words(json_.before) or json_.before.rstrip(" *`").endswith((":", "="))
@@ -1348,8 +1368,8 @@ def _unnest(value: Any) -> dict[str, Any]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """Return the text before and after a block, without the code fence and heading of the block,
-    and without a short text after a plan that is the whole reply."""
+    """Return the text before and after a block, without the block's code fence and heading. If
+    nothing stands before the block, a short text after it is left out too."""
     before = text[:start].rstrip()
     fence = _OPENING_FENCE.search(before[-20:])
     if fence and len(_FENCE_LINE.findall(before)) % 2:
@@ -1377,7 +1397,7 @@ def _is_plan_heading(line: str) -> bool:
 
 
 def _without_begun_block(text: str) -> str:
-    """Return the text without a plan that was cut off before anything of it could be read."""
+    """Return the text without a plan at its end that was cut off before any of it could be read."""
     begun = list(_BEGUN_BLOCK.finditer(text[-MAX_REPLY_CHARS:]))
     if not begun:
         return text

@@ -1,5 +1,5 @@
-"""Reads a model's reply: finds its JSON, however loosely written, and removes what is not part of
-the reply."""
+"""Reads a model's reply: finds its JSON, however loosely written, and removes everything that is
+not the reply itself, such as thinking, chat markers and echoes of the prompt."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MARKS = str.maketrans(
         "*_`\"'“”‘’«»\N{VARIATION SELECTOR-16}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}", ""
     )
 )
-# an emoji number is digits that are each followed by one
+# an emoji number is digits, each followed by this character
 _KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"
 _ID = re.compile(
     r"[(\[#]*(?:(?:task|id|no\.?|number)[\s_#-]{0,3})?[(\[#]*(\d{1,18})[)\].]*", re.IGNORECASE
@@ -64,13 +64,13 @@ _NOTHING = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return the model's own turn, bounded, without its thinking and without turns that it
-    invents."""
+    """Return the beginning of the text, without the model's thinking and without turns of other
+    speakers that it invented."""
     return own_turn(without_thoughts(text[:MAX_REPLY_CHARS]))
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text without `<think>` blocks, also those whose beginning or end is missing. Line
+    """Return the text without `<think>` blocks, even if their beginning or end is missing. Line
     ends become `\\n`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\N{ZERO WIDTH NO-BREAK SPACE}")
     text = _THINKING.sub("", text)
@@ -79,8 +79,8 @@ def without_thoughts(text: str) -> str:
 
 
 def own_turn(text: str) -> str:
-    """Return the text up to the beginning of another speaker's turn, without tokens that mark
-    turns."""
+    """Return the text up to the beginning of another speaker's turn, without chat markers such as
+    `<|im_start|>`."""
     text = _OPENING_TOKEN.sub("", text)
     begin = 0
     for end in _END_OF_TURN.finditer(text):
@@ -91,7 +91,7 @@ def own_turn(text: str) -> str:
 
 
 def without_end_marks(text: str) -> str:
-    """Return the text without tokens for the end of a turn at its end."""
+    """Return the text without the markers at its end that end a turn, such as `<|im_end|>`."""
     text = text.rstrip()
     while mark := next((mark for mark in _END_MARKS if text.endswith(mark)), ""):
         text = text[: -len(mark)].rstrip()
@@ -99,11 +99,11 @@ def without_end_marks(text: str) -> str:
 
 
 def without_echo(text: str) -> str:
-    """Return the text without fenced blocks of the prompt that the model repeats."""
+    """Return the text without the fenced blocks that it repeats from the prompt."""
     if "<<" not in text:
         return text
     lines = text.split("\n")
-    ends: dict[str, list[int]] = {}  # lines that close the fence with this mark, last first
+    ends: dict[str, list[int]] = {}  # by mark, the lines that close a fence, last first
     for at in reversed(range(len(lines))):
         if found := _FENCE_ENDS.fullmatch(lines[at].strip()):
             ends.setdefault(found[1], []).append(at)
@@ -122,14 +122,15 @@ def without_echo(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the text as names are compared: NFKC, without case, quotes, emphasis and the width of
-    space."""
+    """Return the text in the form in which names are compared: NFKC, without case, quotes,
+    emphasis, and differences of white space."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_MARKS)
     return " ".join(re.sub(f"{_KEYCAP}(?!\\d)", ".", folded).replace(_KEYCAP, "").split())
 
 
 def to_key(key: Any) -> str:
-    """Return the key of an object as keys are compared: `New-Tasks` becomes `newtasks`."""
+    """Return the key of an object in the form in which keys are compared: `New-Tasks` becomes
+    `newtasks`."""
     return re.sub(r"[\W_]+", "", str(key)[:60].casefold())
 
 
@@ -139,8 +140,8 @@ def to_line(text: str) -> str:
 
 
 def to_sentence(value: Any) -> str:
-    """Return the text of a value for a person, bounded; "" if it is not a text or says that there
-    is nothing."""
+    """Return the text in the value on one line of bounded length, for a person; "" if the value is
+    not a text, or only says "none"."""
     if isinstance(value, list):
         value = "; ".join(item for item in value if isinstance(item, str))
     line = to_line(value).strip(" .,:;-–—*")[:MAX_REASON_CHARS] if isinstance(value, str) else ""
@@ -148,7 +149,7 @@ def to_sentence(value: Any) -> str:
 
 
 def unwrap(line: str) -> str:
-    """Return the line without quotes or emphasis around all of it."""
+    """Return the line without quotes or emphasis around the whole of it."""
     for opening, closing in _WRAPPERS:
         inner = line[len(opening) : -len(closing)]
         if (
@@ -163,8 +164,8 @@ def unwrap(line: str) -> str:
 
 
 def to_id(value: Any) -> int | None:
-    """Return the id of a task, which may be given as text: `3`, `"#3"`, `"task 3"`; None if there
-    is none."""
+    """Return the id of a task, which may be written as `3`, `"#3"` or `"task 3"`; None if the value
+    is not an id."""
     if isinstance(value, str) and len(value) < 60 and (found := _ID.fullmatch(value.strip())):
         return int(found[1])
     if isinstance(value, float) and value.is_integer():
@@ -184,7 +185,7 @@ def is_false(value: Any) -> bool:
 
 
 def is_nothing(line: str) -> bool:
-    """Return whether a line says that there is nothing of what was asked for."""
+    """Return whether the line only says "none", "nothing", "no tasks" or the like."""
     return len(line) < 120 and _NOTHING.fullmatch(line) is not None
 
 
@@ -193,8 +194,8 @@ def has_words(line: str) -> bool:
 
 
 def first_of(item: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """Return the value of the first key that has one in the item; None if no key has. The item's
-    keys are folded."""
+    """Return the first value that is not empty among these keys of the item; None if there is none.
+    The item's keys must be folded by `fold_keys`."""
     return next((item[key] for key in keys if item.get(key) not in (None, "")), None)
 
 
@@ -213,11 +214,11 @@ def fold_keys(item: Mapping[str, Any]) -> dict[str, Any]:
 
 MAX_VALUES = 2000
 MAX_DEPTH = 64
-# After so many failures the strict parser is not used any more: for each failure it counts the
+# After so many failures the strict parser is no longer used: for each failure it counts the
 # lines of the text.
 MAX_REFUSED = 64
 MAX_QUOTE_REPAIRS = 8  # each attempt may read the rest of the text
-LINE_LOOK_CHARS = 200  # of the line before and after a value, to see whether it stands alone
+LINE_LOOK_CHARS = 200  # so much of the line is examined to see whether a value stands alone
 
 _START = re.compile(
     r"\[(?=\s*[\"'“{\[\d\]-])|\{(?=\s*(?:[\"'“}]|(?:[A-Za-z_]\w{0,40}|\d{1,9})\s{0,9}:))"
@@ -225,7 +226,7 @@ _START = re.compile(
 _STRING = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|“[^“”]*+”"
 _REPAIRED_STRING = "|".join(
     rf"{quote}(?:[^{quote}\\]|\\.|{quote}(?=[^\S\n]*+[^\s\"',:}}\]]))*+{quote}" for quote in "\"'"
-)  # a quote without a comma, colon or bracket after it does not end the string
+)  # a quotation mark ends the string only before a comma, colon, bracket or line end
 _NUMBER_OR_WORD = r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|-?[A-Za-z_]\w*+"
 _TOKENS, _REPAIRING_TOKENS = (
     re.compile(
@@ -268,7 +269,7 @@ _NO_KEY = object()
 
 
 class CutObject(dict[str, Any]):
-    """An object that was cut off or broken, with its complete members."""
+    """An object that was cut off or is broken. It contains the members that are complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,11 +277,12 @@ class JsonValue:
     """A JSON value in a text.
 
     Attributes:
-        start, end: its place in the text.
+        start, end: its position in the text.
         before: the text before it on its line.
-        is_whole: it was not cut off or broken.
+        is_whole: it was neither cut off nor broken.
         is_alone: there are no words before or after it on its line.
-        is_labelled: it is alone, or follows a `:` or `=` with no words after it.
+        is_labelled: there are no words after it on its line, and none before it except a label that
+            ends with `:` or `=`.
     """
 
     value: Any
@@ -293,8 +295,8 @@ class JsonValue:
 
 
 def find_json(text: str) -> list[JsonValue]:
-    """Return the outermost objects and arrays of the text, in order. Of a value that is cut or
-    broken, its complete parts are returned."""
+    """Return the outermost objects and arrays of the text, in order. Of a value that is cut off or
+    broken, the complete parts are returned."""
     found: list[JsonValue] = []
     at, n_refused, n_repairs = 0, 0, 0
     while len(found) < MAX_VALUES and (start := _START.search(text, at)):
@@ -314,7 +316,7 @@ def find_json(text: str) -> list[JsonValue]:
 
 
 def walk(value: Any) -> Iterator[Any]:
-    """Yield the value and everything in it, outer values first."""
+    """Yield the value and every value inside it, outer values first."""
     waiting = deque([value])
     while waiting:
         value = waiting.popleft()
@@ -348,8 +350,8 @@ def _read_strictly(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _read_loosely(text: str, start: int, tokens: re.Pattern[str]) -> tuple[Any, int, bool]:
-    """Return (value, end, is_whole) of the value at `start`. If it is not whole, `end` is where it
-    breaks."""
+    """Read the value at `start`. Return (value, end, is_whole); if it is not whole, `end` is where
+    it breaks off."""
     reader = _Reader()
     at = start
     while (token := tokens.match(text, at)) and reader.take(
@@ -366,7 +368,8 @@ def _is_key(text: str, end: int) -> bool:
 
 
 class _Reader:
-    """The open containers, outermost first, and for each the key that waits for its value."""
+    """Builds a value token by token. It remembers the open containers, outermost first, and for
+    each open object the key whose value comes next."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -375,7 +378,7 @@ class _Reader:
         self._keys: list[Any] = []
 
     def take(self, token: re.Match[str], *, is_key: bool) -> bool:
-        """Take the next token; return False if it cannot stand here."""
+        """Add the next token; return False if it is not allowed here."""
         mark = token["mark"]
         if mark is None:
             return self._take_scalar(token["string"], token["word"], is_key=is_key)
@@ -390,8 +393,8 @@ class _Reader:
         return self._end(mark)
 
     def cut(self) -> Any:
-        """Return the complete parts of the open containers. An open object in a list is not a
-        complete item."""
+        """Close the open containers and return the value with its complete parts. An object that is
+        still open is left out of a list, because it is not complete."""
         while len(self._open) > 1:
             child = self._open.pop()
             self._keys.pop()

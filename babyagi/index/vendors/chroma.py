@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
 
 
-MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
+MAX_BATCH = 500  # vectors; Chroma takes 5,461 at once, and 500 with 1,536 numbers are 3 MB
 # Chroma rewrites its graph in place after so many records, and a kill during that damages it. Most
 # objectives never have so many results. A higher number would be safer but slow: 5,000 take 2.7 s
 # to open and 65 ms per batch of any size; 1,000 take 0.2 s and 24 ms.
 SYNC_THRESHOLD = 2_000
 # Of 352 results that differ only in two numbers, Chroma's defaults of 16 and 100 lose 98 for good,
-# these lose 10, at 3 ms per result instead of 1; of prose both lose none.
+# these settings lose 10, at 3 ms per result instead of 1. Of prose, both lose none.
 MAX_NEIGHBORS, EF_CONSTRUCTION = 64, 400
 TIME_MENDS = (
     "disk is full",
@@ -50,13 +50,13 @@ TIME_MENDS = (
 
 
 def batches(items: Sequence[IndexItem]) -> Iterator[Sequence[IndexItem]]:
-    """Yield the items in batches of a size that Chroma accepts."""
+    """Yield the items in batches that Chroma accepts."""
     for start in range(0, len(items), MAX_BATCH):
         yield items[start : start + MAX_BATCH]
 
 
 def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
-    """Return the arguments for a collection's `upsert`."""
+    """Return the items as the arguments of a collection's `upsert`."""
     import numpy as np
 
     return {
@@ -68,7 +68,8 @@ def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
 
 
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
-    """Return the configuration of a new collection."""
+    """Return the configuration for a new collection: cosine distances, and the settings of the
+    graph."""
     graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
     return {
         "hnsw": {**graph, "sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
@@ -76,25 +77,29 @@ def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
 
 
 def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
-    """Raise StoreUnusableError unless the collection measures by cosine."""
+    """Check that the collection measures distances by cosine.
+
+    Raises:
+        StoreUnusableError: it measures them in another way.
+    """
     # a distributed server uses `spann`
     space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")
     if space != "cosine":
         raise StoreUnusableError(
-            f"the collection {name} measures by {space}, not by cosine", guide="results"
+            f"the collection {name} measures by {space}, but babyagi needs cosine", guide="results"
         )
 
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Turn whatever Chroma and the disk raise into `IndexUnavailableError` or
+    """Translate every exception of Chroma and the disk into `IndexUnavailableError` or
     `StoreUnusableError`."""
     try:
         yield
     except BabyagiError:
         raise
     except ImportError as error:
-        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin"
+        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin, which needs no package"
         raise IndexUnavailableError(
             "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
         ) from error
@@ -103,7 +108,7 @@ def translating() -> Iterator[None]:
             "the directory of the Chroma index cannot be used", why=str(error), guide="results"
         ) from error
     except BaseException as error:
-        # raised by the native code; not an Exception
+        # a panic of Chroma's native code is not an `Exception`
         is_panic = type(error).__module__ == "pyo3_runtime"
         if not is_panic and not isinstance(error, Exception):
             raise
@@ -119,14 +124,14 @@ def translating() -> Iterator[None]:
 # Chroma, embedded in this process and kept in one directory: the default index.
 #
 # It guards against these failures, all seen with chromadb 1.5:
-# * Two processes on one directory lose entries without an error. The owner holds a lock; a second
-#   process gets an error.
-# * A process that is killed while Chroma writes its graph can leave files that crash every later
-#   process. A marker file exists while something runs that may crash. If two starts in a row find
+# * Two processes on one directory lose entries without an error. So the first one holds a lock, and
+#   a second one gets an error.
+# * A process that is killed while Chroma writes its graph may leave files that crash every later
+#   process. So a marker file exists during every call that may crash. If two starts in a row find
 #   it, the directory is emptied. It is a copy, and is rebuilt.
 # * At import, Chroma reads `.env` of the working directory and unprefixed variables, and fails on
 #   some. Both are hidden from it.
-# * Chroma downloads a model when it has to embed. It never has to: vectors are always given.
+# * Chroma downloads a model when it has to embed. Here it never has to, because it gets vectors.
 #
 # All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened
 # before the first call.
@@ -140,14 +145,15 @@ MAX_CRASHES = 2
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory of its own. The code that opened it closes it, before it
-    closes the offload.
+    """A `VectorIndex` in a directory of its own. The code that opened it must close it, and close
+    the offload only after that.
 
     Args:
         directory: created if missing; emptied if it is damaged.
-        offload: always the same single thread; Chroma must not be shared with a fork.
-        sync_threshold: after how many records Chroma writes its graph; applies to collections that
-            are created from now on.
+        offload: runs each call in the same single thread; Chroma must not be used in a forked
+            process.
+        sync_threshold: after how many records Chroma writes its graph. It applies to collections
+            that are created from now on.
     """
 
     is_memory = False
@@ -182,8 +188,8 @@ class ChromaIndex:
 
 
 class _Chroma:
-    """The blocking part. Every public method raises only `IndexUnavailableError` or
-    `StoreUnusableError`."""
+    """The blocking calls of Chroma, which `ChromaIndex` runs in a thread. Every public method
+    raises only `IndexUnavailableError` or `StoreUnusableError`."""
 
     def __init__(self, directory: Path, sync_threshold: int) -> None:
         self._directory = directory
@@ -231,8 +237,8 @@ class _Chroma:
             return list(collection.get(include=[])["ids"]) if collection else []
 
     def drop(self, name: str) -> None:
-        """Remove the collection. If that fails because of damage, remove all: the other collections
-        are copies, too."""
+        """Remove the collection. If that fails because of damage, remove all collections: the
+        others are copies, too."""
         self._collections.pop(name, None)
         try:
             with self._calling(reads_graph=False) as client:
@@ -254,8 +260,11 @@ class _Chroma:
     # ----------------------------------------------------------------------------------------------
 
     def _find(self, client: Client, name: str) -> Collection | None:
-        """Return the collection, or None if there is none. Raise StoreUnusableError if it does not
-        measure by cosine."""
+        """Return the collection, or None if it does not exist.
+
+        Raises:
+            StoreUnusableError: it does not measure distances by cosine.
+        """
         from chromadb.errors import NotFoundError
 
         if name not in self._collections:
@@ -279,11 +288,11 @@ class _Chroma:
 
     @contextmanager
     def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
-        """Yield the client for calls, while the crash marker exists.
+        """Yield Chroma's client. While the caller uses it, the crash marker exists.
 
         Args:
-            reads_graph: the calls read the files that may crash a process; when they succeed, the
-                files are sound.
+            reads_graph: whether the calls read the files that may crash a process; if the calls
+                succeed, the files are sound.
         """
         with translating():
             self._own()
@@ -304,8 +313,8 @@ class _Chroma:
             file.write(str(self._n_crashes))
 
     def _own(self) -> None:
-        """Become the only owner of the directory, unless it is already, and check how the last
-        owner ended."""
+        """Lock the directory, unless this process has done so already. If the starts before this
+        one crashed, empty the directory."""
         if self._owner_fd is not None:
             return
         make_directory(self._directory)
@@ -316,9 +325,9 @@ class _Chroma:
             os.close(owner_fd)
             raise IndexOwnedElsewhereError(
                 f"another process is using the Chroma index in {self._directory}",
-                why="Chroma loses entries when two processes open one directory",
+                why="Chroma loses entries if two processes open the same directory",
                 fix=(
-                    "wait for the other process to end, or set BABYAGI_RESULT_STORE=builtin "
+                    "wait until the other process ends, or set BABYAGI_RESULT_STORE=builtin "
                     "for this one"
                 ),
                 guide="results",
@@ -350,7 +359,7 @@ def make_directory(directory: Path) -> None:
     """Create the directory if it is missing.
 
     Raises:
-        OSError: nothing can be written in it.
+        OSError: it cannot be created, or files cannot be written in it.
     """
     private.make_folder(directory)
     if not os.access(directory, os.W_OK | os.X_OK):
@@ -358,7 +367,7 @@ def make_directory(directory: Path) -> None:
 
 
 def _count_crashes(mark: Path) -> int:
-    """Return how many starts in a row have found the marker, including this one."""
+    """Return how many starts in a row, including this one, have found the crash marker."""
     try:
         return int(mark.read_text(encoding="ascii")) + 1
     except FileNotFoundError:
@@ -378,11 +387,11 @@ def _open_client(directory: Path) -> Client:
 
 
 # --------------------------------------------------------------------------------------------------
-# Chroma over the network: one server that all workers share.
+# Chroma over the network: a server that all workers share.
 #
 # The client library sets no time limit. The asynchronous client of chromadb 1.5 checks no
-# certificate unless it is told to. Here every call has a deadline, and certificates are checked. As
-# with the embedded index, vectors are given and Chroma never embeds.
+# certificate by default. Here every call has a deadline, and certificates are checked. As
+# with the embedded index, Chroma gets vectors and never embeds.
 #
 # Nothing of Chroma is imported and nothing is asked before the first call.
 # --------------------------------------------------------------------------------------------------
@@ -393,12 +402,12 @@ DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
 class ChromaServerIndex:
-    """A `VectorIndex` on a Chroma server. The code that opened it closes it.
+    """A `VectorIndex` on a Chroma server. The code that opened it must close it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`.
-        timeout_s: for each call.
-        proxies: the proxies for the server; the environment is not used.
+        timeout_s: the seconds that one call may take.
+        proxies: the proxies for the server; those of the environment are ignored.
     """
 
     is_memory = False
@@ -432,7 +441,7 @@ class ChromaServerIndex:
             )
             if not await self._use(client, collection, put):
                 raise self._unavailable(
-                    f"the collection {collection} was removed while it was written"
+                    f"another process removed the collection {collection} during an upsert"
                 )
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
@@ -496,8 +505,8 @@ class ChromaServerIndex:
     async def _use(
         self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
     ) -> T | None:
-        """Call `work` with the collection, and return its result; None if there is no collection. A
-        collection that another worker created again is looked up again."""
+        """Call `work` with the collection, and return its result; None if the collection does not
+        exist. If another worker has removed and created it again meanwhile, look it up again."""
         from chromadb.errors import NotFoundError
 
         collection = await self._find(client, name)
@@ -524,14 +533,14 @@ class ChromaServerIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the server and the network raise into `IndexUnavailableError`
-        or `StoreUnusableError`."""
+        """Translate every exception of Chroma's library, the server and the network into
+        `IndexUnavailableError` or `StoreUnusableError`."""
         try:
             yield
         except BabyagiError:
             raise
         except ImportError as error:
-            fix = "pip install chromadb, or unset CHROMA_URL"
+            fix = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
             raise IndexUnavailableError(
                 "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
             ) from error
@@ -551,8 +560,8 @@ class ChromaServerIndex:
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         fix = (
-            f"curl {self._url}/api/v2/heartbeat shows whether the server runs; CHROMA_URL is "
-            "its address"
+            f"run curl {self._url}/api/v2/heartbeat to see whether the server runs; set CHROMA_URL "
+            "if its address has changed"
         )
         return IndexUnavailableError(
             f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results"
@@ -560,8 +569,8 @@ class ChromaServerIndex:
 
 
 async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
-    """Return a client as `chromadb.AsyncHttpClient` does. That one shares its connections with all
-    servers and obeys the environment; this one does not."""
+    """Return a client like that of `chromadb.AsyncHttpClient`, except that it has connections of
+    its own and ignores the environment."""
     await asyncio.to_thread(import_chroma)  # takes half a second
     import httpx
     from chromadb.api.async_api import AsyncServerAPI
@@ -573,7 +582,7 @@ async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
             anonymized_telemetry=False,
             chroma_api_impl="chromadb.api.async_fastapi.AsyncFastAPI",
             chroma_server_host=url,
-            chroma_server_http_port=8000,  # if the URL has none
+            chroma_server_http_port=8000,  # the port if the URL has none
             chroma_server_ssl_enabled=url.startswith("https:"),
         )
     client = AsyncClient(settings=settings)

@@ -1,11 +1,11 @@
 """Pinecone: a service that all workers share.
 
 Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to create, so
-there is one per dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag behind
-writes: meanwhile, a search that finds too few results is answered from the stored vectors, as with
-any index that is behind.
+there is one index per dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag
+behind writes. If a search finds too few results because of that, it is answered from the vectors in
+the task store, as with any index that is incomplete.
 
-Nothing of Pinecone is imported and nothing is asked before the first call.
+Nothing of Pinecone is imported, and no request is sent, before the first call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
 CALL_TIMEOUT_S = 20.0
-# The documentation gives no number, only how to wait (docs.pinecone.io, Check data freshness,
+# The documentation says how to wait, but gives no number (docs.pinecone.io, Check data freshness,
 # 2026-11-21).
 READ_LAG_S = 5.0
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
@@ -36,21 +36,21 @@ PAGE = 100
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
 AILING = (
-    "see https://status.pinecone.io, and the limits of the project's plan at "
+    "see whether Pinecone has an outage (https://status.pinecone.io), and the plan's limits at "
     "https://app.pinecone.io"
 )
 RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone>=9'"
 
 
 class PineconeIndex:
-    """A `VectorIndex` on Pinecone. The code that opened it closes it.
+    """A `VectorIndex` on Pinecone. The code that opened it must close it.
 
     Args:
-        api_key: of a project.
+        api_key: the key of a project.
         cloud, region: where a missing index is created.
-        host: of the control plane; empty for Pinecone's own.
-        proxies: the proxies for the service; the environment is not used.
-        timeout_s: for each call; creating an index may take longer.
+        host: the address of the control plane; empty for Pinecone's own.
+        timeout_s: the seconds that one call may take; creating an index may take longer.
+        proxies: the proxies for the service; those of the environment are ignored.
     """
 
     is_memory = False
@@ -89,7 +89,7 @@ class PineconeIndex:
             held = await self._dimension_of(collection)
             if {len(item.vector) // 4 for item in items} != {held or dimension}:
                 raise StoreUnusableError(
-                    f"vectors of {held} and {dimension} dimensions met in one collection",
+                    f"vectors of {held} and {dimension} dimensions are mixed in one collection",
                     guide="results",
                 )
             index = await self._index(dimension) or await self._create(dimension)
@@ -149,8 +149,8 @@ class PineconeIndex:
     # ----------------------------------------------------------------------------------------------
 
     async def _dimension_of(self, collection: str) -> int:
-        """Return the dimension of the index that has the collection as a namespace; 0 if none
-        has."""
+        """Return the dimension of the index in which the collection is a namespace; 0 if no index
+        has it."""
         if collection not in self._dimension_by_name:
             for listed in await self._client.list_indexes():
                 if re.fullmatch(PREFIX + r"\d+", listed.name):
@@ -164,7 +164,7 @@ class PineconeIndex:
         return self._dimension_by_name.get(collection, 0)
 
     async def _index(self, dimension: int) -> Any:
-        """Return the open index for vectors of this dimension, or None if there is none."""
+        """Return the open index for vectors of this dimension, or None if it does not exist."""
         from pinecone.errors import NotFoundError
 
         async with self._opening:
@@ -180,7 +180,8 @@ class PineconeIndex:
             return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
-        """Create the index, unless another worker was faster, and open it."""
+        """Create the index for vectors of this dimension, and open it. If another worker has
+        created it meanwhile, only open it."""
         from pinecone import ServerlessSpec
         from pinecone.errors import ApiError, ConflictError
 
@@ -202,21 +203,21 @@ class PineconeIndex:
             if error.status_code not in (400, 404):
                 raise
             raise IndexUnavailableError(
-                f"Pinecone makes no index in {self._cloud}, {self._region}",
+                f"Pinecone cannot create an index in {self._cloud}, {self._region}",
                 why=" ".join(str(error).split())[:500],
-                fix="set PINECONE_CLOUD and PINECONE_REGION to a place that the project's plan has",
+                fix="set PINECONE_CLOUD and PINECONE_REGION to places that the project's plan has",
                 guide="results",
             ) from error
         index = await self._index(dimension)
         if index is None:
             raise IndexUnavailableError(
-                "Pinecone does not show the index that it made", guide="results"
+                "Pinecone reported a new index as created, but does not list it", guide="results"
             )
         return index
 
     async def _forget_if_gone(self, error: Exception) -> None:
-        """Forget the open indexes if one was deleted or moved, so that the next call looks them up
-        again."""
+        """If the error may mean that an index was deleted or moved, forget the open indexes, so
+        that the next call looks them up again."""
         from pinecone.errors import NotFoundError, PineconeConnectionError
 
         if isinstance(error, NotFoundError | PineconeConnectionError):
@@ -253,7 +254,7 @@ class PineconeIndex:
         except Exception as error:
             # the leftover of an installed `pinecone-client` raises a bare Exception
             raise ImportError(str(error)) from error
-        # This is for the control plane. On a 429 of the data plane, the library itself waits as
+        # The retries are for the control plane. On a 429 of the data plane, the library waits as
         # long as the service asks, up to our deadline.
         return AsyncPinecone(
             api_key=self._api_key,
@@ -265,8 +266,8 @@ class PineconeIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the service and the network raise into `IndexUnavailableError`
-        or `StoreUnusableError`."""
+        """Translate every exception of Pinecone's library, the service and the network into
+        `IndexUnavailableError` or `StoreUnusableError`."""
         try:
             yield
         except BabyagiError:
@@ -295,7 +296,7 @@ class PineconeIndex:
 
 def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
     fix = (
-        "set PINECONE_API_KEY to a key that may write, and see the project's plan"
+        "set PINECONE_API_KEY to a key that may write, and check what the project's plan allows"
         if is_refused
         else AILING
     )
@@ -303,8 +304,8 @@ def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError
 
 
 def _batch_size(dimension: int) -> int:
-    """Return how many records surely fit into a request, if every character of an excerpt is
-    escaped."""
+    """Return how many records surely fit into one request, even if every character of each excerpt
+    is escaped."""
     return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
 
 

@@ -1,11 +1,11 @@
 """Weaviate: a server that all workers share.
 
-Needs the extra `weaviate`. The client library needs these precautions: it asks the package index
-for its own newest version when it connects (switched off here), it does not raise for single
-objects of a batch that were refused (checked here), and some of its calls have no time limit (all
-have a deadline here). Vectors are given; no vectorizer of the server is used.
+Needs the extra `weaviate`. The client library needs three precautions. When it connects, it looks
+for a newer version of itself on the package index (switched off here). It raises no error if the
+server refuses single objects of a batch (checked here). Some of its calls have no time limit (here
+all have a deadline). Weaviate gets vectors; no vectorizer of the server is used.
 
-Nothing of Weaviate is imported and nothing is asked before the first call.
+Nothing of Weaviate is imported, and no request is sent, before the first call.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 20.0
 EMBEDDED_START_S = 300.0  # the first start downloads 60 MB, in a thread that cannot be stopped
-MAX_BATCH = 100  # of 1,536 numbers: 600 kB
+MAX_BATCH = 100  # vectors; with 1,536 numbers each they are 600 kB
 PAGE = 1_000
 HTTP_PORT, GRPC_PORT = 8080, 50051
 EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
-# Whole words, because error messages also contain the names of collections.
+# Only whole words match, because error messages also contain the names of collections.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
 PINGED = "Babyagi_ping"  # no collection has this name
 NO_CLASS = re.compile(
@@ -46,15 +46,16 @@ REFUSED = re.compile(
 
 
 class WeaviateIndex:
-    """A `VectorIndex` on a Weaviate server. The code that opened it closes it.
+    """A `VectorIndex` on a Weaviate server. The code that opened it must close it.
 
     Args:
         url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
         api_key: empty for a server that needs none.
         grpc_port: None for 50051, or for 443 in Weaviate's cloud.
-        is_embedded: let the library download and start a server on this machine.
-        proxies: the proxies for the server; the environment is not used.
-        timeout_s: for each call; the start of an embedded server may take longer.
+        is_embedded: whether the library downloads and starts a server on this machine.
+        timeout_s: the seconds that one call may take; the start of an embedded server may take
+            longer.
+        proxies: the proxies for the server; those of the environment are ignored.
     """
 
     is_memory = False
@@ -81,8 +82,8 @@ class WeaviateIndex:
         self._known: set[str] = set()
 
     async def ping(self) -> None:
-        """Ask the server over both protocols. An embedded server that does not run yet is not
-        started; only the import is tried."""
+        """Call the server over both protocols, HTTP and gRPC. An embedded server that is not
+        running is not started; only its import is tried."""
         if self._is_embedded and self._client is None:
             with self._translating(PING_TIMEOUT_S):
                 await asyncio.to_thread(_import)
@@ -107,7 +108,7 @@ class WeaviateIndex:
                 except BabyagiError:
                     raise
                 except Exception:
-                    self._known.discard(name)  # another worker may have dropped it
+                    self._known.discard(name)  # another worker may have dropped the collection
                     raise
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
@@ -161,7 +162,7 @@ class WeaviateIndex:
         """Insert a batch; objects with the same ids are replaced.
 
         Raises:
-            StoreUnusableError: the vectors have another length than the collection's.
+            StoreUnusableError: the vectors do not have the length of those in the collection.
             IndexUnavailableError: some objects were refused for another reason.
         """
         from weaviate.classes.data import DataObject
@@ -180,7 +181,7 @@ class WeaviateIndex:
 
     @asynccontextmanager
     async def _asking(self, collection: str) -> AsyncIterator[Any]:
-        """Yield the collection, or None if there is none."""
+        """Yield the collection, or None if it does not exist."""
         name = class_name(collection)
         async with self._calling() as client:
             try:
@@ -257,8 +258,8 @@ class WeaviateIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the service and the network raise into `IndexUnavailableError`
-        or `StoreUnusableError`."""
+        """Translate every exception of Weaviate's library, the server and the network into
+        `IndexUnavailableError` or `StoreUnusableError`."""
         try:
             yield
         except BabyagiError:
@@ -274,8 +275,8 @@ class WeaviateIndex:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 
     def _explain(self, why: str) -> BabyagiError:
-        """Return our error for what the server says. Only vectors that do not fit the collection
-        are a reason to rebuild it."""
+        """Return the error of this program for the server's message. Only a message that vectors do
+        not fit the collection is a reason to rebuild it."""
         why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
         if MISMATCH.search(why):
             return StoreUnusableError(
@@ -291,12 +292,12 @@ class WeaviateIndex:
                 f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} "
                 f"BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
             )
-            fix = f"if an earlier server still holds the ports, use that one: {left_behind}"
+            fix = f"if an earlier server still occupies the ports, connect to it: {left_behind}"
         else:
             host, port = grpc_address(self._url, self._grpc_port)
             fix = (
-                f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and "
-                "BABYAGI_WEAVIATE_GRPC_PORT set them"
+                f"check that {self._url} and {host}:{port} (gRPC) answer; to change them, "
+                "set WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT"
             )
         return IndexUnavailableError(
             f"{self._server} cannot answer now", why=why, fix=fix, guide="results"
@@ -308,8 +309,8 @@ class WeaviateIndex:
 
 
 def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
-    """Return host and port for gRPC. Weaviate's cloud has a separate host for it, derived here as
-    the library derives it."""
+    """Return (host, port) for gRPC. Weaviate's cloud has a separate host for it; its name is
+    derived in the same way as in Weaviate's library."""
     host = _host(url)
     if host.endswith(".weaviate.network"):
         return host.replace(".", ".grpc.", 1), port or 443
@@ -324,12 +325,12 @@ def _host(url: str) -> str:
 
 
 def class_name(collection: str) -> str:
-    """Return Weaviate's name for the collection: a capital first, then letters, digits and `_`."""
+    """Return Weaviate's name for the collection: first a capital, then letters, digits and `_`."""
     return "Babyagi_" + re.sub(r"[^A-Za-z0-9]", "_", collection)
 
 
 async def _create(client: WeaviateAsyncClient, name: str) -> None:
-    """Create the collection, unless another worker was faster."""
+    """Create the collection, unless another worker has created it meanwhile."""
     from weaviate.classes.config import Configure, DataType, Property, VectorDistances
     from weaviate.exceptions import UnexpectedStatusCodeError
 
@@ -350,7 +351,7 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
 
 
 def _import() -> None:
-    """Import the library, which takes half a second the first time."""
+    """Import Weaviate's library, which takes half a second the first time."""
     import_whole("weaviate")
     # it logs refused objects in full: texts, and vectors of megabytes
     logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)

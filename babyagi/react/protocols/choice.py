@@ -1,4 +1,4 @@
-"""Chooses and finds protocols by name."""
+"""Finds protocols by their names, and chooses one for a model."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from babyagi.react.protocols.text import text_protocol
 
 AUTO = "auto"
 PROTOCOL_NAMES = (AUTO, "native", "json", "text")
-HELD = "json with a schema"  # a further one that only `auto` chooses
+HELD = "json with a schema"  # a further protocol, which only `auto` chooses
 
 
 def choose_protocol(known: Abilities) -> str:
-    """Return the name of the protocol for a model with these abilities: native tool calls, else
-    JSON with a guaranteed schema, else labelled text."""
+    """Return the name of the protocol for a model with these abilities: native tool calls if it
+    takes tools, else JSON with a guaranteed schema if it follows schemas, else labelled text."""
     if known.takes_tools:
         return "native"
     return HELD if known.holds_schema else "text"
 
 
 def find_protocol(name: str) -> AgentProtocol:
-    """Return the protocol of this name; for `auto` the native one, with which it begins.
+    """Return the protocol with this name; for `auto` the native one, with which `auto` begins.
 
     Raises:
         ValueError: there is no such protocol.

@@ -1,9 +1,9 @@
-"""The protocol with one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`; an
-answer and a failure are tools, too.
+"""The protocol with one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`. To
+answer or to give up, the model names a tool as well: `final_answer` or `fail_task`.
 
-The object is the whole reply, bare or in a code fence. What a model made up after it (an
-observation, another object) is not read. An object with prose around it may be a quotation, so it
-is asked for again and never executed.
+The whole reply must be the object, bare or in a code fence. If the model invented an observation or
+another object after it, that is not read. An object with prose around it may be a quotation: the
+model is asked again, and the object is never executed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ EXPECTED = (
 
 MAX_THOUGHT_CHARS = 200
 MAX_STEP_TOKENS = 2000
-_WRAPPERS = frozenset(  # names that say nothing about their values
+_WRAPPERS = frozenset(  # names of fields that only wrap a value
     "answer final_answer output result response text content message value input tool_input "
     "reason".split()
 )
@@ -60,7 +60,8 @@ _MADE_UP = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
-    """Return the request: each earlier step is a reply followed by its fenced observations."""
+    """Return the request. Each earlier step appears as the model's reply, followed by its fenced
+    observations."""
     messages = instruct(conversation.messages, _instruction(conversation.tools))
     for step, act in acts(conversation.steps):
         messages += _write_step(step, act)
@@ -75,8 +76,8 @@ def render(conversation: Conversation) -> Prompt:
 
 @lru_cache(maxsize=N_SHOWN)
 def _write_step(step: AgentStep, act: Act) -> tuple[Message, Message]:
-    """Return the step as every later request contains it: the model's reply, then the outcomes of
-    its calls."""
+    """Return the messages of a step: the model's reply as a JSON object, then the fenced outcomes
+    of its calls. They are the same in every later request."""
     shown = [fence(label_of(observation), observation.passage) for observation in step.observations]
     return (
         Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step)),
@@ -97,7 +98,8 @@ def _instruction(tools: Sequence[Tool]) -> str:
 
 
 def _log(act: Act) -> str:
-    """Return the reply as it was; native tool calls are written out as JSON."""
+    """Return the reply as the model wrote it; if it made native tool calls, these as JSON
+    objects."""
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
     return "\n".join(
@@ -110,7 +112,7 @@ def _log(act: Act) -> str:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
-    """Return the decision of a reply. Of an answer that was cut off, the received part is used.
+    """Return the decision in a reply. Of an answer that was cut off, the received part is used.
 
     Raises:
         MalformedReplyError: the reply is not one JSON object with a tool.
@@ -143,8 +145,8 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
 
 
 def read_called(completion: Completion) -> AgentDecision:
-    """Return the decision of a reply with native tool calls. If the only call is `final_answer` or
-    `fail_task`, the decision is that answer or failure."""
+    """Return the decision in a reply with native tool calls. A single call of `final_answer` or
+    `fail_task` is an answer or a failure."""
     text = completion.text
     if len(completion.tool_calls) == 1:
         (call,) = completion.tool_calls
@@ -156,7 +158,7 @@ def read_called(completion: Completion) -> AgentDecision:
 
 
 def _load(arguments: str) -> Any:
-    """Return the arguments read as JSON, or the text itself if it is not JSON."""
+    """Parse the arguments as JSON; if they are not JSON, return the text."""
     try:
         return DECODER.decode(arguments)
     except (ValueError, RecursionError):
@@ -170,7 +172,8 @@ def _finish(output: str, log: str) -> Finish:
 
 
 def as_text(given: Any) -> str:
-    """Return the text of an answer that is a string, the only value of an object, or other JSON."""
+    """Return the text of an answer. It may be given as a string, as an object with one field such
+    as `answer`, or as other JSON, which is returned as text."""
     if isinstance(given, dict) and len(given) == 1 and next(iter(given)).casefold() in _WRAPPERS:
         (given,) = given.values()
     return (
@@ -183,7 +186,8 @@ def as_text(given: Any) -> str:
 
 
 def unwrap(text: str) -> str:
-    """Return the only value of an object if the text is such an object; else the text."""
+    """If the text is a JSON object with a single value, return that value as text; else the
+    text."""
     found = _load(text) if text.startswith("{") else None
     is_wrapped = isinstance(found, dict) and len(found) == 1
     inner = as_text(found) if is_wrapped else text
@@ -191,7 +195,8 @@ def unwrap(text: str) -> str:
 
 
 def read_object(text: str) -> tuple[dict[str, Any], str]:
-    """Return the object that the reply is, and its text without what was made up after it.
+    """Parse a reply as one JSON object. Return (the object, its text), without anything that the
+    model invented after it.
 
     Raises:
         MalformedReplyError: the reply is not one object.
@@ -214,8 +219,8 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
 
 
 def read_partial(text: str) -> dict[str, Any] | None:
-    """Return the object at the beginning of a text that is cut off inside a string; None if there
-    is no such object."""
+    """Parse a text that begins with a JSON object and is cut off inside a string of it. Return the
+    object with what was received; None if the text is not of this kind."""
     closing, is_string, escape_at = list[str](), False, -2
     for at, char in enumerate(text):
         if is_string and escape_at != at - 1:
@@ -239,7 +244,8 @@ def read_partial(text: str) -> dict[str, Any] | None:
 
 
 def _read_begun_answer(text: str) -> str:
-    """Return the answer that a cut-off reply had begun; "" if it had begun none."""
+    """Return the received part of an answer in a reply that was cut off; "" if the reply did not
+    get to an answer."""
     opening = _OPENING.match(text)
     found = read_partial(text[opening.end() :] if opening else text) or {}
     is_answer = found.get("tool") == FINAL_ANSWER
@@ -247,15 +253,15 @@ def _read_begun_answer(text: str) -> str:
 
 
 def _render_held(conversation: Conversation) -> Prompt:
-    """Return the same request with the schema of a reply, for an endpoint that guarantees a
-    schema."""
+    """Return the request with the JSON Schema of a reply, for an endpoint that guarantees
+    schemas."""
     return replace(
         render(conversation), schema_name="step", schema=_step_schema(conversation.tools)
     )
 
 
 def _step_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """Return the JSON Schema of one step: a call of one of the tools, an answer, or a failure."""
+    """Return the JSON Schema of a reply: a call of one of the tools, an answer, or a failure."""
     text = {"type": "string", "maxLength": MAX_TEXT_CHARS}
     inputs = {tool.name: dict(tool.parameters) for tool in tools}
     steps = [

@@ -1,5 +1,5 @@
-"""The protocol of endpoints with tool calling: calls and observations have fields of their own, and
-plain text is the answer."""
+"""The protocol for endpoints that support tools: calls and observations have fields of their own in
+the API, and plain text is the answer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _AROUND = re.compile(
 
 
 def render(conversation: Conversation) -> Prompt:
-    """Return the request, with tool calls and observations in their own messages. If there are
+    """Return the request, with tool calls and observations in messages of their own. If there are
     tools, the model can also call `fail_task`."""
     messages = list(conversation.messages)
     for step, act in acts(conversation.steps):
@@ -56,8 +56,8 @@ def render(conversation: Conversation) -> Prompt:
 
 @lru_cache(maxsize=N_SHOWN)
 def _write_step(step: AgentStep, act: Act) -> tuple[Message, ...]:
-    """Return the step as every later request contains it: the model's reply, then the outcomes of
-    its calls."""
+    """Return the messages of a step: the model's reply with its calls, then one message per call
+    with its outcome. They are the same in every later request."""
     return (
         Message(
             speaker=Speaker.ASSISTANT,
@@ -78,8 +78,8 @@ def _write_step(step: AgentStep, act: Act) -> tuple[Message, ...]:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
-    """Return the decision of a reply. A call in a reply that was cut off does not count, only the
-    text. A reply that is nothing but a call written as JSON is a call."""
+    """Return the decision in a reply. If the reply was cut off, its calls are ignored and only its
+    text counts. A reply whose whole text is a call, written as JSON, counts as a call."""
     text = completion.text.strip()
     if completion.tool_calls and conversation.tools and completion.finish_reason != "length":
         return read_called(completion)
@@ -93,8 +93,8 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
 
 
 def read_written(text: str, names: Collection[str]) -> AgentDecision | None:
-    """Return the decision if the text is, as JSON, one or more calls of these tools, or an end;
-    else None."""
+    """Return the decision if the text consists of calls of these tools, or of `final_answer` or
+    `fail_task`, written as JSON; else None."""
     around = _AROUND.fullmatch(text)
     body = (around["code"] or around["tagged"] or "") if around else text
     if body.lstrip()[:1] not in ("{", "["):
@@ -125,7 +125,7 @@ def read_written(text: str, names: Collection[str]) -> AgentDecision | None:
 
 
 def _read_call(value: Any) -> tuple[str, Any] | None:
-    """Return the name and the arguments of a value that looks like a call; else None."""
+    """Return (name, arguments) if the value looks like a call; else None."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("function"), dict) and set(value) <= {"function", *_BESIDE}:

@@ -1,10 +1,10 @@
-"""The protocol of models without tool calling: thought, action, input and answer are labelled lines
-of text (ReAct).
+"""The protocol for models without tool calling: thought, action, input and answer are labelled
+lines of text (ReAct).
 
-A label counts at the start of a line, outside of code, of quotes (`>`) and of the fences around
-data. So what a reply quotes is never executed, even if a stop word cut off the end of the
-quotation. What follows the first observation that the model made up is not read. Reading is linear
-in the length of the reply.
+A label counts only at the start of a line, and not in code, after `>`, or between the fences around
+data. So a call that a reply quotes is never executed, even if a stop word cuts off the end of the
+quotation. If the model invents an observation, nothing from there on is read. The time is linear in
+the length of the reply.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from babyagi.react.protocols.json import FAIL_TASK, NO_REASON, read_called, unwr
 from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 from babyagi.tools.base import Tool
 
-MAX_LABEL_CHARS = 200  # a label must be within this part of its line
-MAX_INLINE_CHARS = 2000  # the same for a call inside a line
+MAX_LABEL_CHARS = 200  # a label must be within so many characters of its line
+MAX_INLINE_CHARS = 2000  # the same for a call that begins inside a line
 DECIDING = ("action", "answer")
 NO_CALL = frozenset({"", "none", "n/a", "-", "no action", "なし"})
 
@@ -76,8 +76,8 @@ _DECORATION = "*_`[]\"' \t\r" + _INVISIBLE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The labels in one language: the first of each is used in prompts, all of them are recognized
-    in replies."""
+    """The labels in one language. Prompts use the first label of each kind; in replies, all are
+    recognized."""
 
     question: str
     thought: tuple[str, ...]
@@ -114,14 +114,15 @@ JAPANESE = Labels(
 
 
 Write = Callable[[str, Sequence[Tool]], str]
-"""Makes the first request from a question and the tools; later steps are appended to it."""
+"""Takes a question and the tools, and returns the text of the first request; later steps are
+appended to it."""
 
 
 def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> AgentProtocol:
-    """Return the protocol with these labels.
+    """Return the text protocol with these labels.
 
     Args:
-        write: makes the first request, instead of our prompt.
+        write: makes the first request; None for the built-in prompt.
     """
     return AgentProtocol(
         name="text",
@@ -135,8 +136,8 @@ def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> Ag
 
 
 def render(conversation: Conversation, labels: Labels, write: Write | None = None) -> Prompt:
-    """Return the request: the previous request, then the model's reply and what its calls gave. It
-    ends where the model has to continue."""
+    """Return the request: the question, then each earlier step as the model's reply and the
+    outcomes of its calls. It ends where the model has to continue."""
     if _is_plain(conversation):
         return native.render(conversation)
     messages = list(conversation.messages)
@@ -160,7 +161,7 @@ def render(conversation: Conversation, labels: Labels, write: Write | None = Non
 
 
 def _is_plain(conversation: Conversation) -> bool:
-    """Return whether the model can only answer, because there never were tools."""
+    """Return whether the model can only answer, because the agent has no tools."""
     return not conversation.tools and not conversation.is_last
 
 
@@ -187,7 +188,8 @@ def _ask(question: Message, labels: Labels) -> Message:
 
 
 def _log(act: Act, labels: Labels) -> str:
-    """Return the reply as it was; native tool calls are written out as labelled lines."""
+    """Return the reply as the model wrote it; if it made native tool calls, these as labelled
+    lines."""
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
     calls = [
@@ -199,8 +201,8 @@ def _log(act: Act, labels: Labels) -> str:
 
 @lru_cache(maxsize=N_SHOWN)
 def _write_step(step: AgentStep, act: Act, labels: Labels) -> tuple[Message, Message]:
-    """Return the step as every later request contains it: the model's reply, then the outcomes of
-    its calls."""
+    """Return the messages of a step: the model's reply as labelled lines, then the fenced outcomes
+    of its calls. They are the same in every later request."""
     shown = [
         f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}"
         for observation in step.observations
@@ -220,11 +222,15 @@ def _write_step(step: AgentStep, act: Act, labels: Labels) -> tuple[Message, Mes
 class _Label:
     kind: str
     line: int
-    rest: str  # the rest of its line
+    rest: str  # the text after it on its line
 
 
 def parse(completion: Completion, conversation: Conversation, labels: Labels) -> AgentDecision:
-    """Return the first call, or the answer if it comes first."""
+    """Return the decision in a reply: its first call, or its answer if that comes before any call.
+
+    Raises:
+        MalformedReplyError: there is neither.
+    """
     if completion.tool_calls and conversation.tools:
         return read_called(completion)
     if _is_plain(conversation):
@@ -251,8 +257,8 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
 
 
 def _dedent(text: str) -> str:
-    """Return the text without the indentation that all its lines share: if a whole reply is
-    indented, the indentation is not a sign of code. Blank lines stay as they are."""
+    """Remove the indentation that all lines share, because in a reply that is indented as a whole
+    it is not a sign of code. Blank lines stay unchanged."""
     text = text.strip("\n").rstrip()
     lines = text.split("\n")
     n_blanks = min(
@@ -262,8 +268,7 @@ def _dedent(text: str) -> str:
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
-    """Return the lines without a last line that is the beginning of an observation label, cut by a
-    stop word."""
+    """If a stop word cut off the reply within an observation label, remove that last line."""
     last = lines[-1].strip()
     is_cut = any(
         len(last) >= min(3, len(name)) and name.startswith(last.rstrip(":："))
@@ -294,15 +299,16 @@ def _decide(
 def _read_json(
     lines: Sequence[str], found: Sequence[_Label], at: int, tool_names: Collection[str]
 ) -> AgentDecision | None:
-    """Return the call or the end that is written as JSON after the label `found[at]`; else None."""
+    """Return the call, answer or failure that is written as JSON after the label `found[at]`; None
+    if there is none."""
     until = found[at + 1].line if at + 1 < len(found) else len(lines)
     written = "\n".join([found[at].rest, *lines[found[at].line + 1 : until]]).strip()
     return native.read_written(written, tool_names) if written[:1] in ("{", "`") else None
 
 
 def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
-    """Return the call with name and input separated where both are in the action's line (`search:
-    tea`, `search "tea"`, or, if there is an input line as well, `search (for tea)`). Arguments by
+    """Return the call with name and input separated, if both are on the action's line: `search:
+    tea`, `search "tea"`, or, if there is an input line as well, `search (for tea)`. Arguments by
     name (`search(query="tea")`) become JSON."""
     call = act.calls[0]
     if call.name not in tools and (one := _ONE_LINE.fullmatch(call.name)):
@@ -317,13 +323,13 @@ def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
 
 
 def _read_named(text: str, tool: Tool) -> dict[str, Any]:
-    """Return arguments written like those of a function, `query="tea", n=3`; nothing if the text
-    has another form, or names parameters that the tool does not have."""
+    """Return arguments that are written as in a Python call, `query="tea", n=3`. Return an empty
+    dict if the text has another form, or names parameters that the tool does not have."""
     if len(text) > MAX_INLINE_CHARS or not _NAMED.match(text):
         return {}
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # such as odd escapes in a text of a model
+            warnings.simplefilter("ignore")  # such as warnings about odd escapes
             call = ast.parse(f"f({text})", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
@@ -339,7 +345,8 @@ def _read_named(text: str, tool: Tool) -> dict[str, Any]:
 
 
 def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection[str]) -> int:
-    """Return the line where an answer ends: before a tool call that the model made up after it."""
+    """Return the number of the line after an answer: where a tool call begins that the model
+    invented after it, or else the end of the reply."""
     for at, label in enumerate(later):
         name = re.split(r"[\[(]", label.rest)[0].strip(_DECORATION)
         if label.kind == "action" and name in tool_names:
@@ -350,8 +357,8 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
 
 
 def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
-    """Return the decision of an action. An action may name an answer or a failure instead of a
-    tool."""
+    """Return the decision that a labelled action stands for. Its name may mean an answer or a
+    failure, and not a tool. None if it is an empty answer."""
     call = act.calls[0]
     name, given = call.name.strip().casefold(), unwrap(call.arguments.strip())
     if call.name in tool_names:
@@ -366,8 +373,8 @@ def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDec
 def _find_inline_call(
     lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
 ) -> Act | None:
-    """Return a tool call whose labels are inside a line, from a reply without any other
-    decision."""
+    """Return a tool call whose labels stand inside a line, if the reply has no other decision; else
+    None."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
@@ -387,7 +394,8 @@ def _find_inline_call(
 def _read_call(
     lines: Sequence[str], found: Sequence[_Label], at: int, labels: Labels
 ) -> Act | None:
-    """Return the call whose label is `found[at]`; everything up to the next label is its input."""
+    """Return the call whose label is `found[at]`, with everything up to the next label as its
+    input. None if the action is "none" or the like."""
     action, rest = found[at], found[at + 1 : at + 3]
     following, end = rest[0] if rest else None, rest[1].line if len(rest) > 1 else len(lines)
     name, inline = _split_inline(action.rest, labels)
@@ -416,7 +424,8 @@ def _read_call(
 
 
 def _split_inline(rest: str, labels: Labels) -> tuple[str, str | None]:
-    """Return the name and the input of a call that is written on one line."""
+    """Return (name, input) of a call that is written on one line; the input is None if it is not on
+    this line."""
     found = _patterns(labels).inline_input.search(rest, 0, MAX_LABEL_CHARS)
     return (rest[: found.start()], rest[found.end() :]) if found else (rest, None)
 
@@ -431,8 +440,8 @@ def _thought(lines: Sequence[str], labels: Labels) -> str:
 def _find_inline_answer(
     lines: Sequence[str], found: Sequence[_Label], labels: Labels
 ) -> Finish | None:
-    """Return an answer whose label follows the end of a sentence, or one such as `Finish[42]`, in a
-    reply without calls."""
+    """Return an answer that begins inside a line, if the reply has no other decision: its label
+    follows the end of a sentence, or it has the form `Finish[42]`."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
@@ -455,8 +464,9 @@ def _decides(label: _Label) -> bool:
 
 
 def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
-    """Return every label that counts, in order. Inside a quotation that never ends, only a made-up
-    observation counts, unless the quotation is part of a call or an answer."""
+    """Return every label that counts, in order. After the opening of a quotation that is never
+    closed, only an invented observation counts as a label. A quotation within a call or an answer
+    has no such effect."""
     patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
     is_quoted, end = _quoted(lines, matches)
@@ -531,12 +541,12 @@ def _patterns(labels: Labels) -> _Patterns:
 def _quoted(
     lines: Sequence[str], matches: Sequence[re.Match[str] | None]
 ) -> tuple[list[bool], int]:
-    """Return for each line whether it is in a quotation (a code fence, a data fence, or after `>`),
-    and the first line inside a quotation without an end.
+    """Return (for each line whether it is quoted, the first line inside a quotation that is never
+    closed). A line is quoted in a code fence, in a data fence, or after `>`.
 
     Args:
-        matches: the label of each line, if any. A fence may open after a label, which then is not
-            part of the quotation.
+        matches: the label of each line, if any. A fence may open on the line of a label; the label
+            itself is then not quoted.
     """
     bodies = [
         line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)
@@ -546,7 +556,7 @@ def _quoted(
     for first, last in (*code, *data):
         begin = first + 1 if matches[first] else first
         quoted[begin : last + 1] = [True] * (last + 1 - begin)
-    # the whole reply is in a code fence
+    # whether a code fence surrounds the whole reply
     is_around = matches[:1] == [None] and _CODE_FENCE.match(lines[0])
     opens = (
         _first_open(_CODE_FENCE, bodies, code, start=1 if is_around else 0),
@@ -561,7 +571,8 @@ def _first_open(
     blocks: Sequence[tuple[int, int]],
     start: int = 0,
 ) -> int | None:
-    """Return the line of the first unclosed fence at or after line `start`."""
+    """Return the number of the first line, from `start` on, with a fence that is never closed; None
+    if there is none."""
     inside = {at for first, last in blocks for at in range(first, last + 1)}
     return next(
         (
@@ -574,7 +585,7 @@ def _first_open(
 
 
 def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the first and the last line of every closed code fence."""
+    """Return (first line, last line) of every closed code fence."""
     marks = [
         (at, match[1], not match[2])
         for at, line in enumerate(lines)
@@ -597,7 +608,7 @@ def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the first and the last line of every closed data fence."""
+    """Return (first line, last line) of every closed data fence."""
     closing: dict[str, list[int]] = {}
     for at in reversed(range(len(lines))):
         if match := _END_OF_DATA.fullmatch(lines[at]):
@@ -616,7 +627,7 @@ def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _unwrap(text: str) -> str:
-    """Return the text without a code fence around all of it."""
+    """Return the text without a code fence, if one surrounds the whole text."""
     lines = text.split("\n")
     if len(lines) > 1 and _code_blocks(lines) == [(0, len(lines) - 1)]:
         return "\n".join(lines[1:-1])

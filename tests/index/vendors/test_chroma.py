@@ -263,7 +263,7 @@ async def test_a_collection_that_measures_otherwise_is_not_trusted(tmp_path, ind
     client.create_collection("one", embedding_function=None)
     client.close()
 
-    with pytest.raises(StoreUnusableError, match="not by cosine"):
+    with pytest.raises(StoreUnusableError, match="but babyagi needs cosine"):
         await index.upsert("one", ITEMS)
     await index.drop("one")
     await index.upsert("one", ITEMS)

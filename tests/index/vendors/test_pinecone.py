@@ -148,7 +148,7 @@ async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_
         await index.query("one", ITEMS[0].vector, k=1)
     await index.close()
 
-    assert "limits of the project's plan" in raised.value.fix
+    assert "the plan's limits" in raised.value.fix
 
 
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(
@@ -214,7 +214,7 @@ async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
         await index.close()
 
     assert (
-        lagging.degraded.startswith("the index was not used: it holds 0 of 10")
+        lagging.degraded.startswith("the index was not used: the index has only 0 of 10")
         and caught_up.degraded == ""
     )
     assert lagging.ranked == caught_up.ranked
