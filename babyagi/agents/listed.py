@@ -68,9 +68,8 @@ class NameIndex:
         for name in names:
             if name.id in self._name_by_id:
                 self._name_by_id[name.id] = name
-            elif (
-                name.id > self._newest_id
-            ):  # else the name was dropped before, because it is too old
+            elif name.id > self._newest_id:
+                # else the name was dropped before, because it is too old
                 self._add(name)
         while len(self._name_by_id) > self._max_names:
             self._drop_oldest()

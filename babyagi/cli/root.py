@@ -784,9 +784,8 @@ def tell_error(error: BabyagiError) -> None:
 def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "babyagi"
-    if isinstance(
-        error, click.exceptions.NoArgsIsHelpError
-    ):  # a group was called without a command
+    # a group was called without a command
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
         warn(error.format_message())
         return ExitCode.USAGE
     what, fix = error.format_message(), f"{command} --help"

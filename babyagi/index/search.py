@@ -533,9 +533,8 @@ def marks(text: str) -> frozenset[str]:
     found = {part for quoted in _QUOTED.findall(text) for part in quoted if part}
     for place, word in enumerate(text.split()):
         bare = word.strip(".,;:!?()[]{}\"'`“”‘’")
-        if (
-            len(bare) > 1 and bare.isalpha() and bare.islower()
-        ):  # most words: neither a sign nor a name
+        # most words: neither a sign nor a name
+        if len(bare) > 1 and bare.isalpha() and bare.islower():
             if bare.casefold() in _TURNING:
                 found.add(bare.casefold())
             continue

@@ -133,7 +133,7 @@ class OpenAIEmbedder:
                 raise ModelRejectedError(
                     what,
                     why=error.error.why,
-                    fix="remove the setting for the dimensions",
+                    fix="choose another model with BABYAGI_EMBEDDING_MODEL",
                     guide="results",
                 ) from error
             raise error.error from error

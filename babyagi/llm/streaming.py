@@ -211,9 +211,8 @@ class ChatGathering:
         choices = event.get("choices")
         choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
         self._take_delta(as_mapping(choice.get("delta")) or as_mapping(choice.get("message")))
-        if (
-            choice.get("finish_reason") is not None
-        ):  # some servers send an empty usage in every chunk
+        # some servers send an empty usage in every chunk
+        if choice.get("finish_reason") is not None:
             self._finish_reason = choice["finish_reason"]
             self.has_ended = self.has_ended or bool(self._finish_reason)
 

@@ -55,9 +55,8 @@ class OutputType:
                 except ShapeError as error:
                     fault = fault or str(error)
         fields = self.schema.get("properties", {})
-        if (
-            len(fields) == 1 and not self.is_wrapped
-        ):  # a protocol may have taken the value out of its object
+        # a protocol may have taken the value out of its object
+        if len(fields) == 1 and not self.is_wrapped:
             with suppress(ShapeError):
                 return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
         try:

@@ -231,9 +231,8 @@ class Scratch:
         fails."""
         make_folder(self._undo.parent)
         for path in self._undo.parent.iterdir():
-            if not path.name.startswith(
-                self._others
-            ):  # of an earlier turn: the outcome of its calls is recorded
+            # of an earlier turn: the outcome of its calls is recorded
+            if not path.name.startswith(self._others):
                 path.unlink(missing_ok=True)
         before = {name: self._look(name) for name in (*ran.removed, *ran.written)}
         write_bytes(self._undo, json.dumps(before).encode("ascii"))

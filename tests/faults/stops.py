@@ -64,9 +64,8 @@ async def _running(
     server.reset()
     process = await start("run", OBJECTIVE, env=env)
     try:
-        while (
-            len(server.requests) < n_requests and process.returncode is None
-        ):  # it is another process that we wait for
+        # it is another process that we wait for
+        while len(server.requests) < n_requests and process.returncode is None:
             await asyncio.sleep(0.005)
         yield process, env
     finally:

@@ -1852,7 +1852,7 @@ class TaskStoreContract(ScheduleContract):
         )
         assert w.since == of_w.since == clock.now - timedelta(seconds=10)
 
-    async def test_the_outlook_says_what_a_claim_would_find(self, store):
+    async def test_standing_says_what_a_claim_would_find(self, store):
         objective_id = await begin(store, "B", "C")
         assert await store.open_objectives() == [objective_id]
 
@@ -2050,7 +2050,7 @@ class TaskStoreContract(ScheduleContract):
         claimable = await store.claimable(objective_id)
         assert (claimable.has_task, claimable.duties) == (False, ()) and claimable.conclusion
 
-    async def test_the_outlook_says_when_concluding_would_end_the_objective(self, store):
+    async def test_standing_says_when_concluding_would_end_the_objective(self, store):
         objective_id = await begin(store)
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         claimable = await store.claimable(objective_id)

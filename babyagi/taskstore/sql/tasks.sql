@@ -312,6 +312,6 @@ SELECT (SELECT value FROM meta WHERE key = 'schema_version') AS schema_version,
                 WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
                   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS can_serve;
 
--- outlook --
+-- claim_facts --
 -- One row that decides whether a worker can claim something: the objective, the counts of its tasks, and the worker's standing.
 SELECT o.*, t.*, s.* FROM ({{objective}}) AS o CROSS JOIN ({{tally}}) AS t CROSS JOIN ({{standing}}) AS s;

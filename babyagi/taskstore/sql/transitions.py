@@ -568,7 +568,7 @@ def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
     """Cache, with one query, the rows that decide whether something can be claimed."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
     tx.ask("duties", objective_id=objective_id)
-    row = tx.one("outlook", **at, **COUNTED)
+    row = tx.one("claim_facts", **at, **COUNTED)
     tx.know("objective", row, objective_id=objective_id)
     if row is not None:
         tx.know("tally", row, objective_id=objective_id, **COUNTED)
