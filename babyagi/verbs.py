@@ -473,8 +473,9 @@ async def fetch_duty(
 def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
-    """Yield the exchange of each step in `shown`; with `only`, just the one with that number. The
-    numbers begin at 1 and run on across the times that a duty was done.
+    """Yield the exchange (what was asked, and the answer) of each step in `shown`; with `only`,
+    just the one with that number. The first step has number 1. Where planning or another duty was
+    done several times, the numbers go on from one time to the next.
 
     Raises:
         NotFoundError: no step has the number `only`.

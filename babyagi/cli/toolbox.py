@@ -58,9 +58,9 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     for name in NEEDS.keys() - {tool.name for tool, _ in found}:
         echo(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
     echo(
-        "To grant tools: --files FOLDER grants those that read files, --tools web,python,… others "
-        "(web is web_search and open_page, python is run_python, github is search_issues and "
-        "issue_link), and BABYAGI_ASK=true grants ask_user."
+        "To grant tools: --files FOLDER (those that read files), --tools NAME,NAME (any of the "
+        "others; also web for web_search and open_page, python for run_python, github for "
+        "search_issues and issue_link), BABYAGI_ASK=true (ask_user)."
     )
 
 

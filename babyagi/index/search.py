@@ -106,8 +106,9 @@ class Ranking:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Tasks whose results may bear on a text. `nearest` has cosine similarities by task id.
-    `by_words` are ids of tasks whose results share words with the text, best first, and
-    `with_marks` those whose results contain words of its marks. `degraded` is as in `Ranking`."""
+    `by_words` are ids of tasks whose results share words with the text, best first. `with_marks`
+    are ids of tasks whose results contain words of the text's marks (codes, numbers, names).
+    `degraded` is as in `Ranking`."""
 
     nearest: Mapping[int, float] = field(default_factory=dict)
     by_words: Sequence[int] = ()
@@ -593,7 +594,8 @@ class NearDuplicates:
         return not added or (not gone and len(added) <= MAX_ADDED_WORDS)
 
     def _signs(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return (marks, words) of a text, from the cache if possible."""
+        """Return the marks of a text (numbers, paths, quotes, names) and its words, from the cache
+        if possible."""
         if text not in self._signs_by_text:
             self._signs_by_text[text] = marks(text), frozenset(split_words(text))
             _forget_oldest(self._signs_by_text, self._max_kept)

@@ -221,7 +221,7 @@ class Executor:
                     on_signal(signal)
                 if isinstance(signal, RunEnded):
                     return signal.run
-        raise AssertionError("an executor's last signal is RunEnded")
+        raise AssertionError("the run ended without the signal RunEnded")
 
     async def iter(self, messages: Sequence[Message]) -> AsyncGenerator[Signal, None]:
         """Run the agent, and yield a signal for everything that happens; the last one is

@@ -35,8 +35,8 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
-    """The model's decision to end with this answer. `log` is its reply as the conversation repeats
-    it."""
+    """The model's decision to end with this answer. `log` is the model's reply as later prompts
+    contain it."""
 
     output: str
     log: str = ""
@@ -44,8 +44,8 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail:
-    """The model's decision to give up, for this reason. `log` is its reply as the conversation
-    repeats it."""
+    """The model's decision to give up, for this reason. `log` is the model's reply as later prompts
+    contain it."""
 
     reason: str
     log: str = ""

@@ -461,7 +461,7 @@ async def _stream(desk: Desk, request: Request) -> Response:
     if said and (place is None or (objective_id is not None and place.last_by_objective)):
         raise BadRequestError(
             422,
-            "Last-Event-ID, or after, is not the id of an event",
+            "the header Last-Event-ID, or the parameter `after`, is not the id of an event",
             "send the id of the last event that was received from this stream",
         )
     if place is None:

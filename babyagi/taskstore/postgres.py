@@ -773,8 +773,8 @@ NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"
 
 def load_queries() -> dict[str, str]:
     """Return the named SQL queries in psycopg's form, with `%(name)s` for `:name`. `:now_us`
-    becomes a setting of the transaction on the server, so that no query has to wait until the
-    client knows the time."""
+    becomes a setting that the server makes with its own clock as the transaction begins, so that a
+    query can be sent before the client has received that time."""
     return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 

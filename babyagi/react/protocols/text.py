@@ -541,12 +541,13 @@ def _patterns(labels: Labels) -> _Patterns:
 def _quoted(
     lines: Sequence[str], matches: Sequence[re.Match[str] | None]
 ) -> tuple[list[bool], int]:
-    """Return (for each line whether it is quoted, the first line inside a quotation that is never
-    closed). A line is quoted in a code fence, in a data fence, or after `>`.
+    """Return for each line whether it is quoted, and the number of the first line inside a fence
+    that is never closed (the number of lines if there is none). A line is quoted in a code fence
+    (three backticks), in a data fence (`<<result MARK from …` to `MARK>>`), or after `>`.
 
     Args:
-        matches: the label of each line, if any. A fence may open on the line of a label; the label
-            itself is then not quoted.
+        matches: for each line, the match of its label (such as `Action:`), or None. If a fence
+            opens after the label, the label itself is not quoted.
     """
     bodies = [
         line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)
@@ -608,7 +609,8 @@ def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """Return (first line, last line) of every closed data fence."""
+    """Return the numbers of the first and the last line of every closed data fence (from
+    `<<result MARK from …` to `MARK>>`)."""
     closing: dict[str, list[int]] = {}
     for at in reversed(range(len(lines))):
         if match := _END_OF_DATA.fullmatch(lines[at]):
