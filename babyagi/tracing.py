@@ -57,8 +57,12 @@ class Tracer(Protocol):
     """Creates spans. A span that ends with an exception records the exception's class."""
 
     def work(self, uid: str, *, objective_id: int, owner: str) -> AbstractContextManager[Span]:
-        """Return a span for the work on a task or a duty of the objective with this uid, under one
-        claim."""
+        """Return a span for the work under one claim.
+
+        Args:
+            uid, objective_id: of the objective; the uid is unique across task stores.
+            owner: the task or duty that is worked on, such as `task:7` or `plan:2`.
+        """
         ...
 
     def model_call(self, model: str, *, max_tokens: int) -> AbstractContextManager[Span]: ...

@@ -155,7 +155,7 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     echo(f"Schedule {found.id}: {fit(found.spec.objective.text, 400)}", Style.BOLD)
     echo_lines(render_schedule(found)[1:])
     if needs := _say_needs(loaded.settings):
-        echo(f"Start its worker with the same files:  babyagi worker {needs}")
+        echo(f"A worker for this schedule needs the same files:  babyagi worker {needs}")
     if not is_served:
         echo("No worker is running. Ticks are fired by:  babyagi worker")
 

@@ -702,8 +702,8 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """Return what a person decided in this step, or the outcome of a tool call that must not be
-    repeated."""
+    """Return what a person decided in this step; for a tool call that must not be repeated, the
+    call and its recorded outcome."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

@@ -616,8 +616,8 @@ def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _state_of(status: os.stat_result) -> str:
-    """Return a text that changes when the file changes; '' for a file with several names, because
-    whether it may be read depends on where the other names are."""
+    """Return a text that changes when the file changes; '' for a file with several hard links. Such
+    a file must be checked each time, because it may only be read if all links are in the folder."""
     if status.st_nlink > 1:
         return ""
     return f"{_identify(status)}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"

@@ -190,7 +190,7 @@ class Engine:
         if free is not None and needed > free:
             raise ModelUnavailableError(
                 f"{said}, but only {_say_bytes(free)} are free",
-                why=f"a context of {self.context_tokens:,} tokens is part of that",
+                why=f"the memory for a context of {self.context_tokens:,} tokens is included",
                 fix="shorten the context: LLAMA_CTX_MAX=N; or use a smaller model or more memory",
             )
         self._say(

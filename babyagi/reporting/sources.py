@@ -160,7 +160,8 @@ class _Reading:
         self._steps_by_task: dict[int, Sequence[Step]] = {}
 
     async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
-        """Read the steps of these tasks; of too many tasks, of the first ones only."""
+        """Read the steps of these tasks. If they are too many, read only those of the first
+        tasks."""
         new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
         new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
         if new:
