@@ -761,9 +761,10 @@ class OpenAIModel:
         return reply
 
     def _may_stream(self, prompt: Prompt, *, is_heard: bool) -> bool:
-        """Return whether to request a stream. If no caller reads the pieces, a stream serves only
-        to stop an invalid answer early. Short answers are then not streamed; nor are prompts with
-        tools, because servers often send the pieces of tool calls wrongly."""
+        """Return whether to request a stream: if a caller reads the pieces, unless streams of this
+        server broke off too often. If nobody reads them, a stream serves only to stop an invalid
+        answer early; it is then requested neither for short answers nor for prompts with tools,
+        because servers often send the pieces of tool calls wrongly."""
         if is_heard:
             return self._n_broken < MAX_BROKEN
         is_sound = self._counts_streams and not self._n_broken

@@ -246,8 +246,8 @@ class CrossEncoder:
         if missing:
             raise SettingsError(
                 f"the ranker {folder} has no {missing[0]}",
-                fix=f"name a folder with {MODEL} and {TOKENIZER}, or name no folder to rank by "
-                "words",
+                fix=f"name a folder with {MODEL} and {TOKENIZER}; or name none, and passages are "
+                "ranked by their words",
                 guide="web",
             )
         self._folder = folder

@@ -575,7 +575,7 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     a request from a page of this server has the session's cookie, a redirect would not."""
     level = desk.keys.take_code(request.query_params.get("code", ""))
     if level is None:
-        return _say(403, "this address was used already or is too old", "", "babyagi open")
+        return _say(403, "this link was used already or is too old", "", "babyagi open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
     response.set_cookie(
         cookie_name(names.port),

@@ -67,7 +67,8 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
     """Yield the lines of a difference, without lines that are further than `N_AROUND` lines from
-    any change. In their place stands `@` with their number."""
+    any change. Each run of lines that are left out is replaced by one line: the sign `@`, and how
+    many lines were left out."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0

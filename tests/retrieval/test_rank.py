@@ -165,7 +165,8 @@ def test_a_ranker_without_its_files_or_with_damaged_ones_says_what_to_do(tmp_pat
     with pytest.raises(SettingsError, match=r"has no model\.onnx") as raised:
         CrossEncoder(tmp_path)
     assert raised.value.fix == (
-        "name a folder with model.onnx and tokenizer.json, or name no folder to rank by words"
+        "name a folder with model.onnx and tokenizer.json; or name none, and passages are "
+        "ranked by their words"
     )
     for name in ("model.onnx", "tokenizer.json"):
         (tmp_path / name).write_text("{}")

@@ -464,9 +464,9 @@ def _decides(label: _Label) -> bool:
 
 
 def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
-    """Return every label that counts, in order. After the opening of a quotation that is never
-    closed, only an invented observation counts as a label. A quotation within a call or an answer
-    has no such effect."""
+    """Return the labels of the reply in order, without those in a quotation (a code fence, a data
+    fence, lines after `>`). If a fence is opened before the first call or answer and never closed,
+    all after its opening is a quotation, except an observation that the model wrote itself."""
     patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
     is_quoted, end = _quoted(lines, matches)
