@@ -3,7 +3,6 @@ twice."""
 
 import asyncio
 import json
-import os
 import random
 import signal
 from dataclasses import replace
@@ -20,8 +19,7 @@ pytestmark = pytest.mark.system
 OBJECTIVE = "What do the documents say about large stores?"
 LATENCY_S = 0.1  # so long that a run does not end before it was killed often enough
 CONCURRENCY = 3
-IS_LONG = "LONG_TESTS" in os.environ
-N_KILLS, N_KILLS_WITH_CHROMA = (20, 4) if IS_LONG else (8, 2)
+N_KILLS, N_KILLS_WITH_CHROMA = 20, 4
 # more than any prompt has words, so that it is believed; and no limit of tokens minds
 FIRST_TOKENS = 10_000
 

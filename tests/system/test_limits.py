@@ -95,9 +95,10 @@ async def check_the_end(env, reason, n_tasks_at_most):
         ("--max-tasks", 7, "tasks"),
         ("--max-calls", 14, "calls"),
         ("--max-calls", 1, "calls"),
+        ("--max-tokens", 30_000, "tokens"),
         ("--max-cost", 0.9, "cost"),
     ],
-    ids=["tasks", "calls", "one call", "cost"],
+    ids=["tasks", "calls", "one call", "tokens", "cost"],
 )
 async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(
     flag, limit, reason, tmp_path
