@@ -804,15 +804,7 @@ LOOKED_UP = (
 async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has_counted_the_rows(
     store,
 ):
-    objective_id = await begin(store)
-    for _ in range(2):
-        await store.add_tasks(
-            objective_id,
-            [
-                Proposal(name=f"Task {number}", after=(1,) if number % 2 else ())
-                for number in range(600)
-            ],
-        )
+    await add_a_long_list(store)
     for query in LOOKED_UP:
         plan = plan_of(store, query)
         assert "Index" in plan, plan
@@ -827,6 +819,33 @@ async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has
         if index in plan_of(store, "alike")
     ] == ["task_name", "task_sense"]
     assert re.search(r"task_pkey.*\n.*id = ", plan_of(store, "ranks"))
+
+
+async def test_each_question_of_a_turn_is_answered_by_an_index_once_the_rows_are_counted(
+    store, postgres_server, postgres_url
+):
+    await add_a_long_list(store)
+    postgres_server.run("VACUUM ANALYZE", database=name_of(postgres_url))
+    plans = {query: plan_of(store, query) for query in LOOKED_UP}
+    assert [query for query, plan in plans.items() if "Index" not in plan] == []
+    assert [
+        query for query, plan in plans.items() if re.search("Seq Scan|Hash Join|Merge Join", plan)
+    ] == []
+    assert "task_ready" in plans["best_queued"]
+    assert "Sort" not in plans["best_queued"]
+
+
+async def add_a_long_list(store):
+    """An objective with 1,200 tasks; half of them wait for the first one."""
+    objective_id = await begin(store)
+    for _ in range(2):
+        await store.add_tasks(
+            objective_id,
+            [
+                Proposal(name=f"Task {number}", after=(1,) if number % 2 else ())
+                for number in range(600)
+            ],
+        )
 
 
 def plan_of(store, query):
