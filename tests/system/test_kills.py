@@ -20,6 +20,9 @@ OBJECTIVE = "What do the documents say about large stores?"
 LATENCY_S = 0.1  # so long that a run does not end before it was killed often enough
 CONCURRENCY = 3
 N_KILLS, N_KILLS_WITH_CHROMA = 20, 4
+# After so many kills in a row before anything was answered, the next one waits for an answer: a
+# task that ten workers in a row were lost with is given up, however busy the machine is.
+MAX_FRUITLESS = 2
 # more than any prompt has words, so that it is believed; and no limit of tokens minds
 FIRST_TOKENS = 10_000
 
@@ -74,16 +77,19 @@ async def results_of(env):
     return {row["task"]: sorted(row["result"].splitlines()) for row in found}
 
 
-async def run_until(process, server, *, delay_s, is_from_first_call):
-    """Return after `delay_s` from now or from the process's first call, or when it has ended."""
-    n_before = len(server.requests)
+async def run_until(process, has_begun, *, delay_s):
+    """Return when the process has ended, or `delay_s` after `has_begun` says True."""
     ending = asyncio.ensure_future(process.wait())
     try:
-        while is_from_first_call and not ending.done() and len(server.requests) == n_before:
+        while not ending.done() and not has_begun():
             await asyncio.sleep(0.002)
         await asyncio.wait([ending], timeout=delay_s)
     finally:
         ending.cancel()
+
+
+def at_once():
+    return True
 
 
 def journaled_numbers(home):
@@ -112,6 +118,12 @@ class Watcher:
             (row["id"] for row in rows(self.home, "SELECT id FROM event")), default=0
         )
 
+    def has_new_request(self):
+        return len(self.server.requests) > self.n_requests
+
+    def has_new_answer(self):
+        return set(journaled_numbers(self.home)) > self.journaled
+
     def check(self):
         sent = [record.prompt_tokens for record in self.server.requests[self.n_requests :]]
         n_intended = len(self.events("step.intended"))
@@ -139,21 +151,23 @@ class Watcher:
 
 async def kill_and_start_again(env, home, server, *, n_kills, seed):
     """Kill a run at `n_kills` random instants, then let it end; return what was watched."""
-    chance, watcher, n_killed = random.Random(seed), Watcher(home, server), 0
-    while n_killed < n_kills:
+    chance, watcher, n_fruitless = random.Random(seed), Watcher(home, server), 0
+    for n_killed in range(n_kills):
         process = await start("run", OBJECTIVE, env=env)
-        is_from_first_call = chance.random() < 0.7
-        delay_s = (
-            chance.uniform(0, 2.2 * LATENCY_S) if is_from_first_call else chance.uniform(0, 0.7)
-        )
-        await run_until(process, server, delay_s=delay_s, is_from_first_call=is_from_first_call)
+        if n_fruitless == MAX_FRUITLESS:
+            has_begun, delay_s = watcher.has_new_answer, chance.uniform(0, 2.2 * LATENCY_S)
+        elif chance.random() < 0.7:
+            has_begun, delay_s = watcher.has_new_request, chance.uniform(0, 2.2 * LATENCY_S)
+        else:
+            has_begun, delay_s = at_once, chance.uniform(0, 0.7)
+        await run_until(process, has_begun, delay_s=delay_s)
         if process.returncode is None:
             process.kill()
         ended = await finish(process)
         assert ended.code == -signal.SIGKILL, f"it ended before kill {n_killed + 1}: {ended}"
-        n_killed += 1
         # what the server was still answering is answered into a closed connection
         await asyncio.sleep(2 * LATENCY_S)
+        n_fruitless = 0 if watcher.has_new_answer() else n_fruitless + 1
         watcher.check()
     last = await babyagi("run", OBJECTIVE, env=env)
     assert last.code == 0, last.said
