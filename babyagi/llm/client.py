@@ -16,7 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -106,6 +106,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # between two pieces of an answer that has begun
+DRAIN_S = 0.1  # for the end of a stream's body, once the answer in it is complete
 WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
 MAX_BROKEN = 2  # broken streams in a row after which whole answers are requested
 
@@ -351,7 +352,9 @@ class Endpoint:
                     first = await anext(chunks, b"")
                     if gather is not None and _is_stream(response, first):
                         async with aclosing(_chain(first, chunks)) as whole:
-                            return await gather(whole)
+                            found = await gather(whole)
+                        await _drain(chunks)
+                        return found
                     body = first + b"".join([chunk async for chunk in chunks])
                 if gather is not None and _EVENT.match(body):  # although it reported something else
                     return await gather(_one(body))
@@ -618,6 +621,15 @@ async def _chain(first: bytes, chunks: AsyncIterator[bytes]) -> AsyncGenerator[b
     yield first
     async for chunk in chunks:
         yield chunk
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """Read the body to its end, or for at most `DRAIN_S`. The next request can use the connection
+    only after its end."""
+    with suppress(Exception):  # the answer is complete, whatever happens to the connection
+        async with asyncio.timeout(DRAIN_S):
+            async for _ in chunks:
+                pass
 
 
 async def _one(body: bytes) -> AsyncIterator[bytes]:

@@ -121,6 +121,7 @@ class LocalServer:
     def reset(self) -> None:
         """Forget all requests and all faults."""
         self.requests: list[Record] = []
+        self.n_connections = 0
         # what a client sent on to the other host that a redirect named
         self.strayed: list[Record] = []
         # digests of the requests whose billed answer was sent to its end, readable or not
@@ -183,6 +184,7 @@ class LocalServer:
             raise self.errors[0]
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.n_connections += 1
         self._own(
             self._serve(Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond)
         )

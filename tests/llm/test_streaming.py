@@ -407,6 +407,22 @@ async def test_an_answer_that_has_ended_is_not_lost_to_a_stream_that_goes_on(mon
     assert completion.text == "hello there" and completion.usage.unconfirmed_tokens > 0
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_answers_that_come_as_streams_share_one_connection(server, endpoint, dialect):
+    for _ in range(3):
+        await stream(endpoint, dialect=dialect)
+
+    assert (len(server.requests), server.n_connections) == (3, 1)
+
+
+async def test_after_its_last_event_a_stream_that_goes_on_for_ever_is_left():
+    whole = written(HELLO, END, "[DONE]")
+    async with asyncio.timeout(120), served(whole, again=b": still here\n\n") as endpoint:
+        completion, _ = await stream(endpoint)
+
+    assert completion.text == "hello there"
+
+
 async def test_an_empty_reason_to_finish_in_each_chunk_ends_nothing():
     piece = {"choices": [{"delta": {"content": "hello "}, "finish_reason": ""}]}
 
