@@ -106,6 +106,9 @@ OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # between two pieces of an answer that has begun
+# For the next call. Uvicorn and Node close an idle connection after 5 s; a request that meets this
+# moment gets no answer. How many there are at once is limited by the tasks that run at once.
+KEEP_ALIVE_S = 4.0
 DRAIN_S = 0.1  # for the end of a stream's body, once the answer in it is complete
 WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
 MAX_BROKEN = 2  # broken streams in a row after which whole answers are requested
@@ -479,6 +482,7 @@ class Endpoint:
                     # without encryption no certificates are loaded, which takes 30 ms
                     verify=not self.base_url.lower().startswith("http://"),
                     proxy=self._proxies.find(self.base_url),
+                    limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_S),
                 ),
                 event_hooks={"request": [_say_less], "response": [_cap_refusal]},
             )
