@@ -196,6 +196,9 @@ class Endpoint:
         self._client: AsyncOpenAI | None = None
         self._is_given = False
         self._breaker = Breaker()
+        # False once a connection broke before its answer began: some servers close a connection
+        # after an answer and do not announce it, so that the next request on it is lost
+        self._keeps_connections = True
         self._in_flight_by_call: dict[object, _InFlight] = {}
 
     @classmethod
@@ -382,7 +385,10 @@ class Endpoint:
                 meant = judge(refusal, address)
                 return RefusedParameterError(refusal, meant) if is_about_form(refusal) else meant
             case openai.APIConnectionError():
-                return translate(_cause_of(error), address)
+                meant = translate(_cause_of(error), address)
+                if isinstance(meant, ModelUnavailableError) and meant.may_be_billed:
+                    self._keeps_connections = False
+                return meant
             case StreamError():
                 return self._judge_stream(error, address)
             case RuntimeError() if self._is_given and "closed" in str(error):
@@ -400,13 +406,14 @@ class Endpoint:
         import httpx2
 
         is_stream = True  # so that the body is read here, with its bounds
+        connection = "keep-alive" if self._keeps_connections else "close"
         return await self._open(address).post(
             path,
             cast_to=httpx2.Response,
             body=dict(request),
             options={
                 "follow_redirects": False,
-                "headers": {"accept-encoding": "identity"},
+                "headers": {"accept-encoding": "identity", "connection": connection},
                 "timeout": httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
             },
             stream=is_stream,

@@ -22,6 +22,7 @@ from babyagi.llm.prompt import Message, Speaker, bound_tokens
 from babyagi.llm.streaming import MAX_CALLS, Aloud, ChatGathering, Hearing, read_events
 from babyagi.tasks import Role
 from support.local_server import Answer, applies_to, fault_named
+from support.local_server.wire import read_request
 from tests.llm.conftest import no_sleep
 from tests.llm.test_client import DIALECTS, EVERYTHING, PATHS, PROMPT, TABLE
 
@@ -413,6 +414,43 @@ async def test_answers_that_come_as_streams_share_one_connection(server, endpoin
         await stream(endpoint, dialect=dialect)
 
     assert (len(server.requests), server.n_connections) == (3, 1)
+
+
+async def test_a_server_that_closes_connections_unannounced_costs_one_call():
+    answering = []
+
+    async def handle(reader, writer):
+        task = asyncio.current_task()
+        assert task is not None
+        answering.append(task)
+        await read_request(reader)
+        body = written(HELLO, END, "[DONE]")
+        writer.write(
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked"
+            b"\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        )
+        await reader.read(1)  # until another request comes, which gets no answer
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    endpoint = Endpoint(
+        base_url=f"http://127.0.0.1:{port}/v1", timeout_s=3600, sleep=no_sleep, random=lambda: 0.5
+    )
+    texts = []
+    async with asyncio.timeout(120):
+        for _ in range(5):
+            try:
+                texts.append((await stream(endpoint))[0].text)
+            except ModelUnavailableError:
+                texts.append("lost")
+    await endpoint.close()
+    server.close()
+    await asyncio.gather(*answering)
+
+    assert texts == ["hello there", "lost", *["hello there"] * 3]
 
 
 async def test_after_its_last_event_a_stream_that_goes_on_for_ever_is_left():
