@@ -157,8 +157,8 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
     Args:
         views: the checks, each as `look_up` returns it: whether the objective is met, and what was
             found.
-        known: the parts that an earlier check found answered; for them it counts as one more
-            check.
+        known: the parts that an earlier check found answered; that check counts as one more check
+            of them.
     """
     missing: list[str] = []
     contested: list[str] = []
@@ -214,7 +214,8 @@ def look_up(
 ) -> tuple[bool, Checked]:
     """Return (whether the reply shows that the objective is met, what the reply shows). A part
     counts as answered only if its quote is found in a result and is evidence. If the objective asks
-    for an action, and no tool acted but texts were only read, the action counts as missing.
+    for an action, and the tools only read texts and carried out no action, the action counts as
+    missing.
 
     A quote is looked for in the result that the reply names, then in the others: a wrong number
     does not make the quote wrong.
@@ -280,9 +281,9 @@ def _only_names(quote: str, objective_text: str) -> bool:
 
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:
-    """Return the ids of the tasks whose results were computed from numbers of the model, without
-    reading anything. In such a result even a single digit may be an answer. A number that is the
-    whole result may be one even if the objective contains it."""
+    """Return the ids of the tasks whose results a tool only computed, from numbers that the model
+    wrote, without reading anything. In such a result even a single digit may be an answer. A number
+    that is the whole result may be one even if the objective contains it."""
     return frozenset(
         result.task_id
         for result in results
@@ -297,7 +298,7 @@ def _find(
 ) -> int | None:
     """Return the id of the task whose result contains the quote; None if there is none. If the
     quote has gaps (`…`), its pieces must occur in this order. A very short quote must be the whole
-    result, or a number in a computed one.
+    result, or a number in a result that was computed.
 
     Args:
         folded: the texts of the results by task id, folded.

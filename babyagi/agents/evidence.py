@@ -405,7 +405,7 @@ def is_from_outside(result: Result) -> bool:
 
 def is_about_work(text: str, objective_text: str) -> bool:
     """Return whether a text claims that the objective is met, or tells the reader what to do or to
-    reply. A wording does not count if its words are the subject of the objective itself."""
+    reply. Words of that kind do not count if the objective itself is about them."""
     text, asked = _CITED.sub(" ", text[:MAX_JUDGED_CHARS]), _stems(objective_text)
     if is_armed(rearm(text)) or any(
         not _stems(found[0]) <= asked for found in _STEERING.finditer(text)
@@ -437,8 +437,8 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Return whether the text has words that are neither in the objective nor about work. A text
-    that does not speak about work always counts as new."""
+    """Return whether the text says something besides that work is done: it has words that are
+    neither in the objective nor about work. A text that does not speak about work always does."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )

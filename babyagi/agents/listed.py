@@ -117,8 +117,8 @@ class NameIndex:
     def _candidates(
         self, texts: Sequence[str], without: Collection[int]
     ) -> Iterator[tuple[TaskName, int]]:
-        """Yield (task, limit), the tasks that an agent needs most first. A task is listed only
-        while the list has at most `limit` tokens."""
+        """Yield (task, limit) for each task, beginning with those that an agent needs most. A task
+        is listed only while the list has at most `limit` tokens."""
         weight_by_id = self._weigh(texts, without)
         best_first = [
             (-weight, self._name_by_id[id_].status not in _OPEN, -id_)
