@@ -278,7 +278,8 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
     """Return the objective to continue. A number selects that objective; `latest` selects the
     unfinished objective that the person used last, else the newest unfinished one.
 
-    An objective that was set aside counts as unfinished only if the person used it last of all.
+    An objective that was set aside (paused because no model answered) counts as unfinished only if
+    the person used it last of all.
 
     Raises:
         NotFoundError: there is no such objective.

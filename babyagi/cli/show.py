@@ -184,8 +184,8 @@ def _parse_task(what: str) -> int:
 
 
 def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
-    """Yield the lines about a task or a duty: a head and all steps, or only the step that `look`
-    names.
+    """Yield the lines about a task, or about work for the whole objective such as planning: a head
+    and all steps, or only the step that `look` names.
 
     Args:
         secrets: texts that must not be shown.
@@ -679,7 +679,8 @@ def _address(event: Event) -> tuple[str, str]:
 
 
 def _place(event: Event) -> str:
-    """Return the owner of the event's step in words: `task 3`, or a duty such as `plan`."""
+    """Return in words what the call of the event was made for: `task 3`, or work for the whole
+    objective such as `plan`."""
     if event.task_id is not None:
         return f"task {event.task_id}"
     return str(event.data.get("owner", "")).partition(":")[0] or "objective"
