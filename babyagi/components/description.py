@@ -189,7 +189,7 @@ async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
 
 def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]) -> Prompt:
     """Return the prompt of a node. Text of a model is inserted unchanged; the output of a tool is
-    fenced."""
+    put between lines that mark it as data."""
     if node.template is None:
         text, used = _show("input", given), [given]
     else:
