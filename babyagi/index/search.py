@@ -260,7 +260,8 @@ class ResultSearch:
         return [*(kept.result for kept in known.values()), *read]
 
     def keep(self, results: Iterable[Result]) -> None:
-        """Cache those of the results that can no longer change, because they were planned from."""
+        """Cache those of the results that can no longer change, because new tasks have been planned
+        from them."""
         for result in results:
             if result.is_planned and len(result.text) <= MAX_CHARS:
                 self._forget(result.task_id)
