@@ -1,8 +1,9 @@
 """How the journal stores a prompt: as JSON text. Messages that an earlier prompt of the same owner
 has as well are referenced, not repeated.
 
-The stored fences do not have their mark yet (see `prompt.seal`), and of each tool only the name is
-stored. A long prompt is compressed, which halves the size of a run's prompts.
+The fences (lines around texts) are stored without the secret mark that `prompt.seal` puts into
+them, and of each tool only the name is stored. A long prompt is compressed, which halves the size
+of a run's prompts.
 """
 
 from __future__ import annotations
@@ -87,8 +88,8 @@ def _fields(message: Message) -> dict[str, Any]:
 
 
 def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt | None:
-    """Return the stored prompt, without marks in its fences; None if the text is not a stored
-    prompt.
+    """Return the stored prompt, without the secret marks in its fences (the lines around texts);
+    None if the text is not a stored prompt.
 
     Args:
         find: returns the stored prompt of another step of the same owner, by the step's key; "" or

@@ -143,8 +143,8 @@ def _say_origin(passage: Passage) -> str:
 
 
 def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as it is sent: with a mark in its fences, and with text that looks like a
-    fence made harmless in earlier replies of the model.
+    """Return the prompt as it is sent: with a secret mark in its fences (the lines around texts),
+    and with text that looks like a fence made harmless in earlier replies of the model.
 
     Args:
         secret: a text that no author of a passage can know; the mark is made from it.

@@ -799,8 +799,8 @@ def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list
 
 
 def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
-    """Split a program or data at its blank lines into blocks. Above each block stand the less
-    indented lines before it."""
+    """Split a program or data at its blank lines into blocks. The less indented lines before a
+    block become its headings."""
     found: list[Section] = []
     opened: list[tuple[int, str]] = []
     for is_blank, group in groupby(lines, key=lambda pair: not pair[1].strip()):
