@@ -51,7 +51,8 @@ class Exchange:
 
 
 def read_exchanges(steps: Sequence[Step], *, secrets: Iterable[str] = ()) -> list[Exchange]:
-    """Return the content of the steps of one task or duty, in order.
+    """Return the content of the steps of one task, or of one run of a duty such as planning, in
+    order.
 
     Args:
         secrets: texts to hide, in addition to strings that look like keys.
