@@ -46,7 +46,8 @@ class Claimable:
             answer, delayed or not; 0 while no task can be claimed.
         n_unordered: number of tasks added since the list was last put in order.
         n_recorded: number of tasks with a recorded outcome from which nothing has been planned yet.
-        duties: the duties to be done, except `INDEX`, in the order in which a worker claims them.
+        duties: the duties (work for the whole objective, such as planning) to be done, except
+            `INDEX`, in the order in which a worker claims them.
         conclusion: the reason for which the objective should end now; None while it should go on.
     """
 
@@ -61,7 +62,8 @@ class Claimable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
-    """The minimum counts below which a worker postpones a duty.
+    """The minimum counts below which a worker postpones a duty (work for the whole objective, such
+    as planning).
 
     The duty to order the list is postponed while fewer than `min_startable` tasks can be started,
     or fewer than `min_unordered` were added since the last order. Planning is postponed while a
@@ -108,8 +110,9 @@ class WorkerStore(Protocol):
     async def claim_next(
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        """Read what `claimable` returns, and claim the first thing in it: the first duty that
-        `deferral` does not postpone, as `claim_duty` does, else a task, as `claim_task` does.
+        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
+        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
+        `claim_task` does.
 
         Returns:
             What was read before the claim, and the claim. The claim is None when there is nothing
@@ -174,9 +177,9 @@ class WorkerStore(Protocol):
         A running task is queued again at its old rank with the same `try_no`, and its `n_lost`
         rises by 1. After each loss the task is delayed longer; at `lifecycle.MAX_LOST` losses it
         becomes dead. No failure is counted. Recording a step of the task sets `n_lost` back to 0,
-        because a task that progresses is not what kills the workers. A recorded task stays
-        recorded, and planning from it can be claimed again, like every other duty that a dead
-        worker held.
+        because a task that progresses is not what kills the workers. A task whose outcome is
+        recorded keeps it. Planning, and every other duty that a dead worker held, can be claimed
+        again.
         """
         ...
 
@@ -222,15 +225,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The outcome of one planning: what the planner decided about the recorded tasks and proposed
-    to do next.
+    """The outcome of one planning: what the planning model decided about the tasks with a recorded
+    outcome, and the tasks that it proposed next.
 
     Attributes:
         proposals: new tasks.
-        unanswered: those recorded tasks whose question is not answered, always including the tasks
-            that recorded a lack (information they were missing).
+        unanswered: those of the tasks whose question is not answered, always including the tasks
+            that recorded which information they lacked.
         repeats: ids of the tasks whose result only repeats earlier results.
-        is_met: whether the planner says that the objective is met.
+        is_met: whether the planning model says that the objective is met.
         dropped: names of the proposals that were dropped because there were too many.
         failure: why nothing could be planned; empty when planning succeeded.
     """
@@ -299,8 +302,8 @@ class Plannable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
-    """A call that is about to be made, as `intend_step` takes it. `request` is the prompt or the
-    tool call, stored for a person who later looks at the step."""
+    """A call that is about to be made; the argument of `intend_step`. `request` is the prompt or
+    the tool call, stored for a person who later looks at the step."""
 
     key: str
     kind: str
@@ -312,7 +315,8 @@ class Intention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a call that was intended before, as `record_step` takes it."""
+    """The outcome of a call that was recorded as intended before; the arguments of `record_step`
+    together."""
 
     key: str
     output: str
@@ -323,8 +327,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that is recorded without a preceding intention because it cost nothing, as `put_step`
-    takes it."""
+    """A step that `put_step` records only when it is done, without recording first that it is
+    intended, because it costs nothing."""
 
     key: str
     kind: str
@@ -408,8 +412,8 @@ class ScheduleStore(Protocol):
         """Decide what becomes of each tick that is due by now, and create the objectives of the
         ticks that fire. Each tick is decided once, whichever worker asks.
 
-        One call decides a bounded number of ticks, and returns `wait_s` 0 when more are due. One
-        read when none is due.
+        One call decides a bounded number of ticks, and returns `wait_s` 0 when more are due. When
+        none is due, the call is one read.
 
         A tick's row, its objective and the time of the next tick are written in one transaction,
         and no two rows have the same schedule and instant. So a killed process leaves a tick either
@@ -446,8 +450,8 @@ class Vitals:
     """Measurements of the whole store, read at one instant.
 
     Attributes:
-        standings: the standing of each active objective with its queue; `Standing.counts` is empty
-            here.
+        standings: the `Standing` (why it goes on or not) and the `Queue` of each active objective;
+            `Standing.counts` is empty here.
         n_queued_paused, n_queued_ended: numbers of queued tasks of paused and of ended objectives.
         totals: counts by three words, a measurement's name and two labels; the SQL query `totals`
             lists them.
@@ -555,7 +559,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def delete_objective(self, objective_id: int) -> None:
         """Delete the objective with all its tasks, results, steps and events. Raises
-        `SettingsError` while a living worker holds one of its tasks or duties."""
+        `SettingsError` while a living worker has claimed one of its tasks, or work for the whole
+        objective such as planning."""
         ...
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
@@ -649,9 +654,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        """running → queued, otherwise unchanged: give up the claim (in an outage, a pause, a drain,
-        or at a limit). The task can be claimed again after `delay_s` seconds. No failure is
-        counted."""
+        """running → queued, otherwise unchanged: give up the claim (in an outage, in a pause, at a
+        limit, or when the worker is to stop). The task can be claimed again after `delay_s`
+        seconds. No failure is counted."""
         ...
 
     # -- steering: changes by a person while workers run; they take effect with the next claim and
@@ -721,10 +726,11 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
         * ORDER is due when the objective is active and not claimed to be met, at least two tasks
           can be started, and a task was added since the last order.
-        * PLAN is due when the objective is active and a task is recorded.
+        * PLAN is due when the objective is active and a task with a recorded outcome waits for
+          planning.
         * CHECK is due when the objective is active and either an agent claims that it is met, or
           nothing is left to do and something was answered (`lifecycle.needs_check`).
-        * REPORT is due when the objective has ended, has no report yet, and no task is held.
+        * REPORT is due when the objective has ended, has no report yet, and no worker holds a task.
         * INDEX is due when some result is not indexed yet, and always after the report.
         """
         ...
@@ -761,10 +767,10 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         first: Outcome | Kept | None = None,
     ) -> None:
         """Put the queued tasks `task_ids` in this order, by exchanging their ranks among them
-        (`lifecycle.deal_ranks`), and finish the duty.
+        (`lifecycle.deal_ranks`), and finish the claimed duty of ordering.
 
         Raises:
-            StaleOrderError: the list was re-ordered since `revision`; the duty is still due.
+            StaleOrderError: the list was re-ordered since `revision`; a new order is still due.
         """
         ...
 
@@ -808,7 +814,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         A step that is done, or is intended under this same claim, is returned unchanged. An
         intended step of an earlier claim may have been paid for: when that claim ended, its
         reservation was counted as usage (`STEP_UNCONFIRMED`). Such a step is intended again. What
-        `limits.kept_back` keeps for a check and for the report is refused to all other owners.
+        `limits.kept_back` keeps for a check and for the report cannot be used by calls for anything
+        else.
 
         Raises:
             LeaseLostError: the claim is no longer held.
@@ -860,9 +867,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        """running → waiting: ask a person `request`. The step becomes ASKED, or UNKNOWN if it was
-        intended. The task no longer counts against the worker's slots, and no failure is counted.
-        If the step is done already, return it, and the task stays held.
+        """running → waiting: put `request` to a person. The step becomes ASKED, or UNKNOWN if it
+        was intended. The worker can claim another task in its place, and no failure is counted. If
+        the step is done already, return it, and the task stays held.
 
         When five steps of the objective wait for a person already, the question is not stored, and
         the task is queued again until one of the five is answered.
@@ -892,25 +899,25 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        """Return the owner's steps in the order in which they were created. The owner is a task or
-        one run of a duty, such as `task:7` or `plan:2`."""
+        """Return the steps of a task (the owner `task:7`), or of one run of a duty such as planning
+        (`plan:2`), in the order in which they were created."""
         ...
 
     async def steps_of(
         self, objective_id: int, *, owners: Sequence[str]
     ) -> Mapping[str, Sequence[Step]]:
-        """Return the steps of each of these owners, as `steps` does; an unknown owner has no steps.
-        One read."""
+        """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does; an
+        unknown owner has no steps. One read."""
         ...
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
-        """Return the steps that have one of these pairs of owner and key. Pairs without a step are
-        left out."""
+        """Return the steps that have one of these pairs of owner (such as `task:7`) and key. Pairs
+        without a step are left out."""
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return, for all runs of a duty, how many steps each one has, oldest first. The keys are
-        the owners of the steps; each run of a duty has its own owner, such as `plan:2`."""
+        """Return, for all runs of a duty such as planning, oldest first, how many steps each one
+        has. The keys are the owner names of the steps, such as `plan:2` for the second planning."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
@@ -1048,8 +1055,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> None: ...
 
     async def secret(self, candidate: str) -> str:
-        """Return the store's secret, from which the random-looking marks around prompt passages are
-        derived. The first `candidate` that any worker passes becomes the secret for all workers.
+        """Return the store's secret, from which the random-looking texts around the passages of
+        prompts are derived. The first `candidate` that any worker passes becomes the secret for all
+        workers.
 
         The secret is never shown, exported or sent anywhere.
         """
@@ -1114,7 +1122,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
         Raises:
             NotFoundError: no such objective.
-            SettingsError: a living worker holds a task or duty of the objective.
+            SettingsError: a living worker has claimed a task of the objective, or work for the
+                whole objective such as planning.
         """
         ...
 
