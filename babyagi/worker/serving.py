@@ -151,8 +151,9 @@ OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns 
 
 
 class IndexFeed:
-    """Puts new results into the index beside the other work, under the duty INDEX. Pauses while
-    another process owns the index. Trouble with the index never stops the other work.
+    """Puts new results into the index beside the other work. For that it claims the indexing of the
+    objective, so that only one worker does it at a time. Pauses while another process owns the
+    index. Trouble with the index never stops the other work.
 
     Args:
         availability: records whether the index can be used.
@@ -251,9 +252,9 @@ class IndexFeed:
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> int | None:
-        """Put a batch of results into the index, and return how many; None when another worker
-        holds the duty. After earlier trouble, even of an earlier run, ping the index first: when no
-        result is left to index, nothing else would show that the index works again."""
+        """Put a batch of results into the index, and return how many; None when another worker has
+        claimed the indexing. After earlier trouble, even of an earlier run, ping the index first:
+        when no result is left to index, nothing else would show that the index works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
         n_fed = await self._index_once()
@@ -339,15 +340,17 @@ given up."""
 
 
 class Release(Protocol):
-    """A function that releases a claim, leaving the task or duty unchanged and claimable after
-    `delay_s` seconds. `reason` is recorded."""
+    """A function that releases the claim on a task, or on work for the whole objective such as
+    planning. The work stays unchanged and can be claimed again after `delay_s` seconds. `reason` is
+    recorded."""
 
     async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A claimed task or duty: how to carry it out, and the two ways to give up its claim.
+    """A claimed task or duty (work for the whole objective, such as planning): how to carry it out,
+    and the two ways to give up its claim.
 
     Attributes:
         task_id: None for a duty.
@@ -369,7 +372,7 @@ class Pace:
     """How much a worker does at once, and how long it waits.
 
     Attributes:
-        concurrency: number of tasks and duties at once.
+        concurrency: number of tasks, and of duties such as planning, that are carried out at once.
         lease_s: seconds until other workers take over the claims of this worker if it is silent.
         drain_s: seconds that running work has to end after a signal.
         max_failures: failed tries after which a task is given up.
@@ -412,8 +415,8 @@ class Process:
     """What the work on all objectives of one worker process shares.
 
     Attributes:
-        slots: room for one claim each, given out in the order of the requests, so that no objective
-            starves.
+        slots: one for each claim that the process may hold at once. They are given out in the order
+            of the requests, so that no objective starves.
         open_loop: opens a `Loop` for an objective.
         tell: shows the person a message about what blocks this worker.
         is_followed: whether the person is shown the objective's events, so that `tell` need not
@@ -504,7 +507,8 @@ class Serving:
 
     @property
     def n_running(self) -> int:
-        """How many tasks and duties of the objective this process is carrying out."""
+        """How many tasks of the objective, and duties such as planning, this process is carrying
+        out."""
         return len(self._running)
 
     def wake(self) -> None:
@@ -658,8 +662,8 @@ class Serving:
             await self._wait(IDLE_WAIT_S)
 
     async def _claim_one(self) -> Work | None:
-        """Claim the first due duty, else the best task, and return it as work; None when nothing
-        can be claimed.
+        """Claim the first duty (such as planning) that is due, else the best task, and return it as
+        work; None when nothing can be claimed.
 
         After work of this worker has ended, or when the last claim left more to claim, look and
         claim in one transaction. Otherwise look first with a read, which blocks no other worker.
