@@ -175,7 +175,8 @@ class LimitReachedError(BabyagiError):
 
     Args:
         limit: `tasks`, `calls`, `tokens`, `cost` or `time`.
-        is_final: False while calls in flight hold a reservation that may come back.
+        is_final: False if the call may fit later, because calls in flight may cost less than was
+            reserved for them.
     """
 
     def __init__(self, what: str, *, limit: str, is_final: bool, fix: str = "") -> None:

@@ -87,8 +87,8 @@ def describe(step: Step) -> str:
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the origins of all texts that the same try of the task had read before it asked, each
-    once, in order. `steps`: all steps of the task."""
+    """Return the origins (a person, a model, files, pages …) of all texts that the same try of the
+    task had read before it asked, each once, in order. `steps`: all steps of the task."""
     try_prefix = step.key.partition("/")[0] + "/"
     before = [
         other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
@@ -181,7 +181,7 @@ def decisions(step: Step) -> tuple[Decision, ...]:
 
 
 def decide(step: Step, decision: Decision, text: str) -> Observation:
-    """Return the text that the waiting task will read.
+    """Return the person's decision about the step as the text that the waiting task will read.
 
     Raises:
         SettingsError: a step of this kind does not take this decision, or the answer is empty.

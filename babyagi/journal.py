@@ -162,7 +162,8 @@ class Backends:
 
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
-        new_secret: makes the secret for the marks of prompts when the store has none.
+        new_secret: makes the secret from which the random marks around prompt passages are derived,
+            when the store has none.
         on_piece: called with the text of answers as it arrives, if a person watches.
         max_output_tokens: bounds every answer; 0: as many as each call asks for.
     """
@@ -179,8 +180,8 @@ class Backends:
 
 
 class _Recorded:
-    """The recorded steps of a task or duty, read from the store once: while its claim lives, only
-    this process records steps for it.
+    """The recorded steps of a task or duty (work for the whole objective, such as planning), read
+    from the store once: while its claim lives, only this process records steps for it.
 
     `held` is an outcome that waits in memory to be recorded with the next change under the claim.
     `n_calls` counts the calls in flight. `asked` is the key of the last step whose prompt was
@@ -232,7 +233,8 @@ class _Recorded:
 
 
 class Journal:
-    """Makes and records the calls of one task or duty (the owner) under one claim.
+    """Makes and records the calls of one owner, a task or a duty (work for the whole objective,
+    such as planning), under one claim.
 
     Entered as a context, it commits an outcome in one transaction with what comes next: the outcome
     waits in memory for the next intended call, or for the change that `commit` makes, and for
@@ -495,8 +497,8 @@ class Journal:
         return pass_on
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
-        """Return the prompt with a secret mark in the fences around its passages. Each step has its
-        own mark, and the same one whenever it is replayed."""
+        """Return the prompt with a secret mark in the fences, the lines around each of its
+        passages. Each step has its own mark, and the same one whenever it is replayed."""
         secret = await self._store.secret(self._backends.new_secret())
         return seal(
             prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}"

@@ -435,7 +435,8 @@ def verification_shape(found: Verification) -> Json:
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
-    """Return what `babyagi show --json` prints about a task or a duty.
+    """Return what `babyagi show --json` prints about a task, or about work for the whole objective
+    such as planning.
 
     Args:
         secrets: texts to hide.

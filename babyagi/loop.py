@@ -1,8 +1,10 @@
-"""One turn of a task, and the duties for the whole objective.
+"""Carries out one try of a task, and the duties: the work for the whole objective, such as
+planning.
 
-A turn: execute the task → commit its result, or what it lacked. A planning: take all recorded tasks
-→ ask for new ones → commit them. Each commit is one transaction of the task store. So work that is
-interrupted anywhere continues at the next claim, with every finished call read from the journal.
+A try: execute the task → commit its result, or the information that it lacked. A planning: take all
+tasks with a committed outcome → ask for new tasks → commit these. Each commit is one transaction of
+the task store. So work that is interrupted anywhere continues at the next claim, with every
+finished call read from the journal.
 """
 
 from __future__ import annotations
@@ -154,7 +156,8 @@ class Bounds:
 
 
 class Loop:
-    """Carries out the tasks and duties that a worker has claimed.
+    """Carries out the tasks that a worker has claimed, and the duties (work for the whole
+    objective, such as planning).
 
     Args:
         backends: what the journals call.
@@ -188,8 +191,8 @@ class Loop:
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry out the claimed task, and commit its result or what it lacked. If a person must be
-        asked, the task is left waiting for the answer."""
+        """Carry out the claimed task, and commit its result or the information that it lacked. If a
+        person must be asked, the task is left waiting for the answer."""
         journal = Journal(
             self._backends,
             fence=claim.fence,
@@ -283,8 +286,8 @@ class Loop:
                 await self.feed_index(claim)
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish a duty without a model after it failed too often, so that the objective does not
-        wait for it endlessly."""
+        """Finish a duty (work for the whole objective, such as a check) without a model after it
+        failed too often, so that the objective does not wait for it endlessly."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
@@ -429,8 +432,8 @@ class Loop:
         return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
     async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
-        """Record the outcome that waits, then add the task and its answer to the agent's memory, if
-        it has one."""
+        """If the agent has a memory, record the last call's outcome, if it still waits to be
+        recorded, and then add the task and its answer to the memory."""
         task = claim.task
         if self._memory is None:
             return
@@ -533,9 +536,9 @@ class Loop:
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
     ) -> Planned | None:
-        """Return a plan that will bring what the task lacks, made from tasks in the list and the
-        execution agent's own proposals (`own`); None if that is not enough, and the creation agent
-        must be asked."""
+        """Return a plan that will provide the information that the task lacks, made from tasks in
+        the list and the execution agent's own proposals (`own`); None if that is not enough, and
+        the creation agent must be asked."""
         listed = await self._listed(task.objective_id)
         bringers = find_bringers(task, lack, listed.names(without={task.id}))
         proposals = [
@@ -565,8 +568,8 @@ class Loop:
     # ----------------------------------------------------------------------------------------------
 
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Ask the creation agent once what the recorded tasks make necessary, and commit the
-        plan."""
+        """Ask the creation agent once which new tasks the outcomes of the last tasks make
+        necessary, and commit the plan."""
 
         seen = await self._store.plannable(
             objective.id,
@@ -1024,8 +1027,8 @@ class Loop:
 
 
 def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:
-    """Return the ids of the first recorded tasks whose results together fit into one planning; at
-    least one id."""
+    """Of the tasks that wait for planning, return the ids of the first ones, as many as have
+    results that together fit into one prompt; at least one id."""
     task_ids = recorded[:MAX_PLANNED]
     size = {task_id: estimate_tokens(result.text) for task_id, result in results.items()}
     chosen: list[int] = []

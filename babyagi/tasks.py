@@ -111,7 +111,8 @@ class Planning(StrEnum):
 
 
 class Duty(StrEnum):
-    """Work for the whole objective, claimed separately from tasks by one worker at a time."""
+    """Work for the whole objective, such as planning. Like a task, each kind is claimed by one
+    worker at a time."""
 
     ORDER = "order"  # ask for a new order of the list
     PLAN = "plan"  # propose tasks from what was recorded
@@ -209,8 +210,8 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return the passage of a text derived from texts of these origins. Its origin is the model,
-    unless only a person or only the program contributed."""
+    """Return the text as a passage; it was derived from texts of these origins. Its origin is the
+    model, unless only a person or only the program contributed."""
     sources = find_sources(origins)
     author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
     return Passage(text=text, origin=author, sources=sources)
@@ -464,8 +465,8 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a try of a task lacked, in the model's words, and the ids of the tasks whose results its
-    prompt contained."""
+    """The information that a try of a task lacked, in the model's words, and the ids of the tasks
+    whose results the prompt of the try contained."""
 
     what: str
     shown: tuple[int, ...] = ()
@@ -601,8 +602,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The proof that a change of state must present: the owner of the steps, the claim number, and
-    the worker that holds the claim.
+    """Identifies a claim: what was claimed (`owner`), the number of the claim, and the worker that
+    holds it. A worker passes it with every change; the store refuses the change if the claim has
+    ended.
 
     `owner` is `task:ID`, `order:REVISION`, `plan:N`, `check:N`, `report` or `index`.
     """
@@ -623,8 +625,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives. `is_new`: no worker has held it in this
-    round before, so none of its steps is recorded."""
+    """A duty (work for the whole objective, such as planning) that this worker holds while its
+    lease lives. `is_new`: no worker has begun this planning, check or report before, so none of its
+    steps is recorded."""
 
     duty: Duty
     fence: Fence

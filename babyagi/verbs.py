@@ -401,7 +401,8 @@ def _reopening(task: Task, words: str, before: Objective) -> Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A task with its steps; or a duty with its steps, if `task` is None.
+    """A task with its steps; or, if `task` is None, a duty (work for the whole objective, such as
+    planning) with its steps.
 
     Attributes:
         times: for each time that the duty was done (a task has only one), the owner of the steps
@@ -450,8 +451,9 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
 async def fetch_duty(
     store: TaskStore, objective: Objective, duty: Duty, *, n_times: int = 0, only: int | None = None
 ) -> Shown:
-    """Return a duty with its steps from the last `n_times` times that it was done (0: all times).
-    `only`: the number of a step; then only the time that contains this step is read."""
+    """Return a duty (work for the whole objective, such as planning) with its steps from the last
+    `n_times` times that it was done (0: all times). `only`: the number of a step; then only the
+    time that contains this step is read."""
     n_by_owner = await store.duty_owners(objective.id, duty=duty)
     owners = list(n_by_owner)
     chosen = owners[-n_times:] if n_times else owners
@@ -474,8 +476,8 @@ def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
     """Yield the exchange (what was asked, and the answer) of each step in `shown`; with `only`,
-    just the one with that number. The first step has number 1. Where planning or another duty was
-    done several times, the numbers go on from one time to the next.
+    just the one with that number. The first step has number 1. If planning, for instance, was done
+    several times, the numbers go on from one time to the next.
 
     Raises:
         NotFoundError: no step has the number `only`.
