@@ -679,8 +679,8 @@ def parse_creation(
 
 @dataclass(slots=True)
 class _Plan:
-    """The content of a reply, before names, ids and references are read. `is_broken`: part of the
-    reply may be missing."""
+    """The tasks and statements found in a reply, before their names, ids and references are
+    interpreted. `is_broken`: part of the reply may be missing."""
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -1299,7 +1299,8 @@ MAX_CHATTER_CHARS = 200  # a longer text after a plan that begins the reply is k
 def split_combined(
     text: str, *, known_ids: Collection[int], max_tasks: int
 ) -> tuple[str, CreationReply | None, str]:
-    """Split a reply that ends with a plan. Return (the result, the plan, what the result lacks).
+    """Split a reply that consists of a task's result and, at its end, a plan (new tasks as JSON).
+    Return (the result, the plan, what the result does not answer).
 
     The plan is the last JSON object of the reply if it has the keys of a plan. Other JSON belongs
     to the result, which is otherwise returned unchanged. The plan is None if there is no such
