@@ -122,8 +122,8 @@ class Desk:
         self.stop = stop
 
     async def read_task(self, key: Key, width: int) -> list[Line]:
-        """Return the task with its result and steps as lines. After `MAX_READ_CHARS` characters
-        they are cut, and the last line names the command that shows all."""
+        """Return the task as lines, with its result and its recorded calls. After `MAX_READ_CHARS`
+        characters they are cut, and the last line names the command that shows all."""
         objective_id, task_id = key
         objective = await self._store.objective(objective_id)
         shown = await fetch_task(self._store, objective, task_id)

@@ -573,8 +573,8 @@ async def _watching(
 
 
 def interrupt() -> None:
-    """Signal this process to drain, as Ctrl-C would. Needed in the live view, where the terminal
-    does not turn Ctrl-C into a signal."""
+    """Send this process the signal to stop after the calls in flight, as Ctrl-C would. Needed in
+    the live view, where the terminal does not turn Ctrl-C into a signal."""
     signal.raise_signal(signal.SIGINT)
 
 

@@ -162,8 +162,8 @@ def open_(
 
 
 def _renew(settings: Settings) -> None:
-    """Replace the server's token in the home by a new one. Raises `SettingsError` if
-    BABYAGI_SERVE_TOKEN is set, because the token in the home is not used then."""
+    """Replace the server's token in the home folder by a new one. Raises `SettingsError` if
+    BABYAGI_SERVE_TOKEN is set, because the stored token is not used then."""
     import secrets
 
     from babyagi.files.home import make_home

@@ -230,14 +230,14 @@ def touch(objective: Objective) -> Objective:
 
 
 def _home() -> Path | None:
-    """Return the home of this command line; None before `load` was called."""
+    """Return the home folder that this command uses; None before `load` was called."""
     context = click.get_current_context(silent=True)
     return context.meta.get(HOME) if context is not None else None
 
 
 async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
-    """Yield the objectives that the person used in this home and that are still in the task store,
-    the last used first."""
+    """Yield the objectives that the person used with this home folder and that are still in the
+    task store, the last used first."""
     home = _home()
     for uid, number in reversed(touched(home) if home is not None else []):
         with suppress(NotFoundError):

@@ -301,8 +301,8 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
 
 
 def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
-    """Yield the lines of one step: a head, then its texts, each labelled with its kind, such as
-    `reply`."""
+    """Yield the lines of one step (a recorded call): a head, then its texts, each labelled with its
+    kind, such as `reply`."""
     step = exchange.step
     words = [
         f"{exchange.n:>4}  {step.created_at.astimezone():%H:%M:%S}  {safe_line(exchange.title)}"
@@ -437,7 +437,8 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A line of the log: an event, its text, and its step, if that is known."""
+    """A line of the log: an event, its text, and the recorded call (step) that it is about, if
+    known."""
 
     event: Event
     text: str
@@ -592,7 +593,8 @@ async def _read_last(
 
 
 class Teller:
-    """Puts events into words for the log, with the requests and outcomes of their steps."""
+    """Puts events into words for the log, with the requests and outcomes of the recorded calls
+    (steps) that they are about."""
 
     def __init__(self, store: TaskStore, objective: Objective, secrets: Sequence[str]) -> None:
         self.objective = objective
@@ -703,8 +705,8 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """Return what a person decided in this step; for a tool call that must not be repeated, the
-    call and its recorded outcome."""
+    """Return what a person decided about this recorded call or question; for a tool call that must
+    not be repeated, the call and its recorded outcome."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

@@ -196,8 +196,8 @@ class EventNames:
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     async def _found(self, event: Event) -> str:
-        """Return what follows the line of a task that is done: the first line of its result, and
-        the cost of the task if it is known."""
+        """Return what is shown after the line of a task that is done: the first line of its result,
+        and the cost of the task if it is known."""
         task_id = event.task_id or 0
         objective = await self._store.objective(event.objective_id)
         task = await self._store.task(event.objective_id, task_id)
