@@ -215,7 +215,8 @@ def forget(home: Path, uid: str) -> None:
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
-    """Store what a probe found about a model. `address` names its server and the model."""
+    """Store what small test calls have shown about a model's abilities. `address` names its server
+    and the model."""
     path = _abilities_path(home, address)
     private.make_folder(path.parent)
     private.write_file(path, text)
