@@ -228,8 +228,8 @@ def _next_read(
 
 
 def _places(path: str, found: str, *, n: int) -> list[int]:
-    """Return the line numbers from which to read a large document: where each of the best search
-    results stands, a window of lines begins a little before it.
+    """Return the line numbers from which to read a large document: for each of the best search
+    results, the number of a line a little before it.
 
     Args:
         found: the output of the search.
@@ -1054,7 +1054,7 @@ def score(
     """Return how much of the question's weight the texts contain.
 
     Args:
-        texts: the sentence and the texts around it, each with the share at which its words count.
+        texts: the sentence and the texts around it, each with the factor by which its words count.
     """
     matches = [(question.match(text), share) for text, share in texts]
     total = held = 0.0
@@ -1111,7 +1111,7 @@ def _find_best(
     """Return the score of the best sentence, and its index.
 
     Args:
-        around: the texts around the sentences, each with the share at which its words count.
+        around: the texts around the sentences, each with the factor by which its words count.
     """
     scores = [score(question, weights, [(text, 1.0), *around]) for text in sentences]
     best = max(scores, default=0.0)
