@@ -1,9 +1,10 @@
 """The content of a memory: the turns of a conversation and what was derived from them, as an
 append-only list of lines.
 
-A named memory is a file in the home that only its owner may read; one without a name lives as long
-as its `MemoryLog`. All state is rebuilt from the lines, so a kill at any instant loses at most the
-line being written. Several processes may append at once: each line is written whole under a lock.
+A named memory is a file in babyagi's home folder that only the file's owner may read; one without a
+name lives as long as its `MemoryLog`. All state is rebuilt from the lines, so a kill at any instant
+loses at most the line being written. Several processes may append at once: each line is written
+whole under a lock.
 """
 
 from __future__ import annotations
@@ -308,7 +309,7 @@ def path_of(home: Path, name: str) -> Path:
 
 
 def names_in(home: Path) -> list[str]:
-    """Return the names of all memories of a home."""
+    """Return the names of all memories that a home folder contains."""
     return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
 
 
