@@ -528,9 +528,9 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a step that is not stored yet, in the state INTENDED, with `fields` as its further
-    fields. `kind` is "" when the caller does not give one, for an outcome that is recorded without
-    an intention."""
+    """Return a new step (the record of a call) that is not stored yet, in the state INTENDED, with
+    `fields` as its further fields. `kind` is "" when the caller does not give one, for an outcome
+    that is recorded without an intention."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
@@ -543,8 +543,8 @@ def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
 
 
 def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
-    """Return a new step whose request is stored in full, because a person may have to read it.
-    Equal requests have equal hashes, in whichever try."""
+    """Return a new step (the record of a call or question) whose request is stored in full, because
+    a person may have to read it. Equal requests have equal hashes, in whichever try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
     return new_step(fence, key=key, at=at, kind=kind, request_hash=request_hash, request=request)

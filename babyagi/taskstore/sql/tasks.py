@@ -458,7 +458,7 @@ NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """What became of proposals that `enter` was given.
+    """What became of the proposed tasks that `enter` was given.
 
     Attributes:
         plan: the tasks that were added, and the names that were dropped.
@@ -488,8 +488,8 @@ def enter(
     allow_duplicates: bool = False,
     unhelpful: Mapping[int, Collection[int]] = NOTHING,
 ) -> Entered:
-    """Add the proposals at the end of the list, in their order. A proposal that repeats a task is
-    not added, and an event says so.
+    """Add the proposed tasks at the end of the task list, in their order. One that repeats a task
+    is not added, and an event says so.
 
     Args:
         unhelpful: by the id of a task that lacks information, the ids of the tasks whose results
@@ -616,7 +616,7 @@ def _key_of(name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Proposals that one transaction adds to the list.
+    """Proposed tasks that one transaction adds to the task list.
 
     Attributes:
         last_id: the id of the last task that existed before this batch.
@@ -886,8 +886,8 @@ def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[
 
 
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Record the claim that the objective is met, unless a check has refuted that and no task was
-    answered since."""
+    """Record that an agent says that the objective is met, unless a check has refuted that and no
+    task was answered since."""
     row = transitions.objective_row(tx, objective_id)
     checks = transitions.read_objective(tx, objective_id).checks
     if row["n_answers"] > checks.n_answers:
