@@ -96,16 +96,16 @@ class Calls(Protocol):
 
     def abilities(self, role: Role) -> Abilities | None:
         """Return what is known about the abilities of the role's model; None if they need not be
-        probed."""
+        found out by test calls."""
         ...
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return a context manager to hold while the role's model is probed, so that it is probed
-        only once at a time."""
+        """Return a context manager to hold while test calls find out the abilities of the role's
+        model, so that only one caller makes them."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """Remember the abilities of the role's model that a probe has found."""
+        """Remember the abilities of the role's model that test calls have shown."""
         ...
 
 
