@@ -311,7 +311,8 @@ class WorkerLoop:
             return
 
     def stop(self) -> None:
-        """Drain, as at the first signal. A second call does nothing."""
+        """Stop gently, as at the first signal: make no further call, and let calls in flight end. A
+        second call does nothing."""
         if self._stopped_by is None:
             self._on_signal(signal.SIGTERM)
 

@@ -1,6 +1,6 @@
-"""The work on one objective, within the slots and under the lease of the worker process: claim
-work, carry it out, back off in outages, and feed the index. Every error that work raises is handled
-here."""
+"""The work on one objective, within the number of claims that the worker process may hold at once,
+and under its lease: claim work, carry it out, back off in outages, and feed the index. Every error
+that work raises is handled here."""
 
 from __future__ import annotations
 
@@ -478,7 +478,7 @@ class Serving:
 
     async def run(self) -> Objective:
         """Work until the objective has ended and its report is written, until it is paused, or
-        until this worker drains. Return the objective as it is at the end.
+        until this worker is told to stop. Return the objective as it is at the end.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; claimed work is
@@ -580,8 +580,8 @@ class Serving:
             await self._take_up_the_rest(index_feed)
 
     async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
-        """Put the last results into the index and into the agent's memory, unless this worker
-        drains."""
+        """Put the last results into the index and into the agent's memory, unless this worker is
+        about to stop."""
 
         async def finish() -> None:
             await index_feed.finish(within_s=self._pace.drain_s)
