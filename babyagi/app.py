@@ -381,8 +381,8 @@ class App:
         return limit
 
     def _remember(self, objective: Objective) -> None:
-        """Store in the home what the task store does not hold (folder, concurrency, time of use),
-        so that `babyagi resume` finds it."""
+        """Store in the home folder what the task store does not hold (folder, concurrency, time of
+        use), so that `babyagi resume` finds it."""
         settings = self.settings
         remember_touch(settings.home, objective.uid, objective.id)
         if settings.files is not None:
@@ -401,7 +401,7 @@ class App:
         self, objective: Objective, company: Company = ALONE, *, after_id: int | None = None
     ) -> RunOutcome:
         """Work on the objective until it has ended and its report is written, until it is paused,
-        or until a signal drains this worker.
+        or until a signal tells this worker to stop.
 
         A paused objective is resumed first. If the run got no answer of a model because of
         something that a person must mend, such as a refused key, the objective is set aside:
@@ -433,7 +433,7 @@ class App:
 
     async def join(self, objective: Objective, company: Company = ALONE) -> RunOutcome:
         """Work on the objective, with other workers, until it has ended and its report is written,
-        or a signal drains this worker.
+        or a signal tells this worker to stop.
 
         While the objective is paused, or this worker lacks something that it needs (a key, a tool,
         a model), the worker waits; `tell` says for what.
@@ -446,8 +446,8 @@ class App:
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:
-        """Work on all active objectives of the store, present and future, until a signal drains
-        this worker; return the signal's number.
+        """Work on all active objectives of the store, present and future, until a signal tells this
+        worker to stop; return the signal's number.
 
         Args:
             around: wraps the work on each objective, from joining to leaving it.
@@ -468,8 +468,8 @@ class App:
             return await worker.serve_all(is_person_there=company.is_person_there)
 
     def stop(self) -> None:
-        """Drain this worker, as the first SIGINT or SIGTERM does: no further call is made, and
-        calls in flight get `drain_s` seconds to end."""
+        """Stop this worker gently (drain it), as the first SIGINT or SIGTERM does: no further call
+        is made, and calls in flight get `drain_s` seconds to end."""
         if self._worker is not None:
             self._worker.stop()
 

@@ -96,8 +96,8 @@ FAULTS_OF_A_CALL = (
 
 
 class Gate:
-    """State shared by the journals of a worker: whether further calls are refused (a drain), and
-    which models do not answer.
+    """State shared by the journals of a worker: whether further calls are refused, because the
+    worker is about to stop, and which models do not answer.
 
     `silent` maps each model whose last call got no answer to a role that uses it.
     """
@@ -301,7 +301,8 @@ class Journal:
         return inner
 
     async def flush(self) -> None:
-        """Record the waiting outcome now, by itself; do nothing if none waits."""
+        """If the outcome of a call still waits in memory to be recorded, record it now, in a
+        transaction of its own."""
         held = self._recorded.held
         match held:
             case Outcome():
@@ -311,8 +312,8 @@ class Journal:
         self._let_go(held)
 
     async def commit(self, change: Callable[[Outcome | Kept | None], Awaitable[T]]) -> T:
-        """Change the store under the claim. The outcome that waits for this change is recorded in
-        the same transaction (the store's argument `first`)."""
+        """Change the store under the claim. If the outcome of a call waits in memory to be
+        recorded, it is recorded in the same transaction (the store's argument `first`)."""
         held = self._recorded.held
         done = await change(held)
         self._let_go(held)
@@ -323,9 +324,9 @@ class Journal:
             self._recorded.held = None
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
-        """Let the outcome wait for the next change, and return True. Return False if it cannot
-        wait, because another call is in flight or the journal is not entered as a context: the
-        caller must then record the outcome alone."""
+        """Let the outcome of a call wait in memory, to be recorded with the next change of the
+        store, and return True. Return False if it cannot wait, because another call is in flight or
+        the journal is not entered as a context: the caller must then record the outcome alone."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome
@@ -352,17 +353,19 @@ class Journal:
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
 
     def abilities(self, role: Role) -> Abilities | None:
-        """Return what is known about the role's model; None if it need not be probed."""
+        """Return what is known about the abilities of the role's model; None if they need not be
+        found out by test calls."""
         known: Abilities | None = getattr(self._backends.models[role], "abilities", None)
         return known
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return the context to enter while the role's model is probed."""
+        """Return the context to enter while test calls find out the abilities of the role's
+        model."""
         model = self._backends.models[role]
         return model.probing if isinstance(model, Adaptive) else nullcontext()
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """Remember what a probe found about the role's model."""
+        """Remember what test calls have shown about the abilities of the role's model."""
         model = self._backends.models[role]
         if isinstance(model, Adaptive):
             model.learn(found)
@@ -442,8 +445,8 @@ class Journal:
     async def _intend_question(
         self, path: str, prompt: Prompt, model: ChatModel
     ) -> tuple[Step, Prompt]:
-        """Record the intention to send the prompt. Return its step, and the prompt as it will be
-        sent."""
+        """Record that the prompt is about to be sent. Return the step recorded for it, and the
+        prompt as it will be sent."""
         before_key, before = self._recorded.asked
         kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
@@ -701,8 +704,8 @@ class Journal:
         )
 
     async def _hold_or_put(self, kept: Kept) -> str:
-        """Let the outcome wait for the next change, or record it now if it cannot wait. Return the
-        output that counts: an outcome recorded earlier stays."""
+        """Record the outcome with the next change of the store, or now if it cannot wait. Return
+        the output of the step; if one was recorded earlier, that one stays."""
         if self._holds(kept):
             return kept.output
         return (await self._record_once(kept)).output or kept.output
@@ -736,8 +739,8 @@ class Journal:
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
     async def _intend(self, intention: Intention) -> Step:
-        """Record the intention and return its step. If the call exceeds a limit only because calls
-        in flight hold reservations, wait for those calls."""
+        """Record that a call is about to be made, and return its step. If the call exceeds a limit
+        only because calls in flight hold reservations, wait for those calls."""
         self._backends.gate.check()
         while True:
             try:
@@ -763,7 +766,7 @@ class Journal:
 
     async def _record(self, outcome: Outcome) -> Step:
         """Record a paid outcome. While the store is unavailable, try again every `RECORD_PAUSE_S`,
-        unless the worker drains."""
+        unless the worker is about to stop."""
         while True:
             try:
                 return await self._record_once(outcome)

@@ -756,7 +756,8 @@ class Loop:
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
     ) -> tuple[list[Proposal], list[str]]:
-        """Return the proposals within the allowed depth, and the names of the others."""
+        """Return the proposed tasks, except those that are nested too deep (each planned from the
+        one before), and the names of these."""
         if not (self._bounds.max_depth and proposals):
             return list(proposals), []
         too_deep = {
@@ -1042,8 +1043,8 @@ def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> 
 def _is_there(
     proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
 ) -> bool:
-    """Return whether a proposal is superfluous: made for a task that lacks something, it repeats
-    that task or a task that it will wait for anyway."""
+    """Return whether a proposed task is superfluous: it was proposed for a task that lacks
+    information, and it repeats that task or one for which that task will wait anyway."""
     task = lacking.get(proposal.parent_id or 0)
     return task is not None and (
         renames(proposal.name, task)
@@ -1052,8 +1053,8 @@ def _is_there(
 
 
 def _fault_of_last_try(task: Task) -> str:
-    """Return what the task's last try lacked, or its error, for the model; '' if there was no
-    earlier try."""
+    """Return which information the task's last try lacked, or its error, as a text for the model;
+    '' if there was no earlier try."""
     if task.lack is not None:
         return task.lack.what
     return task.error if task.try_no > 1 else ""

@@ -504,7 +504,8 @@ def number_exchanges(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An open step, and what a person needs to judge it.
+    """An open step (a call or question that waits for a person), and what the person needs to judge
+    it.
 
     Attributes:
         model: the name of the model that asks; empty if unknown.
@@ -526,8 +527,8 @@ class Request:
 async def gather_request(
     store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
 ) -> Request:
-    """Return an open step with what a person needs to judge it. `among`: all open steps, among
-    which the request's name must be unambiguous."""
+    """Return an open step (a call or question that waits for a person) with what a person needs to
+    judge it. `among`: all open steps, among which the request's name must be unambiguous."""
     task = await store.task(step.objective_id, asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     models = [
@@ -605,8 +606,8 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 async def settle(
     store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
 ) -> Step:
-    """Record a person's decision about an open step. `seen`: the request as the person saw it, with
-    its preview.
+    """Record a person's decision about an open step (a call or question that waits for them).
+    `seen`: the request as the person saw it, with its preview.
 
     Raises:
         SettingsError: a step of this kind does not take this decision.
