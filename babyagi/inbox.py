@@ -194,7 +194,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"`{decision.value}` does not answer what task {asking_task(step)} asks",
+            f"the request of task {asking_task(step)} does not take `{decision.value}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",

@@ -41,7 +41,7 @@ def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) 
     lines = [
         Line(f"Index: {index}"),
         Line(
-            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'OWED':>6}  {'SPACE':<24}  OBJECTIVE",
+            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE",
             Style.DIM,
         ),
     ]

@@ -374,7 +374,7 @@ def config(as_json: bool) -> None:
     "--quick",
     "is_quick",
     is_flag=True,
-    help="Check only the settings, the home and its store.",
+    help="Check only the settings, the home folder and the task store.",
 )
 @json_option
 def doctor(is_quick: bool, as_json: bool) -> int:

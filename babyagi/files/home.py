@@ -44,7 +44,7 @@ def make_home(home: Path) -> None:
             raise PermissionError(13, "not writable")
     except OSError as error:
         raise StoreUnusableError(
-            f"the home {home} cannot be used",
+            f"the home folder {home} cannot be used",
             why=str(error.strerror or error),
             fix="set BABYAGI_HOME to a folder that you may write to",
             guide="settings",
@@ -96,7 +96,7 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
             yield name
             return
     raise SettingsError(
-        f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already",
+        f"{MAX_WORKERS_PER_NAME} workers called {base} use this home folder already",
         fix="set BABYAGI_WORKER_NAME to another name",
     )
 

@@ -461,7 +461,9 @@ def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> st
 
 
 def _render_bounds(bounds: Sequence[str]) -> str:
-    return _render_lines("## Left out because of a bound", list(map(_one_line, bounds)), MAX_NAMED)
+    return _render_lines(
+        "## Left out of prompts and plans", list(map(_one_line, bounds)), MAX_NAMED
+    )
 
 
 def _render_lines(head: str, lines: Sequence[str], most: int) -> str:

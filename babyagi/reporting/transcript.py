@@ -35,7 +35,7 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """A step (one recorded call of a model or a tool, or a question to a person) as texts in order,
-    such as the prompt and the reply. `number` counts from 1 within the list from which it was
+    such as the prompt and the reply. `n` counts from 1 within the list from which it was
     read."""
 
     n: int

@@ -754,7 +754,7 @@ class Desk:
     def _name(self, path: Any) -> str:
         """Return the path relative to the folder; '' is the folder itself."""
         if isinstance(path, int):
-            raise PermissionError(errno.EPERM, "there are no descriptors here")
+            raise PermissionError(errno.EPERM, "file descriptors do not exist here; name the file")
         path = os.fspath(path)
         text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
         return posixpath.normpath(f"/{text}").strip("/")
