@@ -189,8 +189,8 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
 
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
-    """Return whether the part is the same as one of the others: in the same words, or with more
-    words before or after them. In doubt, return False."""
+    """Return whether the part of the objective is the same as one of the others: in the same words,
+    or with more words before or after them. In doubt, return False."""
     return any(
         name_sense(part) == name_sense(other) or _holds(part, other) or _holds(other, part)
         for other in parts
@@ -388,8 +388,8 @@ class CheckReply:
 
 
 def parse_check(text: str) -> CheckReply:
-    """Parse a reply. Its objective counts as met only if the reply can be read, is complete, says
-    so, and names nothing missing."""
+    """Parse the reply of a check. The objective counts as met only if the reply can be read, is
+    complete, says so, and names nothing missing."""
     text = without_echo(visible(text))
     for json_ in reversed(find_json(text)):
         for node in walk(json_.value):
@@ -431,7 +431,8 @@ def _to_reply(
 
 
 def _to_texts(value: Any) -> tuple[str, ...]:
-    """Return what is missing, one text per entry. The value may be a text, a list, or objects."""
+    """Return the parts of the objective that a reply calls missing, one text per part. The value
+    may be a text, a list, or objects."""
     items = value if isinstance(value, list) else [value]
     texts = [
         to_sentence(
@@ -445,8 +446,8 @@ def _to_texts(value: Any) -> tuple[str, ...]:
 
 
 def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
-    """Return the answered parts. The value may be a list of objects, or an object keyed by part.
-    Parts without a name are left out."""
+    """Return the parts of the objective that a reply calls answered. The value may be a list of
+    objects, or an object keyed by part. Parts without a name are left out."""
     if isinstance(value, dict) and not any(key in _PART_KEYS for key in map(str.casefold, value)):
         value = [
             {"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner}

@@ -281,8 +281,8 @@ def renames(name: str, task: Task) -> bool:
 
 
 def is_about_the_same(name: str, other: str) -> bool:
-    """Return whether two names have the same subject: the same words, or the same first code if one
-    of the names has no other words."""
+    """Return whether two tasks with these names are about the same thing: their subjects have the
+    same words, or the same first code if one of the names has no other words."""
     one, two = _properties(name), _properties(other)
     code = first_code(name)
     if code or first_code(other):
@@ -291,7 +291,8 @@ def is_about_the_same(name: str, other: str) -> bool:
 
 
 def _properties(name: str) -> set[str]:
-    """Return the words of the name's subject that are not codes."""
+    """Return the words of the subject (what the task with this name is about) that are not
+    codes."""
     return set(content(head(name))) - find_codes(name)
 
 
@@ -443,8 +444,8 @@ def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[li
 
 
 def _ranked(items: list[Any]) -> list[Any]:
-    """Return the items sorted by the ranks that they state; unchanged unless every item states a
-    different rank."""
+    """Return the items of a reply's list sorted by the ranks that they state; unchanged unless
+    every item states a different rank."""
     ranks = [
         to_id(first_of(fold_keys(item), _RANK_KEYS)) if isinstance(item, dict) else None
         for item in items
@@ -455,8 +456,8 @@ def _ranked(items: list[Any]) -> list[Any]:
 
 
 def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
-    """Return the items of an object in order. The object maps ranks (`"1"`, `"first"`) to ids or
-    names, or ids to ranks or names."""
+    """Return the items of an object in a reply in order. The object maps ranks (`"1"`, `"first"`)
+    to ids or names, or ids to ranks or names."""
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
     if any(rank is None for rank in ranks):

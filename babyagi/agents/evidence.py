@@ -445,7 +445,7 @@ def _is_new(said: str, objective_text: str) -> bool:
 
 
 class _Asked(Enum):
-    """What a clause of an objective asks for."""
+    """The kind of thing that a clause of an objective asks for, such as an action or a number."""
 
     DEED = auto()  # an action
     WHETHER = auto()  # whether, or to what extent, something is true

@@ -95,8 +95,8 @@ async def execute_task(
     bounds: AgentBounds,
     protocol: str = "auto",
 ) -> Outcome:
-    """Carry out the task and return its outcome: answered, answered in part, lacking something, or
-    doubtful.
+    """Carry out the task and return its outcome: answered, answered in part, lacking information,
+    or doubtful (only a model can tell which).
 
     Raises:
         MalformedReplyError: the task was not carried out: the model's replies or calls were
