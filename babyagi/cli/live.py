@@ -411,11 +411,11 @@ class LiveApp(App[None]):
         self.ready.set()
 
     def changed(self) -> None:
-        """Have the picture drawn again at the next tick."""
+        """Have the picture drawn again when the view's timer fires next."""
         self._is_changed = True
 
     def hurry(self) -> None:
-        """Have the picture drawn again within `HURRY_S`, without waiting for the next tick."""
+        """Have the picture drawn again within `HURRY_S`, without waiting for the view's timer."""
         self._is_changed = True
         if not self._is_hurried:
             self._is_hurried = True

@@ -259,8 +259,8 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
 
 
 async def _require_listener(app: App, objective: Objective) -> None:
-    """Check as `require_listener` does that the models' server listens. If it does not, set the
-    objective aside before the error is raised, so that no worker claims it."""
+    """Check as `require_listener` does that the models' server listens. If it does not, pause the
+    objective before the error is raised, so that no worker claims its tasks."""
     try:
         require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:

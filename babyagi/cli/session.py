@@ -50,7 +50,7 @@ class _OneLineFormatter(logging.Formatter):
 
 class _LogFile(RotatingFileHandler):
     """A log file that begins anew when it is too large. Only its owner can read it if it is in the
-    home; elsewhere the umask decides."""
+    home folder; elsewhere the umask decides."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
