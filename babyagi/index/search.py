@@ -276,7 +276,7 @@ class ResultSearch:
             self._n_kept_chars -= len(kept.result.text)
 
     def compare(self, words: Words, results: Sequence[Result]) -> list[float]:
-        """Return how much of the query each of these results contains, from 0 to 1."""
+        """Return how much of the query (`words`) each of these results contains, from 0 to 1."""
         return words.score([self._read(result) for result in results])
 
     def _read(self, result: Result) -> ReadText:
