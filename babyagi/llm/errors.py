@@ -386,8 +386,9 @@ class Form:
     takes_system: bool = True  # whether roles other than user and model, in turn, are accepted
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
-        """Return the form without the part that the refusal names. None if it names no part, or one
-        that was not sent or that cannot be left out."""
+        """Return the form of the next request, which also leaves out or renames the part that the
+        refusal names. None if the refusal names no part, or one that was not sent or that cannot be
+        left out."""
         words = f"{refusal.param} {refusal.message}"
         if _SYSTEM.search(words) and self.takes_system:
             return replace(self, takes_system=False)

@@ -111,7 +111,8 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
 def _all_messages(
     fields: dict[str, Any], find: Callable[[str], str | None]
 ) -> tuple[list[Message], int]:
-    """Return the messages that are still stored, and the number of messages that are not."""
+    """Return the messages of a stored prompt that are still stored, and the number of those that
+    are not."""
     chain, seen, n_lost = [fields], set[str](), 0
     while same := chain[-1].get("same"):
         earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None

@@ -131,7 +131,7 @@ class LearningModel:
             raise self._too_long(n_tokens, may_be_billed=False)
 
     def _look_at(self, prompt: Prompt, completion: Completion) -> None:
-        """Learn from a reply.
+        """Learn from a reply what the model and its server can do.
 
         Raises:
             ToolsUnsupportedError: the tools did not reach the model.

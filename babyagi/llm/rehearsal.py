@@ -179,7 +179,8 @@ def _tool_names(prompt: Prompt) -> set[str]:
 def _speak(
     prompt: Prompt, text: str, calls: tuple[ToolCall, ...]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Write the call, or else the text as the answer, in the form that the prompt asks for."""
+    """Return a reply in the form that the prompt asks for: the tool calls if there are any, else
+    the text as the answer."""
     system = _system(prompt)
     if form := _TEXT_FORM.search(system):
         said = (
@@ -862,7 +863,8 @@ class _Prose:
 
     def _find_heading(self, at: int) -> tuple[int, str, int] | None:
         """Return (level, text, place after it) if a heading begins at this place, else None.
-        Headings with marks have lower levels than lines that only look like a heading."""
+        Headings with signs such as `#` have lower levels than lines that only look like a
+        heading."""
         line, after = self._text(at), self._text(at + 1)
         if found := _HEADING.match(line):
             marks, title = (group for group in found.groups() if group)
@@ -880,8 +882,8 @@ class _Prose:
         return self._find_plain_heading(at)
 
     def _find_plain_heading(self, at: int) -> tuple[int, str, int] | None:
-        """Return (level, text, place after it) if the line has no marks but looks like a heading:
-        short, without a full stop, and alone or in capitals. Else None."""
+        """Return (level, text, place after it) if the line has no sign such as `#` but looks like a
+        heading: short, without a full stop, and alone or in capitals. Else None."""
         text, after = self._text(at).strip(), self._text(at + 1).strip()
         begins = not self._text(at - 1).strip() or _UNDERLINE.fullmatch(self._text(at - 1).strip())
         is_title = len(text) <= 70 and len(text.split()) <= 9 and not _FIELD.match(text + " ")

@@ -122,7 +122,7 @@ class Gathering(Protocol):
     is_over: bool
 
     def take(self, name: str, event: Mapping[str, Any]) -> None:
-        """Add one event.
+        """Add one event of the stream to the reply.
 
         Raises:
             StreamError: the event is an error of the server.
