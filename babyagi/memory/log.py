@@ -162,7 +162,7 @@ class MemoryLog:
         await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
 
     async def forget(self) -> bool:
-        """Delete everything. Return whether there was anything."""
+        """Delete the content of the memory. Return whether there was any."""
         return await asyncio.to_thread(self._forget)
 
     @contextmanager
@@ -318,8 +318,8 @@ def names_in(home: Path) -> list[str]:
 
 
 def parse_lines(body: bytes) -> Known:
-    """Return the content that the lines describe. A line that cannot be read is counted and
-    ignored."""
+    """Return the content of a memory from the lines of its file. A line that cannot be read is
+    counted and ignored."""
     known = Known()
     for line in body.split(b"\n"):
         if not line.strip():
@@ -332,7 +332,7 @@ def parse_lines(body: bytes) -> Known:
 
 
 def _take(known: Known, record: Record) -> Known:
-    """Return the content after reading one more line."""
+    """Return the content of the memory after one more line of its file was read."""
     match record["kind"]:
         case "memory":
             return replace(known, id=str(record["id"]))
@@ -350,7 +350,8 @@ def _take(known: Known, record: Record) -> Known:
 
 
 def _take_made(known: Known, record: Record) -> Known:
-    """Return the content after adding a record that was derived from the turns."""
+    """Return the content of the memory after adding a record, such as a summary, that was derived
+    from its turns."""
     match record["kind"]:
         case "summary":
             summary = Summary(
