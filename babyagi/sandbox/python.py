@@ -143,7 +143,8 @@ class _Job:
 
 
 async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
-    """Run the job when a slot is free, and return the process's output and exit code."""
+    """Run the job as soon as fewer than `MAX_AT_ONCE` programs run, and return the process's output
+    and exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this system is {sys.platform}, not Linux")
     if len(job.code) > MAX_CODE_CHARS:
