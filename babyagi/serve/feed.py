@@ -34,8 +34,8 @@ _PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Which events a listener has: every event up to the id `base`, and of each objective in
-    `last_by_objective` every event up to the id given there.
+    """Which events a listener has received: every event up to the id `base`, and of each objective
+    in `last_by_objective` every event up to the id given there.
 
     A single id would not do for a listener of all objectives: events of different objectives may be
     committed out of the order of their ids, so an event with a smaller id can still follow.
@@ -67,7 +67,8 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """Parse the id of a sent event, which is a place as text; return None if it is invalid."""
+    """Parse the id of a sent event, which says as text which events the listener has; return None
+    if it is invalid."""
     if _PLACE.fullmatch(text) is None:
         return None
     base, *rest = text.split(".")
@@ -79,8 +80,8 @@ def parse_place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Events as they are sent to a listener, the listener's place after them, and whether more
-    events may follow at once (`is_full`)."""
+    """Events as they are sent to a listener, which events the listener then has (its `Place`), and
+    whether more events may follow at once (`is_full`)."""
 
     frames: bytes
     place: Place
@@ -174,7 +175,8 @@ class Feed:
                     yield b": nothing new\n\n"
 
     async def _read(self, objective_id: int | None, place: Place) -> Batch:
-        """Return the events after the place. They are read once for all listeners at that place."""
+        """Return the events that a listener at this place does not have yet. They are read once for
+        all listeners at that place."""
         memo, key = self._memo, (objective_id, place)
         async with self._reading:
             if key not in memo:
