@@ -99,12 +99,13 @@ class WorkerStore(Protocol):
 
     async def open_objectives(self) -> list[int]:
         """Return the ids of the objectives that have work for workers: those that are active, and
-        those that have ended but have no report yet. Oldest first. One read."""
+        those that have ended but have no report yet. Oldest first. It takes one read of the
+        database."""
         ...
 
     async def claimable(self, objective_id: int) -> Claimable:
-        """Return what a worker could claim in the objective now. One read; raises
-        `NotFoundError`."""
+        """Return what a worker could claim in the objective now, in one read of the database.
+        Raises `NotFoundError`."""
         ...
 
     async def claim_next(
@@ -162,12 +163,12 @@ class WorkerStore(Protocol):
         ...
 
     async def leases(self) -> list[Lease]:
-        """Return the leases of all workers, by worker id. One read."""
+        """Return the leases of all workers, by worker id, in one read of the database."""
         ...
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
-        """Remove dead workers, release their claims, and return how many tasks that freed. One read
-        when no worker is dead.
+        """Remove dead workers, release their claims, and return how many tasks that freed. When no
+        worker is dead, it takes one read of the database.
 
         Without `silent`, a worker is dead when its lease has ended, or ends later than any lease
         can end (the clock jumped back). With `silent`, a map from worker ids to the lease expiry
@@ -390,17 +391,19 @@ class ScheduleStore(Protocol):
         ...
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
-        """Return the newest decided ticks of the schedule, newest first. Raises `NotFoundError`."""
+        """Return the newest ticks of the schedule whose outcome is determined, newest first. Raises
+        `NotFoundError`."""
         ...
 
     async def pause_schedule(self, schedule_id: int) -> Schedule:
-        """active → paused. Each tick that falls into the pause is recorded as skipped. Nothing
-        changes when the schedule is not active. Raises `NotFoundError`."""
+        """Pause an active schedule. Each tick that falls into the pause is recorded as skipped.
+        Nothing changes when the schedule is not active. Raises `NotFoundError`."""
         ...
 
     async def resume_schedule(self, schedule_id: int) -> Schedule:
-        """paused → active. Undecided ticks that are due by now are recorded as skipped because of
-        the pause. Nothing changes when the schedule is not paused. Raises `NotFoundError`."""
+        """Make a paused schedule active again. Ticks that are due by now and have no outcome yet
+        are recorded as skipped because of the pause. Nothing changes when the schedule is not
+        paused. Raises `NotFoundError`."""
         ...
 
     async def remove_schedule(self, schedule_id: int) -> Schedule:
@@ -409,15 +412,15 @@ class ScheduleStore(Protocol):
         ...
 
     async def fire_schedules(self, worker_id: str) -> Fired:
-        """Decide what becomes of each tick that is due by now, and create the objectives of the
-        ticks that fire. Each tick is decided once, whichever worker asks.
+        """Determine what becomes of each tick that is due by now, and create the objectives of the
+        ticks that fire. This is done once for each tick, whichever worker asks.
 
-        One call decides a bounded number of ticks, and returns `wait_s` 0 when more are due. When
+        One call handles a bounded number of ticks, and returns `wait_s` 0 when more are due. When
         none is due, the call is one read.
 
         A tick's row, its objective and the time of the next tick are written in one transaction,
-        and no two rows have the same schedule and instant. So a killed process leaves a tick either
-        undecided or fully decided.
+        and no two rows have the same schedule and instant. So if the process is killed, a tick is
+        either handled completely or not at all.
 
         Raises:
             LeaseLostError: the worker was declared dead; nothing is changed.
@@ -497,8 +500,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
-        """active → paused; from now on no further call of a model or tool is allowed. Nothing
-        changes when the objective is not active.
+        """Pause an active objective: from now on no further call of a model or tool is allowed.
+        Nothing changes when the objective is not active.
 
         Args:
             detail: why no worker could work on the objective; empty when a person asked for the
@@ -507,14 +510,15 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def resume_objective(self, objective_id: int) -> Objective:
-        """paused → active. Nothing changes when the objective is not paused."""
+        """Make a paused objective active again. Nothing changes when the objective is not
+        paused."""
         ...
 
     async def end_objective(
         self, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        """active | paused → ended; a report is due from now on. A second call changes nothing, so
-        the first reason stays.
+        """End an active or paused objective; a report is due from now on. A second call changes
+        nothing, so the first reason stays.
 
         With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; with any
         other reason they keep their status.
@@ -591,8 +595,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Result:
-        """running → recorded: store the task's one result, which others can see from now on, and
-        release the task. Allowed on a paused or ended objective too.
+        """Store the one result of a running task, which others can see from now on, and release the
+        task. Its status becomes `recorded`. Allowed on a paused or ended objective too.
 
         Queued tasks whose missing information is named in this result become claimable again.
 
@@ -611,8 +615,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Task:
-        """running → recorded without a result, because the try lacked information; or dead when
-        this was the last of `lifecycle.MAX_LACKS` such tries. The task is released.
+        """Release a running task without a result, because the try lacked information. Its status
+        becomes `recorded`, or `dead` when this was the last of `lifecycle.MAX_LACKS` such tries.
 
         Args:
             plan: tasks that the execution agent itself proposed to find the lacking information.
@@ -629,8 +633,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
-        """recorded → done for the tasks `task_ids`, and add the plan's proposals at the end of the
-        list, in their order.
+        """Make the recorded tasks `task_ids` done, and add the plan's proposed tasks at the end of
+        the list, in their order.
 
         A task that is unanswered or recorded a lack does not become done: it is queued again as a
         new try, or dead after its last try. It then comes after the proposals made for it (or the
@@ -649,14 +653,15 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def fail_task(
         self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
     ) -> Task:
-        """Count a failed try: `failures` and `try_no` rise by 1. running → queued, claimable after
-        `delay_s` seconds, or dead when `failures` reaches `max_failures`."""
+        """Count a failed try of a running task: `failures` and `try_no` rise by 1. The task is
+        queued and can be claimed after `delay_s` seconds, or becomes dead when `failures` reaches
+        `max_failures`."""
         ...
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        """running → queued, otherwise unchanged: give up the claim (in an outage, in a pause, at a
-        limit, or when the worker is to stop). The task can be claimed again after `delay_s`
-        seconds. No failure is counted."""
+        """Queue a running task again, otherwise unchanged, and give up its claim (in an outage, in
+        a pause, at a limit, or when the worker is to stop). The task can be claimed again after
+        `delay_s` seconds. No failure is counted."""
         ...
 
     # -- steering: changes by a person while workers run; they take effect with the next claim and
@@ -697,7 +702,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        """queued | waiting → cancelled. Tasks that come `after` this task no longer wait for it.
+        """Cancel a queued or waiting task. Tasks that come `after` this task no longer wait for it.
 
         Raises:
             NotFoundError: no such task.
@@ -706,7 +711,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        """dead → queued at its old rank, as a new try with `failures` and `n_lacks` back at 0.
+        """Queue a dead task at its old rank, as a new try with `failures` and `n_lacks` back at 0.
         Tasks that come after this task wait for it again. An objective that has ended becomes
         active again and needs a new report.
 
@@ -754,8 +759,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> Plannable:
         """Return what a plan is made from: all tasks that wait for planning, the results of the
         first `n_results` of them, the `n_finished` most recently finished tasks, and what
-        `task_names` returns for `limit=n_names, after_id=names_after`. One read; raises
-        `NotFoundError`."""
+        `task_names` returns for `limit=n_names, after_id=names_after`. It takes one read of the
+        database. Raises `NotFoundError`."""
         ...
 
     async def reorder(
@@ -867,9 +872,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        """running → waiting: put `request` to a person. The step becomes ASKED, or UNKNOWN if it
-        was intended. The worker can claim another task in its place, and no failure is counted. If
-        the step is done already, return it, and the task stays held.
+        """Put `request` to a person, and let the running task wait for the answer. The step becomes
+        ASKED, or UNKNOWN if it was intended. The worker can claim another task in its place, and no
+        failure is counted. If the step is done already, return it, and the task stays held.
 
         When five steps of the objective wait for a person already, the question is not stored, and
         the task is queued again until one of the five is answered.
@@ -907,7 +912,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         self, objective_id: int, *, owners: Sequence[str]
     ) -> Mapping[str, Sequence[Step]]:
         """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does; an
-        unknown owner has no steps. One read."""
+        unknown owner has no steps. It takes one read of the database."""
         ...
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
@@ -968,8 +973,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def vitals(self) -> Vitals:
-        """Return measurements of the whole store. One read, with a number of queries that does not
-        grow with the store."""
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
         ...
 
     async def place(self, task: Task) -> int:

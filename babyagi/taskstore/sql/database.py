@@ -573,7 +573,8 @@ class SqlAccess:
     async def _look(
         self, objective_id: int, work: Callable[[Transaction], T], *, n_rows: int = 1
     ) -> T:
-        """Read something of an objective. Raise `NotFoundError` when there is no such objective.
+        """Run a read that concerns one objective. Raise `NotFoundError` when there is no such
+        objective.
 
         Args:
             n_rows: as for `_read`.
@@ -658,8 +659,8 @@ class Waiting(SqlAccess):
             return
 
     async def _next_sign(self) -> None:
-        """Wait until any process may have committed since the last look at the version. Return at
-        once when that look failed."""
+        """Wait until any process may have committed since the data version was last read. Return at
+        once when that read failed."""
         # a simulation has its own time, so no thread may be used
         if self._offload is run_inline:
             await asyncio.sleep(MAX_PAUSE_S)

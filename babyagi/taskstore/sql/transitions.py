@@ -275,8 +275,8 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
 
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
-    """waiting → queued, for a task whose question was answered. An objective that ended because all
-    its tasks waited for a person becomes active again."""
+    """Queue a waiting task again, because its question was answered. An objective that ended
+    because all its tasks waited for a person becomes active again."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
@@ -481,7 +481,8 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
-    """ended → active. A new report becomes due, whose steps are recorded under a new owner name."""
+    """Make an ended objective active again. A new report becomes due, whose steps are recorded
+    under a new owner name."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
