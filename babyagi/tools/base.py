@@ -81,12 +81,13 @@ class Calls(Protocol):
     ) -> Observation: ...
 
     async def recall(self, path: str) -> str | None:
-        """Return the text that `keep` stored at the path; None if there is none."""
+        """Return the text that `keep` stored in the journal at this path (a key); None if there is
+        none."""
         ...
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text at the path, unless one is stored there already. Return the text that is
-        stored there now."""
+        """Store a text in the journal at this path (a key), unless one is stored there already.
+        Return the text that is stored there now."""
         ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
