@@ -274,7 +274,7 @@ class IndexFeed:
             return n_fed
 
     async def finish_memory(self, *, within_s: float) -> None:
-        """After the report, let the agent's memory read the last tasks. What takes longer than
+        """After the report, update the agent's memory from the last tasks. What takes longer than
         `within_s` seconds, or exceeds the limits, is left for the next run."""
         try:
             objective = await self._store.objective(self._objective_id)
@@ -354,7 +354,8 @@ class Work:
 
     Attributes:
         task_id: None for a duty.
-        asks_model: whether it calls the model. If so, the model is probed first after an outage.
+        asks_model: whether it calls the model. If so, the model gets a small test call first after
+            an outage.
         release: gives the claim up without counting a failure.
         fail: gives the claim up and counts a failure.
     """
@@ -614,7 +615,8 @@ class Serving:
 
     async def _keep_time(self) -> None:
         """Until cancelled, watch the objective's time limit and end the objective when it is
-        reached, even while all slots are taken. Calls in flight get `TIME_GRACE_S` more seconds."""
+        reached, even while this process holds as many claims as it may. Calls in flight get
+        `TIME_GRACE_S` more seconds."""
         while True:
             await self._process.sleep(TIME_LOOK_S)
             try:
@@ -897,8 +899,8 @@ class Serving:
 
     async def _judge(self, work: Work, error: Exception) -> Exception:
         """Return the error to handle in the place of this one. When an answer came too late, or
-        several tasks failed with the same error, a probe of the model shows whether that is an
-        outage."""
+        several tasks failed with the same error, a small test call of the model (a probe) shows
+        whether that is an outage."""
         try:
             match error:
                 case OverdueError(has_begun=True):
@@ -911,9 +913,9 @@ class Serving:
         return error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Decide, by a probe of the model, about a call that had no complete answer at its deadline
-        (`error`). If the model answers the probe, return an `EndlessAnswerError`, a fault of the
-        work; otherwise return `error`, an outage."""
+        """Decide, by a small test call of the model (a probe), about a call that had no complete
+        answer at its deadline (`error`). If the model answers the probe, return an
+        `EndlessAnswerError`, a fault of the work; otherwise return `error`, an outage."""
         async with self._judging:
             if self._outages.is_down:
                 return error  # the probe of other work has found the outage already
@@ -931,9 +933,9 @@ class Serving:
         )
 
     async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """Probe the model after several tasks failed with the same error. If it answers, return the
-        error, as a fault of the task. If it refuses even the probe, end the objective and return an
-        `ObjectiveStoppedError`.
+        """Send the model a small test call (a probe) after several tasks failed with the same
+        error. If it answers, return the error, as a fault of the task. If it refuses even the
+        probe, end the objective and return an `ObjectiveStoppedError`.
 
         Raises:
             ModelUnavailableError: there is an outage.
@@ -952,7 +954,7 @@ class Serving:
         return ObjectiveStoppedError(detail)
 
     async def _require_model(self, fence: Fence) -> None:
-        """If the model was down, probe it before the work.
+        """If the model was down, send it a small test call before the work.
 
         Raises:
             ModelUnavailableError: the outage goes on.
