@@ -558,8 +558,8 @@ class App:
             yield self._worker
 
     def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> Loop:
-        """Build the loop of one objective. The models' endpoints and the index are shared by all
-        loops of the process.
+        """Build the `Loop`, which carries out the tasks of one objective. The models' endpoints and
+        the index are shared by all loops of the process.
 
         Raises:
             SettingsError, CredentialsError: this worker lacks something that the objective needs.
@@ -624,8 +624,8 @@ class App:
     # ----------------------------------------------------------------------------------------------
 
     def open_hooks(self) -> Hooks:
-        """Return the `Hooks` that send notifications to the webhook addresses of single objectives
-        of this home."""
+        """Return the `Hooks` that send notifications to the webhook addresses of single objectives,
+        which are stored in this home folder."""
         settings = self.settings
         signer = self._make_signer()
         door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)

@@ -333,12 +333,14 @@ class Journal:
         return True
 
     async def recall(self, path: str) -> str | None:
-        """Return the text that `keep` stored at the path; None if it stored none."""
+        """Return the text that `keep` stored in the journal at this path (a key); None if it stored
+        none."""
         step = await self._recorded.find(self._prefix + path)
         return None if step is None else str(json.loads(step.output or ""))
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text at the path, unless one is stored there; return the stored text."""
+        """Store a text in the journal at this path (a key), unless one is stored there; return the
+        stored text."""
         output = json.dumps(word)
         kept = self._keep(path, kind=INPUTS, request=output, output=output)
         await self.flush()
@@ -670,7 +672,8 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return the person's answer to the request; without one yet, park the task (`_park`)."""
+        """Return the person's answer to the request; without one yet, let the task wait for it
+        (`_park`)."""
         return Observation.from_json((await self._park(path, kind, request)).output or "")
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
@@ -765,8 +768,8 @@ class Journal:
         return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
-        """Record a paid outcome. While the store is unavailable, try again every `RECORD_PAUSE_S`,
-        unless the worker is about to stop."""
+        """Record the outcome of a call that was paid for. While the store is unavailable, try again
+        every `RECORD_PAUSE_S`, unless the worker is about to stop."""
         while True:
             try:
                 return await self._record_once(outcome)
@@ -776,8 +779,8 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
     async def _record_once(self, made: Outcome | Kept) -> Step:
-        """Record the outcome without trying again, and return the stored step: an outcome recorded
-        earlier stays."""
+        """Record the outcome of a call, without trying again if the store is unavailable, and
+        return the stored step. An outcome that was recorded earlier stays."""
         match made:
             case Outcome():
                 step = await self._store.record_step(

@@ -328,14 +328,15 @@ class Loop:
         return await self._indexer.run_once(embed=self._embedder(journal, "index"))
 
     async def has_unread_memory(self) -> bool:
-        """Return whether the agent's memory has unprocessed turns."""
+        """Return whether the agent's memory contains tasks and answers that were not yet summarized
+        or searched for facts."""
         return self._memory is not None and await self._memory.has_pending()
 
     async def flush_memory(
         self, claim: DutyClaim, objective: Objective, *, within_s: float
     ) -> None:
-        """Let the agent's memory process the last tasks, in at most `within_s` seconds and within
-        the objective's remaining limits."""
+        """Let the model summarize the last tasks in the agent's memory, or search them for facts,
+        in at most `within_s` seconds and within the objective's remaining limits."""
         if self._memory is not None:
             calls = Journal(self._backends, fence=claim.fence).below(
                 f"memory/{objective.report_no}"
@@ -486,8 +487,9 @@ class Loop:
         ]
 
     async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
-        """Return whether to offer the tool that searches earlier results: if there are any, and it
-        was granted, a try lacked something, or a result in the prompt is cut."""
+        """Return whether to offer the tool that searches earlier results: if there are any results,
+        and either a person granted the tool, or a try lacked information, or a result in the prompt
+        is cut."""
         is_granted = any(grant.name == RECALL for grant in objective.spec.tools)
         if is_granted or task.lack is not None or any(not entry.is_whole for entry in chosen):
             return await self._store.count_results(objective.id) > 0
@@ -513,8 +515,8 @@ class Loop:
         )
 
     async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
-        """Return the plan that the execution agent gave with its answer; None if it gave none, and
-        the creation agent must be asked."""
+        """Return the plan (new tasks) that the execution agent wrote with its answer; None if it
+        wrote none, and the creation agent must be asked."""
         if outcome.plan is None:
             return None
         proposals = [
@@ -676,8 +678,9 @@ class Loop:
         finished: Sequence[Finished],
         objective: Objective,
     ) -> Planned:
-        """Return the creation agent's reply as a plan: without proposals that are nested too deep
-        or exist already, and with the tasks that bring what other tasks lack."""
+        """Return the creation agent's reply as a plan: without proposed tasks that are nested too
+        deep or exist already, and with tasks that will provide the information that other tasks
+        lack."""
         proposals = [
             replace(
                 one, parent_id=one.parent_id or find_source(one.name, finished), origins=origins

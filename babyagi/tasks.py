@@ -283,8 +283,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The maximum cost of one call, reserved from the intended step until its outcome is
-    recorded."""
+    """The maximum cost of one call. It is reserved from the moment the call is recorded as intended
+    until its outcome is recorded."""
 
     calls: int = 0
     tokens: int = 0

@@ -195,8 +195,8 @@ async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, An
 
 
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
-    """Delete the objective, its vectors, and what this home stores about it. Return why vectors may
-    remain in the index; '' if none do."""
+    """Delete the objective, its vectors, and what this home folder stores about it. Return why
+    vectors may remain in the index; '' if none do."""
     from babyagi.backends import drop_collection
 
     has_results = bool(await store.result_ids(objective.id))
@@ -430,7 +430,7 @@ class Shown:
 
 
 async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
-    """Return a task with all its steps."""
+    """Return a task with all its steps (its recorded calls)."""
     task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])
