@@ -194,7 +194,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"the request of task {asking_task(step)} does not take `{decision.value}`",
+            f"`{decision.value}` cannot be used for the request of task {asking_task(step)}",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",

@@ -100,7 +100,7 @@ def _rule_options(command: Any) -> Any:
                 metavar="DURATION",
                 default="0s",
                 show_default=True,
-                help="Start the objective up to this much later than at each tick.",
+                help="Start the objective up to this much after each tick.",
             ),
             click.option(
                 "--daily-limit",
