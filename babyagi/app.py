@@ -571,8 +571,8 @@ class App:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
                 why=(
-                    f"these settings embed as {embedder.space}, and vectors of two spaces "
-                    "cannot be compared"
+                    f"with these settings they are embedded as {embedder.space}, and vectors of "
+                    "two kinds cannot be compared"
                 ),
                 fix=(
                     f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "

@@ -112,7 +112,7 @@ class Toolbox:
         if unknown := granted - names:
             raise SettingsError(
                 f"this server does not offer the tool {', '.join(sorted(unknown))}",
-                why=f"it offers: {', '.join(sorted(names)) or 'none'}",
+                why=f"the server offers: {', '.join(sorted(names)) or 'none'}",
                 fix="start it with --tools or --files, such as babyagi serve --tools web",
                 guide="serve",
             )

@@ -45,7 +45,9 @@ def completion(shell: str) -> None:
     """
     kind = get_completion_class(shell)
     if kind is None:  # click supports all three
-        raise click.UsageError(f"there is no completion for {shell}", click.get_current_context())
+        raise click.UsageError(
+            f"there is no completion for the shell {shell}", click.get_current_context()
+        )
     root = click.get_current_context().find_root().command
     script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
     echo(f"# To install: {INSTALL_BY_SHELL[shell]}")

@@ -215,7 +215,9 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
         what = "Cost:     " if len(shown.times) == n else "Cost of these: "
         yield Line(f"{what}{_cost(usage, shown.objective)}")
     if len(shown.times) < n:
-        yield Line(f"          the last {len(shown.times)} are shown; --full shows all", Style.DIM)
+        yield Line(
+            f"          the last {len(shown.times)} times are shown; --full shows all", Style.DIM
+        )
 
 
 def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:

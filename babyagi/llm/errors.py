@@ -313,7 +313,7 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
         return ModelRejectedError(
             f"the certificate of {address.url} is not trusted",
             why=why,
-            fix="set SSL_CERT_FILE to a file with the certificate of its authority",
+            fix="set SSL_CERT_FILE to a file with the certificate of the authority that signed it",
             guide="models",
         )
     if _NOT_ENCRYPTED.search(why):

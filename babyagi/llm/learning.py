@@ -152,7 +152,7 @@ class LearningModel:
             self.learn(replace(self._known, takes_tools=False))
             raise ToolsUnsupportedError(
                 f"the server of {self.name} does not pass the tools on to the model",
-                why="it reports fewer prompt tokens than a prompt with these tools has",
+                why="the server reports fewer prompt tokens than a prompt with these tools has",
                 fix="start the server with tool calling on",
                 guide="models",
                 may_be_billed=True,

@@ -424,7 +424,7 @@ class LlamaModel:
             if prompt.tools and not takes_tools:
                 raise ToolsUnsupportedError(
                     f"{self._engine.file.name} does not support tools",
-                    why="its chat template leaves them out",
+                    why="the chat template of the model leaves the tools out",
                     fix="set BABYAGI_PROTOCOL to auto, json or text, or choose another model",
                     guide="models",
                 )

@@ -126,7 +126,7 @@ class Breaker:
         if now_s < self._probe_at:
             raise ModelUnavailableError(
                 self._why,
-                why="its endpoint failed repeatedly; one request is tried every "
+                why="the endpoint of the model failed repeatedly; one request is tried every "
                 f"{PROBE_EVERY_S:g} s",
                 retry_after_s=self._probe_at - now_s,
             )

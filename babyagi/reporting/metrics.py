@@ -144,7 +144,9 @@ def _measure_money(vitals: Vitals) -> list[Metric]:
     tokens = {kind: totals.get(("tokens", kind, ""), 0) for kind in ("prompt", "completion")}
     held = sum(standing.objective.held.cost_usd for standing, _ in vitals.standings)
     return [
-        _one("model_calls", "Calls of models, all objectives.", totals.get(("calls", "", ""), 0)),
+        _one(
+            "model_calls", "Calls of models, for all objectives.", totals.get(("calls", "", ""), 0)
+        ),
         _by("tokens", "Tokens of calls of models, by kind.", "kind", tokens),
         _one("spent_usd", "US dollars spent, as answers reported.", round(cost - perhaps, 6)),
         _one("perhaps_spent_usd", "US dollars of calls whose cost no answer reported.", perhaps),

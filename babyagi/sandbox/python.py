@@ -324,7 +324,7 @@ async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
             while chunk := await _receive(output_fd):
                 said += chunk
                 if len(said) > most:
-                    raise ToolError("the code wrote more than an answer may have")
+                    raise ToolError("the code wrote a longer answer than is allowed")
     except TimeoutError:
         raise ToolError(f"the code took longer than {timeout_s:g} s and was stopped") from None
     return bytes(said)

@@ -301,7 +301,7 @@ class RefusedError(Exception):
 NOT_ASKED_SO = Refusal(
     status=421,
     title="the server does not answer to this host name",
-    detail="it answers only to known host names; BABYAGI_SERVE_NAMES adds others",
+    detail="the server answers only to known host names; BABYAGI_SERVE_NAMES adds others",
 )
 FOREIGN = Refusal(
     status=403,
@@ -312,7 +312,7 @@ FOREIGN = Refusal(
 MALFORMED = Refusal(
     status=400,
     title="the request cannot be read",
-    detail="its headers are invalid or contradict each other",
+    detail="the headers of the request are invalid or contradict each other",
 )
 LOCKED = Refusal(
     status=401,

@@ -628,8 +628,8 @@ async def show_duty(call: Call) -> Answer:
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
         raise NotFoundError(
-            "there is no such duty",
-            why="the duties of an objective are plan, order, check and report",
+            "there is no such kind of work",
+            why="the kinds of work for a whole objective are plan, order, check and report",
             fix="end the path with one of these",
         )
     shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)

@@ -65,7 +65,7 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
     with path.open("rb") as file:
         body = file.read(MAX_ENV_FILE_BYTES + 1)
     if len(body) > MAX_ENV_FILE_BYTES:
-        raise ValueError(f"it is longer than {MAX_ENV_FILE_BYTES:,} bytes")
+        raise ValueError(f"the file is longer than {MAX_ENV_FILE_BYTES:,} bytes")
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -716,6 +716,6 @@ def duty_of(owner: str) -> str:
 
 def lost(fence: Fence) -> LeaseLostError:
     return LeaseLostError(
-        f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "
+        f"worker {fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "
         f"objective {fence.objective_id}"
     )

@@ -223,7 +223,7 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     )
     if name is not None:
         raise LimitReachedError(
-            f"the next call does not fit under the limit of {name}",
+            f"the next call would exceed the limit of {name}",
             limit=name,
             is_final=final is not None,
         )

@@ -310,7 +310,7 @@ def _require_text(row: Row) -> None:
 
 def _require(is_sound: bool) -> None:
     if not is_sound:
-        raise ValueError("its checksum does not match its content")
+        raise ValueError("the checksum of the row does not match its content")
 
 
 def _check_worker(row: Row) -> None:
@@ -756,7 +756,7 @@ class Schedules(SqlAccess):
             if due_at is None:
                 raise SettingsError(
                     f"no tick of this schedule is ever due: {spec.rule.words}",
-                    why="its time has passed, or it names a day that no month has",
+                    why="the schedule's time has passed, or its rule names a day that no month has",
                     fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
                     guide="schedules",
                 )
