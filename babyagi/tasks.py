@@ -531,12 +531,12 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A task that is recorded but not answered.
+    """A task whose outcome is recorded, but does not answer it.
 
     Attributes:
-        lack: what it lacks.
-        after: the tasks that will bring it, named as in `Proposal.after`.
-        shown: the ids of the tasks whose results were in its prompt.
+        lack: the information that the task lacks.
+        after: the tasks that will provide this information, named as in `Proposal.after`.
+        shown: the ids of the tasks whose results were in the task's prompt.
     """
 
     task_id: int

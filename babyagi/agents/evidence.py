@@ -679,8 +679,8 @@ def _names(sentence: str, objective_text: str) -> list[str]:
 
 
 def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
-    """Return the words and numbers of a sentence that are neither in the objective nor about the
-    work, each as (text before it, token)."""
+    """Return the words and numbers of a sentence that are not in the objective and do not speak
+    about the work (such as "done" or "checked"), each as (text before it, token)."""
     known = {_squeeze(word) for word in (*objective_text.split(), *_TOKEN.findall(objective_text))}
     said = _NO_VALUE.sub(" ", sentence)
     return [

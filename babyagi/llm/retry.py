@@ -133,8 +133,9 @@ class Breaker:
         self._probe_at = now_s + PROBE_EVERY_S
 
     def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
-        """Count a failed request, and return the seconds until the next probe; 0 if the breaker is
-        closed. A rate limit is not counted, because it does not mean that the endpoint is down."""
+        """Count a failed request, and return the seconds until the next request is let through (the
+        probe); 0 if the breaker is closed. A rate limit is not counted, because it does not mean
+        that the endpoint is down."""
         if error.is_limit:
             return 0.0
         sent = self._failures_sent_at

@@ -58,8 +58,9 @@ class Place:
         return Place(base=self.base, last_by_objective=tuple(sorted(known.items())))
 
     def settled(self, up_to: int) -> Place:
-        """Return the same place with `up_to` as its `base`, and so in a shorter form. To be called
-        only if the listener has every event up to that id and none will be added."""
+        """Return the same place in a shorter form, with `up_to` as its `base`. To be called only if
+        the listener has every event up to that id, and no event with a lower id can still be
+        added."""
         if up_to <= self.base:
             return self
         left = tuple(pair for pair in self.last_by_objective if pair[1] > up_to)

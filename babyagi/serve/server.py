@@ -448,9 +448,9 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
 
 
 async def _stream(desk: Desk, request: Request) -> Response:
-    """Return a stream of the events after the last one that the listener has. Its id is in the
-    header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter `after`.
-    Without it, the stream has the events from now on."""
+    """Return a stream of the events after the last one that the listener has. The id of that event
+    is in the header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter
+    `after`. Without an id, the stream has the events from now on."""
     query: EventsQuery = parse_parameters(request.query_params.multi_items(), EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
         raise BadRequestError(503, "there are too many listeners", "try again in a moment")

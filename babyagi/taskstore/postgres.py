@@ -323,8 +323,8 @@ class Listener:
         return self._n_heard
 
     def watch(self, on_heard: Callable[[], None]) -> None:
-        """Begin to listen, and call `on_heard` in the listening thread whenever the number
-        rises."""
+        """Begin to listen for commits, and call `on_heard` in the listening thread whenever
+        `n_heard` rises."""
         self._on_heard = on_heard
         self.n_heard()
 

@@ -120,10 +120,7 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     (result,) = json.loads(type_in("results", "--json"))
     assert [one["name"] for one in result["artifacts"]] == ["totals.csv", "plot.svg", "bars.png"]
     calls = type_in("show", "1", "--full")
-    assert (
-        "bomb.png is stored but not shown with the result: the picture has more than 16,000,000"
-        in calls
-    )
+    assert "bomb.png is stored but not shown with the result: the picture has more" in calls
     for name in ("cut", "bent", "page"):
         assert (
             f"{name}.png is stored but not shown with the result: the file is not a complete PNG"

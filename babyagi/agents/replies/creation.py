@@ -439,7 +439,7 @@ def _is_sequence(letters: Sequence[str]) -> bool:
 
 
 def _goes_on(item: _Item, line: str, *, depth: int, is_item: bool) -> bool:
-    """Return whether the line belongs to the item.
+    """Return whether the line continues the list item.
 
     Args:
         depth: by how many characters more than the item the line is indented.
