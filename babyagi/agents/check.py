@@ -150,9 +150,9 @@ class Settled:
 
 
 def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] = ()) -> Settled:
-    """Combine two or three checks of the same results. A part that one check calls missing still
-    counts as answered if two other checks disagree with it: they show an answer to the part, or
-    find the objective met.
+    """Combine two or three checks of the same results. A part of the objective that one check calls
+    missing still counts as answered if two other checks disagree with it: they show an answer to
+    the part, or find the objective met.
 
     Args:
         views: the checks, each as `look_up` returns it: whether the objective is met, and what was
@@ -217,8 +217,8 @@ def look_up(
     for an action, and the tools only read texts and carried out no action, the action counts as
     missing.
 
-    A quote is looked for in the result that the reply names, then in the others: a wrong number
-    does not make the quote wrong.
+    A quote is looked for in the result that the reply names, then in the others: a reply that gives
+    the wrong number of a result may still quote correctly.
     """
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
@@ -301,7 +301,7 @@ def _find(
     result, or a number in a result that was computed.
 
     Args:
-        folded: the texts of the results by task id, folded.
+        folded: the texts of the results by task id, as `_fold` returns them.
         first: the task whose result is searched first.
         computed: the tasks whose results were computed.
     """

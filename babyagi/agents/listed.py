@@ -43,7 +43,7 @@ class NameIndex:
     """The names of an objective's newest tasks, indexed by their words. It is kept between
     plannings, and only names that are new or have changed are added.
 
-    `event_id`: it knows all changes of the list up to this event.
+    `event_id`: the index contains all changes of the task list up to this event.
     """
 
     def __init__(self, *, max_names: int) -> None:
@@ -102,7 +102,7 @@ class NameIndex:
         proposal could repeat has digits in common with the texts, so it is chosen anyway.
 
         Args:
-            texts: results, lacks and missing parts.
+            texts: results, texts about missing information, and unanswered parts of the objective.
             without: ids of tasks to leave out.
         """
         chosen: list[TaskName] = []

@@ -1073,7 +1073,8 @@ def _to_drafts(
 
 def _is_nameless(item: Any, name: str) -> bool:
     """Return whether the text does not name a task. Small models put other texts in place of a
-    name, such as a mark of the prompt's fences or the letter of the item."""
+    name, such as a piece of the lines that surround data in the prompt, or the letter of the
+    item."""
     is_letter = len(name) == 1 and isinstance(item, dict)
     return (
         not has_words(name)
