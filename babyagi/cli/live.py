@@ -730,7 +730,7 @@ _SAID_ELSEWHERE = (
 
 class Teller:
     """Puts events into words for the live view, with results and questions from the store. The
-    steps of a task are read at most once for each batch of events.
+    recorded calls of a task are read at most once for each batch of events.
 
     Attributes:
         doing: what each running task does now, by task id.
