@@ -251,7 +251,8 @@ class Granted:
     """What a person grants to a file of agents.
 
     Attributes:
-        keys: by the environment variable that holds each (`KEY_VARIABLES`); '' if it is not set.
+        keys: the keys for services, each by the environment variable that holds it
+            (`KEY_VARIABLES`); '' if that is not set.
         variables: the environment variables, for `<NAME>_PARAMS_<PARAM>`.
         hosts: the hosts that the file may name, besides the providers' own.
     """

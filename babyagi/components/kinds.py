@@ -75,7 +75,8 @@ class Key:
         """Return the key.
 
         Args:
-            keys: by the environment variable that holds each; '' if it is not set.
+            keys: the keys for services, each by the environment variable that holds it; '' if that
+                is not set.
 
         Raises:
             SettingsError: the variable is not set, or its value is not a key. The error does not
@@ -441,9 +442,9 @@ def _read_repository(params: Fields) -> str:
 
 
 def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component describes, or that an agent describes in place. The file
-    cannot name the memory: only the person may, because the author of the file could otherwise read
-    another memory."""
+    """Return the memory that a component describes, or that an agent describes in place. Only the
+    person can choose the name under which the memory is stored, because the author of the file
+    could otherwise read another memory."""
     if component.type == NO_MEMORY:
         Fields(component.params, where, known=())
         return MemoryComponent(name=component.name, memory=None)
