@@ -66,15 +66,15 @@ def home_id(home: Path) -> str:
 
 @contextmanager
 def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
-    """Yield a worker name that no running worker of this home has, and hold its lock until the
-    block ends: the first free one of `wanted`, `wanted-2`, …
+    """Yield a worker name that no running worker of this home folder has, and hold its lock until
+    the block ends: the first free one of `wanted`, `wanted-2`, …
 
     The holder of the lock knows that the previous worker of this name is dead, and need not wait
     for its lease to end.
 
     Args:
         wanted: the preferred name; empty for the host name.
-        taken: names of workers in other homes that share the task store.
+        taken: names of workers of other home folders that share the task store.
 
     Raises:
         SettingsError: `MAX_WORKERS_PER_NAME` workers have this name already.
@@ -102,7 +102,8 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:
-    """Return True only if the last worker of this name in this home certainly no longer runs.
+    """Return True only if the last worker of this name in this home folder certainly no longer
+    runs.
 
     That is so if it ran on this machine since its last boot and its lock is free, because the
     kernel releases the lock when the process ends. For a worker on another machine that shares the
