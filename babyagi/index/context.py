@@ -375,8 +375,8 @@ class _Pool:
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
         """Return the results whose names mostly occur in what the task asks, then those nearest to
-        it. The nearest of all is returned if it reaches `NEAR`, any other one only if it reaches
-        `least`.
+        it. The nearest of all is returned if its nearness reaches `NEAR`, any other one only if its
+        nearness reaches `least`.
 
         Args:
             picked: the results that were chosen already.
