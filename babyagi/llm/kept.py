@@ -46,7 +46,7 @@ def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: 
 
     Args:
         before: the messages of an earlier stored prompt; those at the beginning that both prompts
-            have are referenced.
+            have are not stored again.
         before_key: the key of the step that stores the earlier prompt.
     """
     n_same = 0

@@ -92,8 +92,8 @@ class Prompt:
     `schema_name` and `schema` request a JSON reply that follows that JSON Schema, if the endpoint
     supports it. With `is_schema_late` the text describes the schema in words, and the schema
     itself, which costs tokens, is sent only if the words were not enough. `max_output_tokens`
-    limits the reply, and with it the reservation. The reply should end before the first of the
-    words in `stop` (at most 4); an endpoint may ignore them.
+    limits the reply, and with it the cost that is reserved for the call. The reply should end
+    before the first of the words in `stop` (at most 4); an endpoint may ignore them.
     """
 
     messages: tuple[Message, ...]
