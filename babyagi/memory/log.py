@@ -89,7 +89,8 @@ class Known:
     Attributes:
         id: the memory's id, a new one after the memory was forgotten; empty if nothing was stored.
         facts: in the order in which they were found, from turns up to `facts_upto`.
-        completions: a model's replies for an update that is not finished, by path.
+        completions: a model's replies for an update that is not finished, by the path (key) of each
+            call.
         used: the usage of all calls for updates of the memory.
         fault: why the last update failed.
         n_damaged: lines that cannot be read.
@@ -112,7 +113,7 @@ class Known:
 
 
 class MemoryLog:
-    """The lines of one memory.
+    """Reads and writes the lines in which one memory is stored.
 
     Args:
         path: the memory's file; None to hold the lines in this object only.

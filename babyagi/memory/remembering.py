@@ -115,8 +115,8 @@ class Remembering:
         """Store a turn; it is on the disk when this returns. If an update is due, it is started,
         unless one is running.
 
-        A turn that cannot be stored raises on exit of the context, because an answer that is paid
-        for must be returned first.
+        If a turn cannot be stored, the error is raised on exit of the context, because an answer
+        that is paid for must be returned first.
 
         Args:
             used: what the run has used of its limits.
