@@ -203,7 +203,8 @@ class ReportNotes:
 
     Attributes:
         asked: number and text of each question to the person.
-        bounds: a phrase for each thing that was left out of a prompt or a plan because of a bound.
+        bounds: a phrase for each thing that was left out of a prompt or a plan because of a maximum
+            size or number.
         index_trouble: why results do not reach the index; "" if they do.
         sources: the sources of the results that the report was written from.
         artifacts: the files that came with all results.
