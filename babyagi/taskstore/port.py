@@ -266,7 +266,7 @@ class Window:
     Attributes:
         revision: number of the list's order; it rises with each new order.
         tasks: queued tasks, in the list's order.
-        at_work: tasks that are running or recorded.
+        at_work: tasks that are running, or are recorded and wait for planning.
         finished: the tasks that were finished most recently, the latest first.
     """
 
@@ -579,9 +579,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         tasks are all done, dead or cancelled and whose `not_before` has passed.
 
         Returns None when there is no such task; when the worker has no living lease, does not serve
-        the objective or is blocked there; and when the objective is not active, waits for the check
-        of an agent's claim that it is met, is stalled (`lifecycle.may_start`), or has reached its
-        time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
+        the objective or is blocked there; and when the objective is not active, waits for a check
+        because an agent has said that it is met, is stalled (`lifecycle.may_start`), or has reached
+        its time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
         """
         ...
 
@@ -636,17 +636,17 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Make the recorded tasks `task_ids` done, and add the plan's proposed tasks at the end of
         the list, in their order.
 
-        A task that is unanswered or recorded a lack does not become done: it is queued again as a
-        new try, or dead after its last try. It then comes after the proposals made for it (or the
-        existing tasks that these repeat) and after the tasks in `Unanswered.after`. A result that
-        does not answer its task is withdrawn.
+        A task that is unanswered, or recorded that it lacked information, does not become done: it
+        is queued again as a new try, or dead after its last try. It then comes after the proposals
+        made for it (or the existing tasks that these repeat) and after the tasks in
+        `Unanswered.after`. A result that does not answer its task is withdrawn.
 
         A proposal is dropped as a duplicate when a task of the same name (`names.name_key`,
         `names.name_sense`) is open, was cancelled, or was answered. It is not dropped when the task
         that it was made for still lacks the information although that answer was in its prompt. A
         task that was given up can be proposed again only if a newer result bears on it. Nothing is
-        added to an ended objective. `plan.is_met` notes the claim that the objective is met, and no
-        task can be claimed until `finish_check`.
+        added to an ended objective. With `plan.is_met` it is recorded that an agent says that the
+        objective is met, and no task can be claimed until `finish_check`.
         """
         ...
 
@@ -729,8 +729,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Claim a duty (work for the whole objective) if it is due and no worker holds it. The
         worker must serve the objective and not be blocked there. Otherwise return None.
 
-        * ORDER is due when the objective is active and not claimed to be met, at least two tasks
-          can be started, and a task was added since the last order.
+        * ORDER is due when the objective is active, no agent has said that it is met, at least two
+          tasks can be started, and a task was added since the last order.
         * PLAN is due when the objective is active and a task with a recorded outcome waits for
           planning.
         * CHECK is due when the objective is active and either an agent claims that it is met, or
@@ -874,7 +874,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
         """Put `request` to a person, and let the running task wait for the answer. The step becomes
         ASKED, or UNKNOWN if it was intended. The worker can claim another task in its place, and no
-        failure is counted. If the step is done already, return it, and the task stays held.
+        failure is counted. If the step is done already, return it, and the task stays claimed.
 
         When five steps of the objective wait for a person already, the question is not stored, and
         the task is queued again until one of the five is answered.
@@ -1103,7 +1103,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> Pending:
         """Return, in one read: what `unindexed_results` returns, with the vectors of these results
         in the embedding space; the number of all results; the tasks whose results contain at least
-        one of the `words`, found by full text, the best match first; and likewise for the `marks`.
+        one of the `words`, found by full text, the best match first; and likewise for the `marks`
+        (codes, numbers, names).
 
         Words consist of letters and digits only. Words that very many results contain are ignored
         (`choose_words` in `sql/store.py`).
