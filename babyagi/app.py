@@ -195,7 +195,7 @@ class App:
         name, id and connections, and with other settings if given.
 
         Args:
-            tools: the names of the tools that it grants; None for all.
+            tools: the names of the tools that objectives may use there; None for all.
         """
         name = f"{self._identity.name}-beside"
         identity = replace(self._identity, id=new_worker_id(name), name=name)

@@ -171,7 +171,7 @@ class NotFoundError(BabyagiError):
 
 
 class LimitReachedError(BabyagiError):
-    """The next call does not fit under a limit.
+    """The next call would exceed a limit.
 
     Args:
         limit: `tasks`, `calls`, `tokens`, `cost` or `time`.

@@ -143,7 +143,7 @@ def _new_secret() -> str:
 class TextPiece:
     """A piece of the answer that a model is writing now, to be shown and stored nowhere.
 
-    `owner` and `key` are those of the call's step; the pieces of one call share both.
+    `owner` and `key` identify the call in the journal; all pieces of one call have the same.
     """
 
     objective_id: int
@@ -347,9 +347,9 @@ class Journal:
         return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """Return how many tokens the answer to the call at the path may have, at most `wanted`. The
-        number is halved for each time that this call, or any call of an earlier try, was cut off at
-        its deadline, because as long an answer would be late again."""
+        """Return how many tokens the answer to the call at this path (its key in the journal) may
+        have, at most `wanted`. The number is halved for each time that this call, or any call of an
+        earlier try, was cut off at its deadline, because as long an answer would be late again."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
@@ -576,8 +576,8 @@ class Journal:
         )
 
     async def _as_allowed(self, path: str, tool: Tool, now: Tool) -> Tool:
-        """Return `now`, the tool in its present form, if that is the granted form or a person has
-        allowed it.
+        """Return `now`, the tool in its present form, if the objective was granted the tool in this
+        form or a person has allowed it.
 
         Raises:
             ToolError: a person refused the present form.

@@ -295,10 +295,10 @@ def schedule_uid(uid: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The state when a tick is decided.
+    """The state of a schedule when the outcome of a tick (a time at which it is due) is determined.
 
     Attributes:
-        fires_at, now: when it was to fire, and when it is decided.
+        fires_at, now: when the tick was to fire, and when its outcome is determined.
         is_next_due: the next tick should have fired by now as well.
         is_busy: the objective of an earlier tick is running.
         has_queued: an earlier tick is queued already.

@@ -18,8 +18,9 @@ from typing import Any
 
 
 class TaskStatus(StrEnum):
-    """The status of a task: queued → running → recorded → done. After a try that lacked something,
-    a recorded task is queued again. A task can also become waiting, dead or cancelled."""
+    """The status of a task: queued → running → recorded (the outcome is stored, and new tasks are
+    planned from it) → done. After a try that lacked information, a recorded task is queued again. A
+    task can also become waiting, dead or cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -377,8 +378,8 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """The outcome of the last check of an objective, and a summary of the checks that found the
-    list empty and something missing.
+    """The outcome of the last check of an objective, and a summary of the checks that were made
+    with an empty task list and found something missing.
 
     Attributes:
         n_idle: how many such checks in a row saw no new answer since the previous check.
@@ -477,8 +478,8 @@ class Task:
     """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
 
     Attributes:
-        lack: what the last try lacked; None if it lacked nothing.
-        n_lacks: the number of tries that lacked something.
+        lack: the information that the last try lacked; None if it lacked nothing.
+        n_lacks: the number of tries that lacked information.
         n_lost: how many workers in a row were lost while they held the task, without recording a
             step.
     """
@@ -517,7 +518,7 @@ class Proposal:
 
     Attributes:
         after: ids of tasks, and labels or names of tasks that are proposed together with it.
-        parent_id: the task whose result or lack it comes from.
+        parent_id: the task whose result, or whose missing information, led to the proposal.
         is_missing: the task is for a part of the objective that a check found unanswered.
     """
 
@@ -588,7 +589,7 @@ class Pending:
         results: the oldest results that are not indexed.
         vectors: the stored vectors of these, by task id.
         with_words: ids of tasks whose results contain the searched words, best match first.
-        with_marks: the same for the searched marks.
+        with_marks: the same for the searched marks (codes, numbers, names).
         common_words: searched words that so many results contain that they were ignored.
     """
 
@@ -709,7 +710,8 @@ class Worker:
     """A running worker process, and when its lease ends. The store fills in `since`, `lease_left_s`
     and `joined`.
 
-    `home` is the random id of its home. Within one home, names of running workers are unique.
+    `home` is the random id of its home folder. Within one home folder, names of running workers are
+    unique.
     """
 
     id: str
