@@ -618,7 +618,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A task that this worker holds while its lease lives."""
+    """A task that a worker has claimed, and may work on as long as its lease lives."""
 
     task: Task
     fence: Fence
@@ -677,7 +677,7 @@ class Step:
 
     @property
     def n_unconfirmed(self) -> int:
-        """The number of charged calls with an unknown outcome."""
+        """The number of calls that were charged although their outcome is unknown."""
         return sum(usage.calls for _, usage in self.unconfirmed)
 
 

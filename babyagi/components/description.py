@@ -336,7 +336,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Built:
-    """An agent of the file whose tools have been built."""
+    """An agent of a file, after its tools have been built."""
 
     tools: tuple[Tool, ...]
     protocol: AgentProtocol | str

@@ -163,8 +163,8 @@ def _pick(
 
 
 def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
-    """Return whether the task's name states inputs besides its subject, and the name of some result
-    covers each input."""
+    """Return whether the task's name mentions inputs besides the task's subject, and for each input
+    there is a result whose name mentions it."""
     taken = set(marks) - _held(head(name), marks)
     return bool(taken) and taken <= _held(
         "\n".join(head(result.task_name) for result in results), taken

@@ -514,7 +514,7 @@ def _block(blocks: Sequence[tuple[str, str]], label: str) -> str:
 
 
 def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
-    """Return every quote in the result blocks, each once."""
+    """Return every quote in the prompt's blocks with results, each once."""
     found = [quote for label, text in blocks if label == "result" for quote in _QUOTE.findall(text)]
     return [
         Quote(text=text, path=path, line=int(line), above=above)
@@ -1053,7 +1053,8 @@ def count_sections(question: Question, sections: Sequence[Section]) -> Statistic
 def score(
     question: Question, weights: Mapping[str, float], texts: Sequence[tuple[str, float]]
 ) -> float:
-    """Return how much of the question's weight the texts contain.
+    """Return a score that says how well a sentence, with the texts around it, fits the question.
+    The words of the question that they contain count by their `weights`.
 
     Args:
         texts: the sentence and the texts around it, each with the factor by which its words count.

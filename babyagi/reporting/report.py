@@ -112,7 +112,7 @@ async def load_sources(store: TaskStore, objective: Objective) -> Sources:
 
 
 async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
-    """Return the artifacts of the objective's results."""
+    """Return the artifacts (files such as tables and plots) of the objective's results."""
     return await find_artifacts(store, await store.results(objective.id))
 
 
@@ -168,7 +168,8 @@ async def load_page(
 
 
 async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
-    """Return the artifacts of the objective's results in the type that the page shows."""
+    """Return the artifacts (files such as tables and plots) of the objective's results, in the type
+    that the page shows."""
     from babyagi.pages.report import Pictured
 
     return [

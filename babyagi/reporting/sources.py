@@ -71,7 +71,8 @@ class Source:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The sources of some results: first the pages and files that most tasks read, then tools, then
-    searches. `n_unnamed` counts sources that did not fit into the origins of a result."""
+    searches. `n_unnamed` counts the sources whose names were not stored, because a result had too
+    many."""
 
     named: Sequence[Source] = ()
     n_unnamed: int = 0

@@ -103,7 +103,8 @@ class Facts:
 
 
 async def find_facts(store: TaskStore, objective_id: int) -> Facts:
-    """Return the facts of an objective. Raises `NotFoundError`."""
+    """Return the `Facts` of an objective: its state, the workers, and what waits for a person.
+    Raises `NotFoundError`."""
     return Facts(
         standing=await store.standing(objective_id),
         workers=await store.workers(),

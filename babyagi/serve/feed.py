@@ -215,8 +215,9 @@ class Feed:
         return self._settled
 
     async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """Return a place for a listener that wants only new events. The listener may also get
-        events that were committed in the last `max_age_s` seconds."""
+        """Return the `Place` (from which events on a listener is served) for a listener that wants
+        only new events. The listener may also get events that were committed in the last
+        `max_age_s` seconds."""
         age_s = asyncio.get_running_loop().time() - self._settled_at_s
         if not age_s < max_age_s:
             await self._settle()

@@ -685,7 +685,8 @@ class Waiting(SqlAccess):
                 loop.call_soon_threadsafe(self._sign.set)
 
     async def _version(self) -> int | None:
-        """Return the data version; None while the store is unavailable."""
+        """Return the database's data version (a number that changes with each commit of another
+        process); None while the store is unavailable."""
         try:
             return await self._data_version()
         except StoreUnavailableError:

@@ -471,7 +471,7 @@ def _outage(told: Sequence[Event]) -> Event | None:
 
 
 class Measuring(SqlAccess):
-    """The part of the store that measures: the method `vitals`."""
+    """The part of the store that counts and measures its contents: the method `vitals`."""
 
     async def vitals(self) -> Vitals:
         return await self._read(_measure, n_rows=transitions.ALL_ROWS)

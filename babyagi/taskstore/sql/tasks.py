@@ -823,9 +823,9 @@ def apply_plan(
     *,
     ends_planning: bool = False,
 ) -> Plan:
-    """Carry out a plan: finish those of the tasks with a recorded outcome that are answered, queue
-    the others again behind the tasks that will provide the information that they lack, and add the
-    proposals to the list.
+    """Carry out a plan (the outcome of one planning): finish those of the tasks with a recorded
+    outcome that are answered, queue the others again behind the tasks that will provide the
+    information that they lack, and add the proposals to the list.
 
     Args:
         ends_planning: also finish the claimed planning, so that the next one records its steps
