@@ -79,8 +79,8 @@ def describe(step: Step) -> str:
             return f"may this call be made? {clean(call)}"
         case "changed":
             return (
-                f"{clean(tool)} has changed since it was granted; may it be used with its new "
-                "description?"
+                f"{clean(tool)} has changed since the objective was started; may it be used with "
+                "its new description?"
             )
         case _:
             return f"this call may have been made; what was its outcome? {clean(call)}"

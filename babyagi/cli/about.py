@@ -326,10 +326,10 @@ def _check_lock(descriptor: int) -> Check:
         return Check(
             name="locks",
             state=FAIL,
-            found=f"the home's file system cannot lock: {error.strerror}",
+            found=f"the home folder's file system cannot lock: {error.strerror}",
             fix=fix,
         )
-    return Check(name="locks", state=OK, found="the home's file system locks files")
+    return Check(name="locks", state=OK, found="the home folder's file system locks files")
 
 
 def _check_fsync(fsync_s: float) -> Check:

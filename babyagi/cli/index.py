@@ -73,7 +73,7 @@ def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
     owed = f", {report.n_owed:,} are still to be indexed" if report.n_owed else ""
     counted = (
         f"{report.n_held:,} of {report.n_expected:,} results are indexed, {n_found} of "
-        f"{report.n_probes} probed were found{owed}."
+        f"{report.n_probes} tested results were found by a search{owed}."
     )
     lines.append(Line(f"Objective {objective.id}: {counted}"))
     if not report.is_whole:

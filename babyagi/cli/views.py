@@ -95,7 +95,7 @@ _OTHER_WORDS = {
     ),
     events.MODEL_UNAVAILABLE: "waiting for the model",
     events.MODEL_AVAILABLE: "the model answers again",
-    events.WORKER_BLOCKED: "a worker is blocked",
+    events.WORKER_BLOCKED: "a worker cannot work on this objective",
     events.WORKER_LOST: "a worker was lost; other workers can take over its tasks",
 }
 

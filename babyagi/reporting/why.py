@@ -447,7 +447,7 @@ def _find_workers(facts: Facts) -> Reason | None:
     return Reason(
         why=Why.BLOCKED,
         word="workers blocked",
-        says=f"every worker is blocked; {'; '.join(blocked[:MAX_NAMED])}",
+        says=f"no worker can work on the objective; {'; '.join(blocked[:MAX_NAMED])}",
         change="babyagi doctor shows what is missing; start a worker that has it",
     )
 

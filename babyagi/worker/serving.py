@@ -804,8 +804,8 @@ class Serving:
             if is_hopeless:
                 self.fail(
                     BabyagiError(
-                        f"the duty {claim.duty} failed again and again, and giving it up failed "
-                        f"as well: {error}",
+                        f"the {claim.duty} of the objective failed again and again, and giving it "
+                        f"up failed as well: {error}",
                         guide="recovery",
                     )
                 )

@@ -156,7 +156,7 @@ TASKS = [
         queued(),
         facts(workers=[samples.worker("ada", blocked_reason="no key for gpt-6")]),
         Why.BLOCKED,
-        "every worker is blocked; ada: no key for gpt-6",
+        "no worker can work on the objective; ada: no key for gpt-6",
     ),
     (
         queued(not_before=samples.at(130), error="time-out", try_no=2),
