@@ -436,7 +436,7 @@ def require_known(version: int, *, known: int, where: str) -> None:
     if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
-            why=f"the store has schema version {version}, this program knows up to version {known}",
+            why=f"the store has schema version {version}; this program knows those up to {known}",
             fix="install the newest babyagi: pip install . in its newest sources",
             guide="store",
         )
