@@ -158,8 +158,8 @@ class ModelRejectedError(BabyagiError):
 
 
 class ToolsUnsupportedError(ModelRejectedError):
-    """The endpoint does not support tools for this model. It may still answer a prompt without
-    tools."""
+    """The endpoint does not support tools for this model. The model may still answer a prompt
+    without tools."""
 
 
 class StoreUnusableError(BabyagiError):

@@ -238,10 +238,10 @@ class Journal:
 
     Entered as a context, it commits an outcome in one transaction with what comes next: the outcome
     waits in memory for the next intended call, or for the change that `commit` makes, and for
-    nothing else. It is recorded by itself before a tool is called, when another call is in flight,
-    and when the context is left, whatever the reason. So nothing that was made from an outcome
-    leaves the process before the outcome is durable. Call `flush` before the owner's steps are read
-    from the store.
+    nothing else. The outcome is recorded in a transaction of its own before a tool is called, when
+    another call is in flight, and when the context is left, whatever the reason. So nothing that
+    was made from an outcome leaves the process before the outcome is durable. Call `flush` before
+    the owner's steps are read from the store.
 
     Args:
         fence: the claim that the steps are recorded under.
@@ -613,8 +613,9 @@ class Journal:
         return Observation(passage=_bound(passage, tool))
 
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Make a call that must not be repeated: approved, intended, made, recorded. If it is
-        unclear whether the call was made, a person is asked."""
+        """Make a call that must not be repeated: let a person approve it if required, record that
+        it is intended, make it, and record its outcome. If it is unclear whether the call was made,
+        a person is asked."""
         request = inbox.write_request(tool.name, arguments)
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:

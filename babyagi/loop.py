@@ -240,8 +240,8 @@ class Loop:
         )
 
     async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
-        """Return the result as the program's function `Bounds.enrich` changed it. Its answer is
-        journaled, so a try that continues after a kill does not call it again."""
+        """Return the result as the program's function `Bounds.enrich` changed it. What the function
+        returned is journaled, so a try that continues after a kill does not call it again."""
         if self._bounds.enrich is None:
             return text
         kept = await journal.recall("enriched")

@@ -246,8 +246,8 @@ class Usage:
     """The cost of calls. Money is in US dollars, rounded up to whole micro-dollars for each call.
 
     `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
-    that a kill or an outage left open, and answers that do not report their cost. They are counted
-    with their whole reservation.
+    that a kill or an outage left open, and answers that do not report their cost. Such calls are
+    counted with their whole reservation.
     """
 
     calls: int = 0
@@ -437,8 +437,8 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Return whether no call costs money, because the model is the rehearsal, a person, or one
-        that runs in this process."""
+        """Return whether no call costs money, because the model is the rehearsal model (which only
+        quotes documents), a person, or one that runs in this process."""
         return self.spec.model_by_role.get(Role.EXECUTION) in (
             "rehearsal",
             "human",

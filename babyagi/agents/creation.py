@@ -332,8 +332,8 @@ ORDER_SCHEMA: Mapping[str, Any] = {
 async def order_tasks(
     tasks: Sequence[Task], *, objective_text: str, journal: Journal
 ) -> tuple[int, ...]:
-    """Ask the model for an order of the tasks, and return their ids in that order. It may be
-    partial or empty. Raises what `react.asking.ask` raises."""
+    """Ask the model for an order of the tasks, and return their ids in that order. Some or all of
+    the tasks may be missing. Raises what `react.asking.ask` raises."""
     lines = [_queue_line(task) for task in tasks]
     messages = build_messages(
         "prioritization",

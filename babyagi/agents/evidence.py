@@ -491,8 +491,8 @@ def find_deeds(objective_text: str) -> list[str]:
 
 
 def _may_answer(said: str, objective_text: str) -> bool:
-    """Return whether a text from outside provides what one of the objective's clauses asks for. It
-    is not enough that it reports the thing as found or done.
+    """Return whether a text from outside provides what one of the objective's clauses asks for. A
+    text that only reports the thing as found or done does not.
 
     No text can show that an action was carried out. A question for a number needs a number; a
     question for a time needs a date or a time of day. Anything else needs words that are neither in

@@ -40,8 +40,8 @@ def _line(name: TaskName) -> str:
 
 
 class NameIndex:
-    """The names of an objective's newest tasks, indexed by their words. It is kept between
-    plannings, and only names that are new or have changed are added.
+    """The names of an objective's newest tasks, indexed by their words. The index is kept from one
+    planning to the next, and only names that are new or have changed are added.
 
     `event_id`: the index contains all changes of the task list up to this event.
     """

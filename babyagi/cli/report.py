@@ -68,8 +68,8 @@ class Output:
 
 
 def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
-    """Return where and in which format the report is to be written. It is checked before a run that
-    this is possible, so that no money is wasted.
+    """Return where and in which format the report is to be written. Called before a run, to check
+    that the report can be written there, so that no money is wasted.
 
     Args:
         output: the value of --output.

@@ -143,7 +143,8 @@ class PromptTemplate:
 
 def find_template(name: str) -> PromptTemplate | None:
     """Return the built-in template with this name, which may also be given as `deepset/NAME`; None
-    if there is none. That of `zero-shot-react` has no text: it stands for the text protocol."""
+    if there is none. The template `zero-shot-react` has no text: it stands for the text protocol
+    (tool calls as labelled lines of text)."""
     bare = name.removeprefix("deepset/")
     if bare == REACT_TEMPLATE:
         return PromptTemplate(name=bare, text="")

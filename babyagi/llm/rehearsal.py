@@ -775,8 +775,8 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
 
 
 def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the lines without the YAML at the beginning of the document. Its title, if it has one,
-    becomes a heading."""
+    """Return the lines without the YAML at the beginning of the document. The title in the YAML, if
+    there is one, becomes a heading."""
     is_front = bool(lines) and lines[0][0] == 1 and lines[0][1].rstrip() == "---"
     rules = (at for at, (_, line) in enumerate(lines) if at and line.rstrip() == "---")
     end = next(rules, 0) if is_front else 0

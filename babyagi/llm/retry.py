@@ -28,7 +28,7 @@ async def retrying(
     random: Callable[[], float],
     may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
-    """Call `send` until it succeeds, and return its result. It is called at most `MAX_REQUESTS`
+    """Call `send` until it succeeds, and return its result. `send` is called at most `MAX_REQUESTS`
     times, with at most `MAX_WAIT_S` seconds of waiting in all.
 
     The wait before request n + 1 is random between 0 and 0.5·2ⁿ s, and never shorter than the

@@ -153,8 +153,8 @@ class Feed:
 
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events for a listener of one objective, or of all if `objective_id` is
-        None: the events after `place`, and a comment if there is no event for a while. It ends when
-        the feed stops or the objective is deleted."""
+        None: the events after `place`, and a comment if there is no event for a while. The stream
+        ends when the feed stops or the objective is deleted."""
         n_ended = self._n_ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"

@@ -394,7 +394,8 @@ def _other_key() -> BadRequestError:
 
 async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
     """Create the objective, or find it if the same one exists. Return it, and whether it is new.
-    Its notification address is stored before, so that a kill in between loses no notification."""
+    The address for notifications is stored before the objective is created, so that a kill in
+    between loses no notification."""
     home = desk.settings.home
     if body.notify:
         _require_hook(body.notify)

@@ -480,8 +480,8 @@ def replacement(task: Task, name: str) -> Proposal:
 
 
 def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list[int]:
-    """Return the ids in their new order, with the ids `moved` put together, in their given order,
-    at one end of the list or before the id `to`.
+    """Return the ids of the listed tasks in a new order: those in `moved` stand together, in their
+    given order, at one end of the list or before the task `to`.
 
     Raises:
         SettingsError: `to` is not in the list.

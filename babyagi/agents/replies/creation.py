@@ -243,8 +243,8 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 class _TagReader:
-    """Collects the tasks of a reply tag by tag. It remembers the task that is open, and the member
-    of it (such as the name) that is open."""
+    """Collects the tasks of a reply tag by tag. It remembers the task whose tag is open, and the
+    part of this task (such as the name) whose tag is open."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, str]] = []
