@@ -63,7 +63,7 @@ def complete_objectives(_context: click.Context, _param: click.Parameter, typed:
             for found in reversed(await store.objectives(limit=MAX_OFFERED))
         ]
 
-    items = [CompletionItem("latest", help="the one that you used last"), *_look(read)]
+    items = [CompletionItem("latest", help="the objective that you used last"), *_look(read)]
     return _beginning_with(typed, items)
 
 

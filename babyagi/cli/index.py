@@ -217,7 +217,7 @@ def _tell_progress(n_done: int, n_all: int) -> None:
     type=click.IntRange(1, MAX_HITS),
     default=5,
     show_default=True,
-    help="At most this many results.",
+    help="Show at most this many results.",
 )
 @click.option(
     "--all-objectives",

@@ -45,7 +45,7 @@ def output_options(command: F) -> F:
         "--format",
         "report_format",
         type=click.Choice(FORMATS),
-        help="The report's format. Default: that of the file's suffix, else Markdown.",
+        help="The report's format. Default: the one that the file's suffix names, else Markdown.",
     )(command)
     return click.option(
         "--output", metavar="FILE", help="Write the report to this file; - is standard output."

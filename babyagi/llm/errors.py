@@ -182,7 +182,7 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
         return ModelRejectedError(
             f"the account at {address.url} has no quota left",
             why=why,
-            fix="add credit there, then start again",
+            fix="add credit to that account, then start again",
             guide="models",
         )
     if refusal.status == 413 or (400 <= refusal.status < 500 and _CONTEXT.search(refusal.words)):
