@@ -101,13 +101,14 @@ class Agent(Generic[T]):
             a Literal, int, date, list[…] of these, …. An answer of another type is returned to the
             model with the error. Without it an answer is text.
         instruction: text that the model reads before the question.
-        protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
+        protocol: how the model is asked to call tools: `auto`, `native`, `json`, `text`, or an
+            `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
             the run with `ParkedError`.
         memory: what the agent remembers between questions: a `ConversationMemory`, a
             `ConversationSummaryMemory` or an `EntityMemory`; a name means a
-            `ConversationSummaryMemory` that is stored in the home under that name. The model is
-            shown its content as data, within a bound of tokens.
+            `ConversationSummaryMemory` that is stored in babyagi's home folder under that name. The
+            model is shown its content as data, within a bound of tokens.
         options: the fields of `AgentBounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`,
             …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, if `model`
             is a name, any setting.

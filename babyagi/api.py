@@ -200,7 +200,8 @@ class QuestionAsked:
 class TextWritten:
     """A piece of text that a model is writing now, as it arrives; only for display. It is stored
     nowhere; the other events report what the whole answer led to. `task_id` is None for text about
-    the whole objective. The pieces of one answer share `owner` and `key`."""
+    the whole objective. The pieces of one answer have the same `owner` and `key`, which identify
+    the model call."""
 
     at: datetime
     task_id: int | None

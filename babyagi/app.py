@@ -195,7 +195,7 @@ class App:
         name, id and connections, and with other settings if given.
 
         Args:
-            tools: the names of the tools that it grants; None for all.
+            tools: the names of the tools that objectives may use there; None for all.
         """
         name = f"{self._identity.name}-beside"
         identity = replace(self._identity, id=new_worker_id(name), name=name)
@@ -381,8 +381,8 @@ class App:
         return limit
 
     def _remember(self, objective: Objective) -> None:
-        """Store in the home what the task store does not hold (folder, concurrency, time of use),
-        so that `babyagi resume` finds it."""
+        """Store in the home folder what the task store does not hold (folder, concurrency, time of
+        use), so that `babyagi resume` finds it."""
         settings = self.settings
         remember_touch(settings.home, objective.uid, objective.id)
         if settings.files is not None:
@@ -401,7 +401,7 @@ class App:
         self, objective: Objective, company: Company = ALONE, *, after_id: int | None = None
     ) -> RunOutcome:
         """Work on the objective until it has ended and its report is written, until it is paused,
-        or until a signal drains this worker.
+        or until a signal tells this worker to stop.
 
         A paused objective is resumed first. If the run got no answer of a model because of
         something that a person must mend, such as a refused key, the objective is set aside:
@@ -433,7 +433,7 @@ class App:
 
     async def join(self, objective: Objective, company: Company = ALONE) -> RunOutcome:
         """Work on the objective, with other workers, until it has ended and its report is written,
-        or a signal drains this worker.
+        or a signal tells this worker to stop.
 
         While the objective is paused, or this worker lacks something that it needs (a key, a tool,
         a model), the worker waits; `tell` says for what.
@@ -446,8 +446,8 @@ class App:
         return RunOutcome(objective=objective, stopped_by_signal=number)
 
     async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:
-        """Work on all active objectives of the store, present and future, until a signal drains
-        this worker; return the signal's number.
+        """Work on all active objectives of the store, present and future, until a signal tells this
+        worker to stop; return the signal's number.
 
         Args:
             around: wraps the work on each objective, from joining to leaving it.
@@ -468,8 +468,8 @@ class App:
             return await worker.serve_all(is_person_there=company.is_person_there)
 
     def stop(self) -> None:
-        """Drain this worker, as the first SIGINT or SIGTERM does: no further call is made, and
-        calls in flight get `drain_s` seconds to end."""
+        """Stop this worker gently (drain it), as the first SIGINT or SIGTERM does: no further call
+        is made, and calls in flight get `drain_s` seconds to end."""
         if self._worker is not None:
             self._worker.stop()
 
@@ -558,8 +558,8 @@ class App:
             yield self._worker
 
     def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> Loop:
-        """Build the loop of one objective. The models' endpoints and the index are shared by all
-        loops of the process.
+        """Build the `Loop`, which carries out the tasks of one objective. The models' endpoints and
+        the index are shared by all loops of the process.
 
         Raises:
             SettingsError, CredentialsError: this worker lacks something that the objective needs.
@@ -571,8 +571,8 @@ class App:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
                 why=(
-                    f"these settings embed as {embedder.space}, and vectors of two spaces "
-                    "cannot be compared"
+                    f"with these settings they are embedded as {embedder.space}, and vectors of "
+                    "two kinds cannot be compared"
                 ),
                 fix=(
                     f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
@@ -624,8 +624,8 @@ class App:
     # ----------------------------------------------------------------------------------------------
 
     def open_hooks(self) -> Hooks:
-        """Return the `Hooks` that send notifications to the webhook addresses of single objectives
-        of this home."""
+        """Return the `Hooks` that send notifications to the webhook addresses of single objectives,
+        which are stored in this home folder."""
         settings = self.settings
         signer = self._make_signer()
         door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)

@@ -158,8 +158,8 @@ class ModelRejectedError(BabyagiError):
 
 
 class ToolsUnsupportedError(ModelRejectedError):
-    """The endpoint does not support tools for this model. It may still answer a prompt without
-    tools."""
+    """The endpoint does not support tools for this model. The model may still answer a prompt
+    without tools."""
 
 
 class StoreUnusableError(BabyagiError):
@@ -171,11 +171,12 @@ class NotFoundError(BabyagiError):
 
 
 class LimitReachedError(BabyagiError):
-    """The next call does not fit under a limit.
+    """The next call would exceed a limit.
 
     Args:
         limit: `tasks`, `calls`, `tokens`, `cost` or `time`.
-        is_final: False while calls in flight hold a reservation that may come back.
+        is_final: False if the call may fit later, because calls in flight may cost less than was
+            reserved for them.
     """
 
     def __init__(self, what: str, *, limit: str, is_final: bool, fix: str = "") -> None:

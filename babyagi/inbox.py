@@ -1,8 +1,8 @@
 """Questions to a person, and what the answer means to the task that asked.
 
-Four kinds of step wait for a person: a question of the model, a tool call that needs approval, a
-tool call with an unknown outcome that must not be repeated, and a tool that has changed since it
-was granted.
+Four kinds of step (a call or question in the journal) wait for a person: a question of the model, a
+tool call that needs approval, a tool call with an unknown outcome that must not be repeated, and a
+tool that has changed since it was granted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
 class Decision(StrEnum):
-    """What a person can decide about an open step."""
+    """What a person can decide about an open step: a call or question that waits for them."""
 
     ANSWER = "answer"
     APPROVE = "approve"
@@ -61,7 +61,7 @@ def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
 
 
 def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
-    """Return the tool and the arguments that an open step is about."""
+    """Return the tool and the arguments of the call that waits for a person's decision."""
     fields = json.loads(step.request)
     return fields["tool"], fields["arguments"]
 
@@ -79,16 +79,16 @@ def describe(step: Step) -> str:
             return f"may this call be made? {clean(call)}"
         case "changed":
             return (
-                f"{clean(tool)} has changed since it was granted; may it be used with its new "
-                "description?"
+                f"{clean(tool)} has changed since the objective was started; may it be used with "
+                "its new description?"
             )
         case _:
             return f"this call may have been made; what was its outcome? {clean(call)}"
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return the origins of all texts that the same try of the task had read before it asked, each
-    once, in order. `steps`: all steps of the task."""
+    """Return the origins (a person, a model, files, pages …) of all texts that the same try of the
+    task had read before it asked, each once, in order. `steps`: all steps of the task."""
     try_prefix = step.key.partition("/")[0] + "/"
     before = [
         other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
@@ -97,13 +97,13 @@ def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str,
 
 
 def asking_task(step: Step) -> int:
-    """Return the id of the task that waits for the answer to the open step."""
+    """Return the id of the task that waits for a person's answer to this step."""
     return int(step.owner.removeprefix("task:"))
 
 
 def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
-    """Return the open steps that a number may mean: the number of a task, or of a step; with
-    `step_id`, only that step."""
+    """Return the open steps (calls or questions that wait for a person) that a number may mean: the
+    number of a task, or of a step; with `step_id`, only that step."""
     return [
         step
         for step in steps
@@ -112,8 +112,8 @@ def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None
 
 
 def name_step(step: Step, steps: Sequence[Step]) -> str:
-    """Return the shortest text that identifies this step among the open steps: `4` for its task,
-    and more if that is ambiguous."""
+    """Return the shortest text that identifies this step among the open steps, which wait for a
+    person: `4` for its task, and more if that is ambiguous."""
     number = asking_task(step)
     if len(find_named(steps, number)) == 1:
         return str(number)
@@ -124,7 +124,8 @@ def name_step(step: Step, steps: Sequence[Step]) -> str:
 
 
 def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: str) -> Step:
-    """Return the only open step that `number`, of a task or a step, can mean.
+    """Return the only open step (a call or question that waits for a person) that `number`, of a
+    task or a step, can mean.
 
     Args:
         ask: the command to suggest if several steps match.
@@ -172,7 +173,8 @@ def write_change(tool: str, *, before: str, now: str) -> str:
 
 
 def needs_leave(step: Step) -> bool:
-    """Return whether a person must allow or refuse the step before the task can go on."""
+    """Return whether a person must allow or refuse the call of this step before the task can go
+    on."""
     return Decision.APPROVE in decisions(step)
 
 
@@ -181,7 +183,7 @@ def decisions(step: Step) -> tuple[Decision, ...]:
 
 
 def decide(step: Step, decision: Decision, text: str) -> Observation:
-    """Return the text that the waiting task will read.
+    """Return the person's decision about the step as the text that the waiting task will read.
 
     Raises:
         SettingsError: a step of this kind does not take this decision, or the answer is empty.
@@ -192,7 +194,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"`{decision.value}` does not answer what task {asking_task(step)} asks",
+            f"`{decision.value}` cannot be used for the request of task {asking_task(step)}",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",
@@ -214,9 +216,9 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
 
 
 def take_words(step: Step, said: object) -> Observation:
-    """Return the text that the task will read when a program answers an open step with `said`. An
-    empty text rejects the step. For a step that needs approval, so does every text that does not
-    begin with a word such as `yes`."""
+    """Return the text that the task will read when a program, in place of a person, answers the
+    task's call or question with `said`. An empty text rejects it. For a call that needs approval,
+    so does every text that does not begin with a word such as `yes`."""
     words = "" if said is None else clean(str(said)).strip()
     decision = Decision.ANSWER
     if decision not in decisions(step):
@@ -226,8 +228,8 @@ def take_words(step: Step, said: object) -> Observation:
 
 
 def write_decision(observation: Observation, *, seen: str = "") -> str:
-    """Return a person's decision as JSON, the output of the step. `seen` is the `state` of the
-    preview that the person was shown."""
+    """Return a person's decision as JSON, to be stored as the output of the step. `seen` is the
+    `state` (a digest) of the preview that the person was shown."""
     return (
         json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False)
         if seen
@@ -236,5 +238,6 @@ def write_decision(observation: Observation, *, seen: str = "") -> str:
 
 
 def read_seen(step: Step) -> str:
-    """Return the state of the preview that the person was shown; '' if there was none."""
+    """Return the `state` (a digest) of the preview that the person was shown; '' if there was
+    none."""
     return str(json.loads(step.output or "{}").get("seen", ""))

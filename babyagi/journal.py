@@ -96,8 +96,8 @@ FAULTS_OF_A_CALL = (
 
 
 class Gate:
-    """State shared by the journals of a worker: whether further calls are refused (a drain), and
-    which models do not answer.
+    """State shared by the journals of a worker: whether further calls are refused, because the
+    worker is about to stop, and which models do not answer.
 
     `silent` maps each model whose last call got no answer to a role that uses it.
     """
@@ -143,7 +143,7 @@ def _new_secret() -> str:
 class TextPiece:
     """A piece of the answer that a model is writing now, to be shown and stored nowhere.
 
-    `owner` and `key` are those of the call's step; the pieces of one call share both.
+    `owner` and `key` identify the call in the journal; all pieces of one call have the same.
     """
 
     objective_id: int
@@ -162,7 +162,8 @@ class Backends:
 
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
-        new_secret: makes the secret for the marks of prompts when the store has none.
+        new_secret: makes the secret from which the random marks around prompt passages are derived,
+            when the store has none.
         on_piece: called with the text of answers as it arrives, if a person watches.
         max_output_tokens: bounds every answer; 0: as many as each call asks for.
     """
@@ -179,8 +180,8 @@ class Backends:
 
 
 class _Recorded:
-    """The recorded steps of a task or duty, read from the store once: while its claim lives, only
-    this process records steps for it.
+    """The recorded steps of a task or duty (work for the whole objective, such as planning), read
+    from the store once: while its claim lives, only this process records steps for it.
 
     `held` is an outcome that waits in memory to be recorded with the next change under the claim.
     `n_calls` counts the calls in flight. `asked` is the key of the last step whose prompt was
@@ -232,14 +233,15 @@ class _Recorded:
 
 
 class Journal:
-    """Makes and records the calls of one task or duty (the owner) under one claim.
+    """Makes and records the calls of one owner, a task or a duty (work for the whole objective,
+    such as planning), under one claim.
 
     Entered as a context, it commits an outcome in one transaction with what comes next: the outcome
     waits in memory for the next intended call, or for the change that `commit` makes, and for
-    nothing else. It is recorded by itself before a tool is called, when another call is in flight,
-    and when the context is left, whatever the reason. So nothing that was made from an outcome
-    leaves the process before the outcome is durable. Call `flush` before the owner's steps are read
-    from the store.
+    nothing else. The outcome is recorded in a transaction of its own before a tool is called, when
+    another call is in flight, and when the context is left, whatever the reason. So nothing that
+    was made from an outcome leaves the process before the outcome is durable. Call `flush` before
+    the owner's steps are read from the store.
 
     Args:
         fence: the claim that the steps are recorded under.
@@ -299,7 +301,8 @@ class Journal:
         return inner
 
     async def flush(self) -> None:
-        """Record the waiting outcome now, by itself; do nothing if none waits."""
+        """If the outcome of a call still waits in memory to be recorded, record it now, in a
+        transaction of its own."""
         held = self._recorded.held
         match held:
             case Outcome():
@@ -309,8 +312,8 @@ class Journal:
         self._let_go(held)
 
     async def commit(self, change: Callable[[Outcome | Kept | None], Awaitable[T]]) -> T:
-        """Change the store under the claim. The outcome that waits for this change is recorded in
-        the same transaction (the store's argument `first`)."""
+        """Change the store under the claim. If the outcome of a call waits in memory to be
+        recorded, it is recorded in the same transaction (the store's argument `first`)."""
         held = self._recorded.held
         done = await change(held)
         self._let_go(held)
@@ -321,46 +324,50 @@ class Journal:
             self._recorded.held = None
 
     def _holds(self, outcome: Outcome | Kept) -> bool:
-        """Let the outcome wait for the next change, and return True. Return False if it cannot
-        wait, because another call is in flight or the journal is not entered as a context: the
-        caller must then record the outcome alone."""
+        """Let the outcome of a call wait in memory, to be recorded with the next change of the
+        store, and return True. Return False if it cannot wait, because another call is in flight or
+        the journal is not entered as a context: the caller must then record the outcome alone."""
         if not self._may_hold or self._recorded.n_calls > 1:
             return False
         self._recorded.held = outcome
         return True
 
     async def recall(self, path: str) -> str | None:
-        """Return the text that `keep` stored at the path; None if it stored none."""
+        """Return the text that `keep` stored in the journal at this path (a key); None if it stored
+        none."""
         step = await self._recorded.find(self._prefix + path)
         return None if step is None else str(json.loads(step.output or ""))
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text at the path, unless one is stored there; return the stored text."""
+        """Store a text in the journal at this path (a key), unless one is stored there; return the
+        stored text."""
         output = json.dumps(word)
         kept = self._keep(path, kind=INPUTS, request=output, output=output)
         await self.flush()
         return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def bound_output(self, path: str, wanted: int) -> int:
-        """Return how many tokens the answer to the call at the path may have, at most `wanted`. The
-        number is halved for each time that this call, or any call of an earlier try, was cut off at
-        its deadline, because as long an answer would be late again."""
+        """Return how many tokens the answer to the call at this path (its key in the journal) may
+        have, at most `wanted`. The number is halved for each time that this call, or any call of an
+        earlier try, was cut off at its deadline, because as long an answer would be late again."""
         most = self._backends.max_output_tokens or wanted
         n_late = len(await self._late_keys(path))
         return max(min(wanted, most) >> n_late, min(wanted, most, MIN_OUTPUT_TOKENS))
 
     def abilities(self, role: Role) -> Abilities | None:
-        """Return what is known about the role's model; None if it need not be probed."""
+        """Return what is known about the abilities of the role's model; None if they need not be
+        found out by test calls."""
         known: Abilities | None = getattr(self._backends.models[role], "abilities", None)
         return known
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return the context to enter while the role's model is probed."""
+        """Return the context to enter while test calls find out the abilities of the role's
+        model."""
         model = self._backends.models[role]
         return model.probing if isinstance(model, Adaptive) else nullcontext()
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """Remember what a probe found about the role's model."""
+        """Remember what test calls have shown about the abilities of the role's model."""
         model = self._backends.models[role]
         if isinstance(model, Adaptive):
             model.learn(found)
@@ -440,8 +447,8 @@ class Journal:
     async def _intend_question(
         self, path: str, prompt: Prompt, model: ChatModel
     ) -> tuple[Step, Prompt]:
-        """Record the intention to send the prompt. Return its step, and the prompt as it will be
-        sent."""
+        """Record that the prompt is about to be sent. Return the step recorded for it, and the
+        prompt as it will be sent."""
         before_key, before = self._recorded.asked
         kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
@@ -495,8 +502,8 @@ class Journal:
         return pass_on
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
-        """Return the prompt with a secret mark in the fences around its passages. Each step has its
-        own mark, and the same one whenever it is replayed."""
+        """Return the prompt with a secret mark in the fences, the lines around each of its
+        passages. Each step has its own mark, and the same one whenever it is replayed."""
         secret = await self._store.secret(self._backends.new_secret())
         return seal(
             prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}"
@@ -569,8 +576,8 @@ class Journal:
         )
 
     async def _as_allowed(self, path: str, tool: Tool, now: Tool) -> Tool:
-        """Return `now`, the tool in its present form, if that is the granted form or a person has
-        allowed it.
+        """Return `now`, the tool in its present form, if the objective was granted the tool in this
+        form or a person has allowed it.
 
         Raises:
             ToolError: a person refused the present form.
@@ -606,8 +613,9 @@ class Journal:
         return Observation(passage=_bound(passage, tool))
 
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Make a call that must not be repeated: approved, intended, made, recorded. If it is
-        unclear whether the call was made, a person is asked."""
+        """Make a call that must not be repeated: let a person approve it if required, record that
+        it is intended, make it, and record its outcome. If it is unclear whether the call was made,
+        a person is asked."""
         request = inbox.write_request(tool.name, arguments)
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
@@ -665,7 +673,8 @@ class Journal:
         return made[n_mine] if n_mine < len(made) else None
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
-        """Return the person's answer to the request; without one yet, park the task (`_park`)."""
+        """Return the person's answer to the request; without one yet, let the task wait for it
+        (`_park`)."""
         return Observation.from_json((await self._park(path, kind, request)).output or "")
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
@@ -699,8 +708,8 @@ class Journal:
         )
 
     async def _hold_or_put(self, kept: Kept) -> str:
-        """Let the outcome wait for the next change, or record it now if it cannot wait. Return the
-        output that counts: an outcome recorded earlier stays."""
+        """Record the outcome with the next change of the store, or now if it cannot wait. Return
+        the output of the step; if one was recorded earlier, that one stays."""
         if self._holds(kept):
             return kept.output
         return (await self._record_once(kept)).output or kept.output
@@ -734,8 +743,8 @@ class Journal:
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
     async def _intend(self, intention: Intention) -> Step:
-        """Record the intention and return its step. If the call exceeds a limit only because calls
-        in flight hold reservations, wait for those calls."""
+        """Record that a call is about to be made, and return its step. If the call exceeds a limit
+        only because calls in flight hold reservations, wait for those calls."""
         self._backends.gate.check()
         while True:
             try:
@@ -760,8 +769,8 @@ class Journal:
         return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
-        """Record a paid outcome. While the store is unavailable, try again every `RECORD_PAUSE_S`,
-        unless the worker drains."""
+        """Record the outcome of a call that was paid for. While the store is unavailable, try again
+        every `RECORD_PAUSE_S`, unless the worker is about to stop."""
         while True:
             try:
                 return await self._record_once(outcome)
@@ -771,8 +780,8 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
     async def _record_once(self, made: Outcome | Kept) -> Step:
-        """Record the outcome without trying again, and return the stored step: an outcome recorded
-        earlier stays."""
+        """Record the outcome of a call, without trying again if the store is unavailable, and
+        return the stored step. An outcome that was recorded earlier stays."""
         match made:
             case Outcome():
                 step = await self._store.record_step(

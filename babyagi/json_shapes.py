@@ -95,8 +95,8 @@ def to_json(value: Any) -> Any:
 
 
 def pick(noun: object, names: str) -> Json:
-    """Return the attributes of `noun` that `names` lists, separated by blanks, as JSON values in
-    this order."""
+    """Return, as JSON values, those attributes of the object `noun` that `names` lists (separated
+    by blanks), in this order."""
     return {name: to_json(getattr(noun, name)) for name in names.split()}
 
 
@@ -140,7 +140,8 @@ def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
 
 
 def step_shape(step: Step) -> Json:
-    """Return the step without its output: prompts and completions stay in the store."""
+    """Return the step (a recorded call) as JSON, without its output: prompts and completions stay
+    in the store."""
     return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
 
 
@@ -435,7 +436,8 @@ def verification_shape(found: Verification) -> Json:
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
-    """Return what `babyagi show --json` prints about a task or a duty.
+    """Return what `babyagi show --json` prints about a task, or about work for the whole objective
+    such as planning.
 
     Args:
         secrets: texts to hide.

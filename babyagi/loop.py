@@ -1,8 +1,10 @@
-"""One turn of a task, and the duties for the whole objective.
+"""Carries out one try of a task, and the duties: the work for the whole objective, such as
+planning.
 
-A turn: execute the task → commit its result, or what it lacked. A planning: take all recorded tasks
-→ ask for new ones → commit them. Each commit is one transaction of the task store. So work that is
-interrupted anywhere continues at the next claim, with every finished call read from the journal.
+A try: execute the task → commit its result, or the information that it lacked. A planning: take all
+tasks with a committed outcome → ask for new tasks → commit these. Each commit is one transaction of
+the task store. So work that is interrupted anywhere continues at the next claim, with every
+finished call read from the journal.
 """
 
 from __future__ import annotations
@@ -154,7 +156,8 @@ class Bounds:
 
 
 class Loop:
-    """Carries out the tasks and duties that a worker has claimed.
+    """Carries out the tasks that a worker has claimed, and the duties (work for the whole
+    objective, such as planning).
 
     Args:
         backends: what the journals call.
@@ -188,8 +191,8 @@ class Loop:
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry out the claimed task, and commit its result or what it lacked. If a person must be
-        asked, the task is left waiting for the answer."""
+        """Carry out the claimed task, and commit its result or the information that it lacked. If a
+        person must be asked, the task is left waiting for the answer."""
         journal = Journal(
             self._backends,
             fence=claim.fence,
@@ -237,8 +240,8 @@ class Loop:
         )
 
     async def _enrich(self, task: Task, text: str, journal: Journal) -> str:
-        """Return the result as the program's function `Bounds.enrich` changed it. Its answer is
-        journaled, so a try that continues after a kill does not call it again."""
+        """Return the result as the program's function `Bounds.enrich` changed it. What the function
+        returned is journaled, so a try that continues after a kill does not call it again."""
         if self._bounds.enrich is None:
             return text
         kept = await journal.recall("enriched")
@@ -283,8 +286,8 @@ class Loop:
                 await self.feed_index(claim)
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish a duty without a model after it failed too often, so that the objective does not
-        wait for it endlessly."""
+        """Finish a duty (work for the whole objective, such as a check) without a model after it
+        failed too often, so that the objective does not wait for it endlessly."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
@@ -325,14 +328,15 @@ class Loop:
         return await self._indexer.run_once(embed=self._embedder(journal, "index"))
 
     async def has_unread_memory(self) -> bool:
-        """Return whether the agent's memory has unprocessed turns."""
+        """Return whether the agent's memory contains tasks and answers that were not yet summarized
+        or searched for facts."""
         return self._memory is not None and await self._memory.has_pending()
 
     async def flush_memory(
         self, claim: DutyClaim, objective: Objective, *, within_s: float
     ) -> None:
-        """Let the agent's memory process the last tasks, in at most `within_s` seconds and within
-        the objective's remaining limits."""
+        """Let the model summarize the last tasks in the agent's memory, or search them for facts,
+        in at most `within_s` seconds and within the objective's remaining limits."""
         if self._memory is not None:
             calls = Journal(self._backends, fence=claim.fence).below(
                 f"memory/{objective.report_no}"
@@ -429,8 +433,8 @@ class Loop:
         return [[label, passage.text, passage.origin, passage.sources] for label, passage in found]
 
     async def _remember(self, claim: Claim, outcome: Outcome, journal: Journal) -> None:
-        """Record the outcome that waits, then add the task and its answer to the agent's memory, if
-        it has one."""
+        """If the agent has a memory, record the last call's outcome, if it still waits to be
+        recorded, and then add the task and its answer to the memory."""
         task = claim.task
         if self._memory is None:
             return
@@ -483,8 +487,9 @@ class Loop:
         ]
 
     async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
-        """Return whether to offer the tool that searches earlier results: if there are any, and it
-        was granted, a try lacked something, or a result in the prompt is cut."""
+        """Return whether to offer the tool that searches earlier results: if there are any results,
+        and either a person granted the tool, or a try lacked information, or a result in the prompt
+        is cut."""
         is_granted = any(grant.name == RECALL for grant in objective.spec.tools)
         if is_granted or task.lack is not None or any(not entry.is_whole for entry in chosen):
             return await self._store.count_results(objective.id) > 0
@@ -510,8 +515,8 @@ class Loop:
         )
 
     async def _plan_of(self, task: Task, outcome: Outcome, objective_text: str) -> Planned | None:
-        """Return the plan that the execution agent gave with its answer; None if it gave none, and
-        the creation agent must be asked."""
+        """Return the plan (new tasks) that the execution agent wrote with its answer; None if it
+        wrote none, and the creation agent must be asked."""
         if outcome.plan is None:
             return None
         proposals = [
@@ -533,9 +538,9 @@ class Loop:
     async def _plan_for_lack(
         self, task: Task, lack: Lack, own: Planned | None, journal: Journal
     ) -> Planned | None:
-        """Return a plan that will bring what the task lacks, made from tasks in the list and the
-        execution agent's own proposals (`own`); None if that is not enough, and the creation agent
-        must be asked."""
+        """Return a plan that will provide the information that the task lacks, made from tasks in
+        the list and the execution agent's own proposals (`own`); None if that is not enough, and
+        the creation agent must be asked."""
         listed = await self._listed(task.objective_id)
         bringers = find_bringers(task, lack, listed.names(without={task.id}))
         proposals = [
@@ -565,8 +570,8 @@ class Loop:
     # ----------------------------------------------------------------------------------------------
 
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Ask the creation agent once what the recorded tasks make necessary, and commit the
-        plan."""
+        """Ask the creation agent once which new tasks the outcomes of the last tasks make
+        necessary, and commit the plan."""
 
         seen = await self._store.plannable(
             objective.id,
@@ -673,8 +678,9 @@ class Loop:
         finished: Sequence[Finished],
         objective: Objective,
     ) -> Planned:
-        """Return the creation agent's reply as a plan: without proposals that are nested too deep
-        or exist already, and with the tasks that bring what other tasks lack."""
+        """Return the creation agent's reply as a plan: without proposed tasks that are nested too
+        deep or exist already, and with tasks that will provide the information that other tasks
+        lack."""
         proposals = [
             replace(
                 one, parent_id=one.parent_id or find_source(one.name, finished), origins=origins
@@ -753,7 +759,8 @@ class Loop:
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
     ) -> tuple[list[Proposal], list[str]]:
-        """Return the proposals within the allowed depth, and the names of the others."""
+        """Return the proposed tasks, except those that are nested too deep (each planned from the
+        one before), and the names of these."""
         if not (self._bounds.max_depth and proposals):
             return list(proposals), []
         too_deep = {
@@ -1024,8 +1031,8 @@ class Loop:
 
 
 def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:
-    """Return the ids of the first recorded tasks whose results together fit into one planning; at
-    least one id."""
+    """Of the tasks that wait for planning, return the ids of the first ones, as many as have
+    results that together fit into one prompt; at least one id."""
     task_ids = recorded[:MAX_PLANNED]
     size = {task_id: estimate_tokens(result.text) for task_id, result in results.items()}
     chosen: list[int] = []
@@ -1039,8 +1046,8 @@ def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> 
 def _is_there(
     proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
 ) -> bool:
-    """Return whether a proposal is superfluous: made for a task that lacks something, it repeats
-    that task or a task that it will wait for anyway."""
+    """Return whether a proposed task is superfluous: it was proposed for a task that lacks
+    information, and it repeats that task or one for which that task will wait anyway."""
     task = lacking.get(proposal.parent_id or 0)
     return task is not None and (
         renames(proposal.name, task)
@@ -1049,8 +1056,8 @@ def _is_there(
 
 
 def _fault_of_last_try(task: Task) -> str:
-    """Return what the task's last try lacked, or its error, for the model; '' if there was no
-    earlier try."""
+    """Return which information the task's last try lacked, or its error, as a text for the model;
+    '' if there was no earlier try."""
     if task.lack is not None:
         return task.lack.what
     return task.error if task.try_no > 1 else ""

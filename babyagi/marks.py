@@ -90,7 +90,7 @@ def _marks_of(sentence: str) -> Iterator[str]:
 
 
 def _names(run: list[str]) -> Iterator[str]:
-    """Yield a name as a whole, then its words."""
+    """Yield a name of one or more words (`run`) as a whole, then each of its words."""
     if run[-1:] and run[-1] in _PARTICLES:
         run = run[:-1]
     if run:
@@ -148,8 +148,8 @@ def _is_name(word: str, at: int, chunks: list[str]) -> bool:
 
 
 def _tokens(text: str) -> list[str]:
-    """Return the words of a text in the form in which marks are compared: folded, without the
-    punctuation around them, numbers in one form."""
+    """Return the words of a text in the form in which marks (codes, numbers, names) are compared:
+    folded, without the punctuation around them, numbers in one form."""
     tokens: list[str] = []
     for chunk in text.translate(_SEPARATING).split():
         if chunk.isalpha():
@@ -176,7 +176,8 @@ def _parts(word: str) -> list[str]:
 
 
 class MarkedText:
-    """A text in which marks are looked up as whole words, also across line breaks."""
+    """A text in which marks (codes, numbers, names) are looked up as whole words, also across line
+    breaks."""
 
     def __init__(self, text: str) -> None:
         tokens = mark_tokens(text)
@@ -184,8 +185,8 @@ class MarkedText:
         self._joined = f" {' '.join(tokens)} "
 
     def holds(self, wanted: Sequence[str]) -> bool:
-        """Return whether the text contains a mark; `wanted` is what `mark_tokens` returns for the
-        mark."""
+        """Return whether the text contains a mark (a code, number or name); `wanted` is what
+        `mark_tokens` returns for the mark."""
         return (
             self._known.issuperset(wanted)
             and bool(wanted)
@@ -194,12 +195,12 @@ class MarkedText:
 
 
 def mark_tokens(text: str) -> list[str]:
-    """Return the words of any text in the form in which marks are compared; `_tokens` takes only
-    what `to_plain` returned."""
+    """Return the words of any text in the form in which marks (codes, numbers, names) are compared;
+    `_tokens` takes only what `to_plain` returned."""
     return _tokens(to_plain(text))
 
 
 def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
-    """Return those of `marks` that the text contains."""
+    """Return those of the `marks` (codes, numbers, names) that the text contains."""
     read = MarkedText(text)
     return frozenset(mark for mark in marks if read.holds(mark_tokens(mark)))

@@ -730,8 +730,8 @@ def _without_politeness(words: list[str]) -> list[str]:
 
 
 def _article(words: list[str], at: int) -> list[str]:
-    """Return the words that replace the article at this place: none, so that it is dropped. It is
-    kept if it is a letter (`vitamin A`) or the last word."""
+    """Return the words that replace the article at this place: none, so that it is dropped. The
+    article is kept if it is a letter (`vitamin A`) or the last word."""
     word = words[at]
     if at == len(words) - 1:
         return ['"a"' if word == "a" else word]

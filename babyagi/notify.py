@@ -1,5 +1,5 @@
 """Notifications that a run waits or has ended: a command or an address that the person set receives
-the event as JSON. Requests to an address are signed with a key of the home.
+the event as JSON. Requests to an address are signed with a key from babyagi's home folder.
 
 Failures are logged and never affect the run. The person chose the address, so one in the own
 network is allowed; a redirect to another one is not followed.

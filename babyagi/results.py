@@ -120,7 +120,7 @@ class Results:
             elif n_results:
                 raise IndexUnavailableError(
                     f"another worker is indexing objective {self._objective.id} now",
-                    why="it was told to index every result again",
+                    why="that worker was told to index every result again",
                     fix=(
                         "babyagi index status shows how far it is; to drop the collection "
                         "too, stop that worker first"

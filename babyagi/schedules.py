@@ -30,7 +30,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Overlap(StrEnum):
-    """What to do with a tick while the objective of an earlier one is running."""
+    """What to do with a tick (a time at which a schedule is due) while the objective of an earlier
+    one is running."""
 
     SKIP = "skip"
     QUEUE = "queue"  # the tick waits; at most one can wait
@@ -46,7 +47,8 @@ class CatchUp(StrEnum):
 
 
 class TickOutcome(StrEnum):
-    """The outcome of a tick. All but `queued` are final."""
+    """What became of a tick, a time at which a schedule was due. All outcomes except `queued` are
+    final."""
 
     FIRED = "fired"
     QUEUED = "queued"  # it waits until an earlier objective is over
@@ -56,7 +58,7 @@ class TickOutcome(StrEnum):
 
 
 class TickReason(StrEnum):
-    """Why a tick did not fire when it was due."""
+    """Why a tick (a time at which a schedule was due) did not start an objective at that time."""
 
     NONE = ""
     CATCH_UP = "catch-up"  # no worker was running, and a later tick replaces it
@@ -152,8 +154,9 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """The outcome of one tick, decided at `decided_at`. `objective_id` is None if the tick started
-    no objective, or the objective was deleted."""
+    """What became of one tick (a time at which a schedule was due); this was determined at
+    `decided_at`. `objective_id` is None if the tick started no objective, or the objective was
+    deleted."""
 
     schedule_id: int
     due_at: datetime
@@ -175,8 +178,8 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
-    """The ticks that `TaskStore.fire_schedules` decided, and the seconds until the next tick; None
-    if no schedule has one."""
+    """The ticks whose outcome `TaskStore.fire_schedules` determined, and the seconds until the next
+    tick; None if no schedule has one."""
 
     ticks: tuple[Tick, ...] = ()
     wait_s: float | None = None
@@ -292,10 +295,10 @@ def schedule_uid(uid: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The state when a tick is decided.
+    """The state of a schedule when the outcome of a tick (a time at which it is due) is determined.
 
     Attributes:
-        fires_at, now: when it was to fire, and when it is decided.
+        fires_at, now: when the tick was to fire, and when its outcome is determined.
         is_next_due: the next tick should have fired by now as well.
         is_busy: the objective of an earlier tick is running.
         has_queued: an earlier tick is queued already.

@@ -54,7 +54,7 @@ class Shape:
 
 
 def shape_of(hint: Any) -> Shape:
-    """Return the shape of a type.
+    """Return the `Shape` of a type: its description for a model, and the reader of its values.
 
     Raises:
         ValueError: the type cannot be described to a model.
@@ -171,7 +171,8 @@ _WRITTEN: Mapping[Any, tuple[str, str, Callable[[str], Any]]] = {
 
 
 def _written(hint: Any, make: Make) -> Shape | None:
-    """Return the shape of a type whose values are strings in JSON."""
+    """Return the `Shape` (description for a model, and reader) of a type whose values are strings
+    in JSON."""
     if not isinstance(hint, type) or hint not in _WRITTEN:
         return None
     kind, words, parse = _WRITTEN[hint]
@@ -222,7 +223,8 @@ def _enum(hint: Any, make: Make) -> Shape | None:
 
 
 def _choice(pairs: Sequence[tuple[Any, Any]]) -> Shape:
-    """Return the shape of a choice between JSON values, each paired with its Python value."""
+    """Return the `Shape` (description for a model, and reader) of a choice between JSON values,
+    each paired with its Python value."""
     values = [value for value, _ in pairs]
     kinds = {_PLAIN[type(value)][0] for value in values if type(value) in _PLAIN}
     is_one_kind = len(kinds) == 1 and all(type(value) in _PLAIN for value in values)

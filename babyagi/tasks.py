@@ -18,8 +18,9 @@ from typing import Any
 
 
 class TaskStatus(StrEnum):
-    """The status of a task: queued → running → recorded → done. After a try that lacked something,
-    a recorded task is queued again. A task can also become waiting, dead or cancelled."""
+    """The status of a task: queued → running → recorded (the outcome is stored, and new tasks are
+    planned from it) → done. After a try that lacked information, a recorded task is queued again. A
+    task can also become waiting, dead or cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -111,7 +112,8 @@ class Planning(StrEnum):
 
 
 class Duty(StrEnum):
-    """Work for the whole objective, claimed separately from tasks by one worker at a time."""
+    """Work for the whole objective, such as planning. Like a task, each kind is claimed by one
+    worker at a time."""
 
     ORDER = "order"  # ask for a new order of the list
     PLAN = "plan"  # propose tasks from what was recorded
@@ -209,8 +211,8 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
 
 
 def make_passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return the passage of a text derived from texts of these origins. Its origin is the model,
-    unless only a person or only the program contributed."""
+    """Return the text as a passage; it was derived from texts of these origins. Its origin is the
+    model, unless only a person or only the program contributed."""
     sources = find_sources(origins)
     author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
     return Passage(text=text, origin=author, sources=sources)
@@ -244,8 +246,8 @@ class Usage:
     """The cost of calls. Money is in US dollars, rounded up to whole micro-dollars for each call.
 
     `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
-    that a kill or an outage left open, and answers that do not report their cost. They are counted
-    with their whole reservation.
+    that a kill or an outage left open, and answers that do not report their cost. Such calls are
+    counted with their whole reservation.
     """
 
     calls: int = 0
@@ -282,8 +284,8 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The maximum cost of one call, reserved from the intended step until its outcome is
-    recorded."""
+    """The maximum cost of one call. It is reserved from the moment the call is recorded as intended
+    until its outcome is recorded."""
 
     calls: int = 0
     tokens: int = 0
@@ -376,8 +378,8 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """The outcome of the last check of an objective, and a summary of the checks that found the
-    list empty and something missing.
+    """The outcome of the last check of an objective, and a summary of the checks that were made
+    with an empty task list and found something missing.
 
     Attributes:
         n_idle: how many such checks in a row saw no new answer since the previous check.
@@ -435,8 +437,8 @@ class Objective:
 
     @property
     def is_free(self) -> bool:
-        """Return whether no call costs money, because the model is the rehearsal, a person, or one
-        that runs in this process."""
+        """Return whether no call costs money, because the model is the rehearsal model (which only
+        quotes documents), a person, or one that runs in this process."""
         return self.spec.model_by_role.get(Role.EXECUTION) in (
             "rehearsal",
             "human",
@@ -464,8 +466,8 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a try of a task lacked, in the model's words, and the ids of the tasks whose results its
-    prompt contained."""
+    """The information that a try of a task lacked, in the model's words, and the ids of the tasks
+    whose results the prompt of the try contained."""
 
     what: str
     shown: tuple[int, ...] = ()
@@ -476,8 +478,8 @@ class Task:
     """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
 
     Attributes:
-        lack: what the last try lacked; None if it lacked nothing.
-        n_lacks: the number of tries that lacked something.
+        lack: the information that the last try lacked; None if it lacked nothing.
+        n_lacks: the number of tries that lacked information.
         n_lost: how many workers in a row were lost while they held the task, without recording a
             step.
     """
@@ -516,7 +518,7 @@ class Proposal:
 
     Attributes:
         after: ids of tasks, and labels or names of tasks that are proposed together with it.
-        parent_id: the task whose result or lack it comes from.
+        parent_id: the task whose result, or whose missing information, led to the proposal.
         is_missing: the task is for a part of the objective that a check found unanswered.
     """
 
@@ -530,12 +532,12 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A task that is recorded but not answered.
+    """A task whose outcome is recorded, but does not answer it.
 
     Attributes:
-        lack: what it lacks.
-        after: the tasks that will bring it, named as in `Proposal.after`.
-        shown: the ids of the tasks whose results were in its prompt.
+        lack: the information that the task lacks.
+        after: the tasks that will provide this information, named as in `Proposal.after`.
+        shown: the ids of the tasks whose results were in the task's prompt.
     """
 
     task_id: int
@@ -587,7 +589,7 @@ class Pending:
         results: the oldest results that are not indexed.
         vectors: the stored vectors of these, by task id.
         with_words: ids of tasks whose results contain the searched words, best match first.
-        with_marks: the same for the searched marks.
+        with_marks: the same for the searched marks (codes, numbers, names).
         common_words: searched words that so many results contain that they were ignored.
     """
 
@@ -601,8 +603,9 @@ class Pending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The proof that a change of state must present: the owner of the steps, the claim number, and
-    the worker that holds the claim.
+    """Identifies a claim: what was claimed (`owner`), the number of the claim, and the worker that
+    holds it. A worker passes it with every change; the store refuses the change if the claim has
+    ended.
 
     `owner` is `task:ID`, `order:REVISION`, `plan:N`, `check:N`, `report` or `index`.
     """
@@ -615,7 +618,7 @@ class Fence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A task that this worker holds while its lease lives."""
+    """A task that a worker has claimed, and may work on as long as its lease lives."""
 
     task: Task
     fence: Fence
@@ -623,8 +626,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives. `is_new`: no worker has held it in this
-    round before, so none of its steps is recorded."""
+    """A duty (work for the whole objective, such as planning) that this worker holds while its
+    lease lives. `is_new`: no worker has begun this planning, check or report before, so none of its
+    steps is recorded."""
 
     duty: Duty
     fence: Fence
@@ -673,7 +677,7 @@ class Step:
 
     @property
     def n_unconfirmed(self) -> int:
-        """The number of charged calls with an unknown outcome."""
+        """The number of calls that were charged although their outcome is unknown."""
         return sum(usage.calls for _, usage in self.unconfirmed)
 
 
@@ -706,7 +710,8 @@ class Worker:
     """A running worker process, and when its lease ends. The store fills in `since`, `lease_left_s`
     and `joined`.
 
-    `home` is the random id of its home. Within one home, names of running workers are unique.
+    `home` is the random id of its home folder. Within one home folder, names of running workers are
+    unique.
     """
 
     id: str

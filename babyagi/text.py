@@ -284,8 +284,8 @@ def exact(text: str, *, encoding: str = "utf-8") -> str:
     newline.
 
     Also spelled out are blanks at the end of a line, long runs of blanks and newlines, more than
-    `MAX_MARKS` marks, look-alikes of another script inside a Latin word, and what `encoding` cannot
-    write.
+    `MAX_MARKS` combining marks on one character, look-alikes of another script inside a Latin word,
+    and what `encoding` cannot write.
     """
     spelled = _NOT_EXACT.sub(_spell_match, text)
     if not spelled.isascii():

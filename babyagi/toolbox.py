@@ -112,7 +112,7 @@ class Toolbox:
         if unknown := granted - names:
             raise SettingsError(
                 f"this server does not offer the tool {', '.join(sorted(unknown))}",
-                why=f"it offers: {', '.join(sorted(names)) or 'none'}",
+                why=f"the server offers: {', '.join(sorted(names)) or 'none'}",
                 fix="start it with --tools or --files, such as babyagi serve --tools web",
                 guide="serve",
             )
@@ -171,7 +171,8 @@ class Toolbox:
         return agent
 
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
-        """Return the tool of a grant: a function of the program, or a tool of an MCP server."""
+        """Return the tool that the grant (stored with the objective) names: a function of the
+        program, or a tool of an MCP server."""
         tool = self._find_of_server(grant) or next(
             (one for one in self._given.tools if one.name == grant.name), None
         )

@@ -1,5 +1,6 @@
-"""OpenTelemetry spans: one for an objective, one for each claim of a task or duty, one for each
-call of a model or tool. Without an endpoint nothing is imported or done.
+"""OpenTelemetry spans: one for an objective, one for each claim of a task or of work for the whole
+objective (such as planning), one for each call of a model or tool. Without an endpoint nothing is
+imported or done.
 
 The names are those of the semantic conventions for generative AI, version 1.42, which may still
 change; only this module uses them. Spans contain no prompt, answer, argument or result, and of an
@@ -61,7 +62,7 @@ class Tracer(Protocol):
 
         Args:
             uid, objective_id: of the objective; the uid is unique across task stores.
-            owner: the task or duty that is worked on, such as `task:7` or `plan:2`.
+            owner: what is worked on, such as `task:7` or, for the second planning, `plan:2`.
         """
         ...
 

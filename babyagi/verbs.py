@@ -195,8 +195,8 @@ async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, An
 
 
 async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
-    """Delete the objective, its vectors, and what this home stores about it. Return why vectors may
-    remain in the index; '' if none do."""
+    """Delete the objective, its vectors, and what this home folder stores about it. Return why
+    vectors may remain in the index; '' if none do."""
     from babyagi.backends import drop_collection
 
     has_results = bool(await store.result_ids(objective.id))
@@ -401,7 +401,8 @@ def _reopening(task: Task, words: str, before: Objective) -> Changed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A task with its steps; or a duty with its steps, if `task` is None.
+    """A task with its steps; or, if `task` is None, a duty (work for the whole objective, such as
+    planning) with its steps.
 
     Attributes:
         times: for each time that the duty was done (a task has only one), the owner of the steps
@@ -429,7 +430,7 @@ class Shown:
 
 
 async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
-    """Return a task with all its steps."""
+    """Return a task with all its steps (its recorded calls)."""
     task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])
@@ -450,8 +451,9 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
 async def fetch_duty(
     store: TaskStore, objective: Objective, duty: Duty, *, n_times: int = 0, only: int | None = None
 ) -> Shown:
-    """Return a duty with its steps from the last `n_times` times that it was done (0: all times).
-    `only`: the number of a step; then only the time that contains this step is read."""
+    """Return a duty (work for the whole objective, such as planning) with its steps from the last
+    `n_times` times that it was done (0: all times). `only`: the number of a step; then only the
+    time that contains this step is read."""
     n_by_owner = await store.duty_owners(objective.id, duty=duty)
     owners = list(n_by_owner)
     chosen = owners[-n_times:] if n_times else owners
@@ -474,8 +476,8 @@ def number_exchanges(
     shown: Shown, secrets: Sequence[str], only: int | None = None
 ) -> Iterator[Exchange]:
     """Yield the exchange (what was asked, and the answer) of each step in `shown`; with `only`,
-    just the one with that number. The first step has number 1. Where planning or another duty was
-    done several times, the numbers go on from one time to the next.
+    just the one with that number. The first step has number 1. If planning, for instance, was done
+    several times, the numbers go on from one time to the next.
 
     Raises:
         NotFoundError: no step has the number `only`.
@@ -502,7 +504,8 @@ def number_exchanges(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An open step, and what a person needs to judge it.
+    """An open step (a call or question that waits for a person), and what the person needs to judge
+    it.
 
     Attributes:
         model: the name of the model that asks; empty if unknown.
@@ -524,8 +527,8 @@ class Request:
 async def gather_request(
     store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
 ) -> Request:
-    """Return an open step with what a person needs to judge it. `among`: all open steps, among
-    which the request's name must be unambiguous."""
+    """Return an open step (a call or question that waits for a person) with what a person needs to
+    judge it. `among`: all open steps, among which the request's name must be unambiguous."""
     task = await store.task(step.objective_id, asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     models = [
@@ -603,8 +606,8 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
 async def settle(
     store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
 ) -> Step:
-    """Record a person's decision about an open step. `seen`: the request as the person saw it, with
-    its preview.
+    """Record a person's decision about an open step (a call or question that waits for them).
+    `seen`: the request as the person saw it, with its preview.
 
     Raises:
         SettingsError: a step of this kind does not take this decision.

@@ -274,7 +274,7 @@ def test_the_reading_of_an_earlier_report_is_none_of_the_one_that_followed():
             None,
             "the report was not written by the model; outcome.results has the tasks' results",
         ),
-        (6, None, "the next call does not fit under the limit of calls; outcome.report has"),
+        (6, None, "the next call would exceed the limit of calls; outcome.report has"),
         (7, 5, ""),
     ],
 )

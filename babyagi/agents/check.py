@@ -150,15 +150,15 @@ class Settled:
 
 
 def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] = ()) -> Settled:
-    """Combine two or three checks of the same results. A part that one check calls missing still
-    counts as answered if two other checks disagree with it: they show an answer to the part, or
-    find the objective met.
+    """Combine two or three checks of the same results. A part of the objective that one check calls
+    missing still counts as answered if two other checks disagree with it: they show an answer to
+    the part, or find the objective met.
 
     Args:
         views: the checks, each as `look_up` returns it: whether the objective is met, and what was
             found.
-        known: the parts that an earlier check found answered; for them it counts as one more
-            check.
+        known: the parts that an earlier check found answered; that check counts as one more check
+            of them.
     """
     missing: list[str] = []
     contested: list[str] = []
@@ -189,8 +189,8 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
 
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
-    """Return whether the part is the same as one of the others: in the same words, or with more
-    words before or after them. In doubt, return False."""
+    """Return whether the part of the objective is the same as one of the others: in the same words,
+    or with more words before or after them. In doubt, return False."""
     return any(
         name_sense(part) == name_sense(other) or _holds(part, other) or _holds(other, part)
         for other in parts
@@ -214,10 +214,11 @@ def look_up(
 ) -> tuple[bool, Checked]:
     """Return (whether the reply shows that the objective is met, what the reply shows). A part
     counts as answered only if its quote is found in a result and is evidence. If the objective asks
-    for an action, and no tool acted but texts were only read, the action counts as missing.
+    for an action, and the tools only read texts and carried out no action, the action counts as
+    missing.
 
-    A quote is looked for in the result that the reply names, then in the others: a wrong number
-    does not make the quote wrong.
+    A quote is looked for in the result that the reply names, then in the others: a reply that gives
+    the wrong number of a result may still quote correctly.
     """
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
@@ -280,9 +281,9 @@ def _only_names(quote: str, objective_text: str) -> bool:
 
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:
-    """Return the ids of the tasks whose results were computed from numbers of the model, without
-    reading anything. In such a result even a single digit may be an answer. A number that is the
-    whole result may be one even if the objective contains it."""
+    """Return the ids of the tasks whose results a tool only computed, from numbers that the model
+    wrote, without reading anything. In such a result even a single digit may be an answer. A number
+    that is the whole result may be one even if the objective contains it."""
     return frozenset(
         result.task_id
         for result in results
@@ -297,10 +298,10 @@ def _find(
 ) -> int | None:
     """Return the id of the task whose result contains the quote; None if there is none. If the
     quote has gaps (`…`), its pieces must occur in this order. A very short quote must be the whole
-    result, or a number in a computed one.
+    result, or a number in a result that was computed.
 
     Args:
-        folded: the texts of the results by task id, folded.
+        folded: the texts of the results by task id, as `_fold` returns them.
         first: the task whose result is searched first.
         computed: the tasks whose results were computed.
     """
@@ -387,8 +388,8 @@ class CheckReply:
 
 
 def parse_check(text: str) -> CheckReply:
-    """Parse a reply. Its objective counts as met only if the reply can be read, is complete, says
-    so, and names nothing missing."""
+    """Parse the reply of a check. The objective counts as met only if the reply can be read, is
+    complete, says so, and names nothing missing."""
     text = without_echo(visible(text))
     for json_ in reversed(find_json(text)):
         for node in walk(json_.value):
@@ -430,7 +431,8 @@ def _to_reply(
 
 
 def _to_texts(value: Any) -> tuple[str, ...]:
-    """Return what is missing, one text per entry. The value may be a text, a list, or objects."""
+    """Return the parts of the objective that a reply calls missing, one text per part. The value
+    may be a text, a list, or objects."""
     items = value if isinstance(value, list) else [value]
     texts = [
         to_sentence(
@@ -444,8 +446,8 @@ def _to_texts(value: Any) -> tuple[str, ...]:
 
 
 def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
-    """Return the answered parts. The value may be a list of objects, or an object keyed by part.
-    Parts without a name are left out."""
+    """Return the parts of the objective that a reply calls answered. The value may be a list of
+    objects, or an object keyed by part. Parts without a name are left out."""
     if isinstance(value, dict) and not any(key in _PART_KEYS for key in map(str.casefold, value)):
         value = [
             {"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner}

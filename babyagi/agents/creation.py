@@ -58,8 +58,9 @@ N_NEAR = 200  # tasks that share words with a lack and are examined one by one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A task to plan from, with its result; or a task that lacks something. For the latter, `read`
-    are the origins that it read."""
+    """A finished task with its result, from which new tasks are planned; or a task that could not
+    be finished because information is missing. For the latter, `read` are the origins (files, pages
+    …) of what it read."""
 
     task: Task
     result: Result | None
@@ -67,7 +68,8 @@ class Finished:
 
     @property
     def text(self) -> str:
-        """What the task found, and what it lacks, as the model is shown it."""
+        """The text that the model is shown about the task: what the task found, and which
+        information it lacks."""
         if self.result is not None:
             return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
         return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
@@ -122,8 +124,8 @@ async def create_tasks(
     max_new_tasks: int,
     missing: Passage | None = None,
 ) -> tuple[CreationReply, tuple[str, ...]]:
-    """Ask the model which tasks to add. Return its parsed reply, and the origins of what it was
-    shown. Raises what `react.asking.ask` raises.
+    """Ask the model which tasks to add. Return its parsed reply, and the origins (models, files,
+    pages …) of the texts that it was shown. Raises what `react.asking.ask` raises.
 
     Args:
         finished: the tasks to plan from, with their whole results.
@@ -170,8 +172,8 @@ async def create_tasks(
 
 def find_source(name: str, finished: Sequence[Finished]) -> int | None:
     """Return the id of the finished task from which a proposal most likely comes: the task whose
-    result or lack shares most words with the proposal's name. None if there are no finished
-    tasks."""
+    result, or whose missing information, shares most words with the proposal's name. None if there
+    are no finished tasks."""
     words = set(name.casefold().split())
     best = max(
         finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None
@@ -196,14 +198,14 @@ class Bringers:
     is_all: bool = False
 
     def cover(self, name: str) -> bool:
-        """Return whether a proposal with this name has the same subject as one of the tasks to wait
-        for."""
+        """Return whether a proposed task with this name is about the same thing as one of the tasks
+        to wait for."""
         return any(is_about_the_same(name, asked) for asked in self.asked)
 
 
 def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers:
-    """Return the tasks of the list that provide what the task lacks: those whose subjects the lack
-    names.
+    """Return the tasks of the list that provide the information that the task lacks: those whose
+    subjects occur in `lack`, the model's text about that information.
 
     A task that was given up should be done again. So should an answered task whose result the
     prompt already contained, but only if the task lacks something for the second time: the first
@@ -231,10 +233,10 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 
 
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """Return (tasks, number of codes without a task): the newest task for each code that the lack
-    names, except the task's own code.
+    """Return (tasks, number of codes without a task): the newest task for each code in `lack`, the
+    text about the missing information, except the task's own code.
 
-    The first code in a task's name says what that task is about. If its name and the lack both have
+    The first code in a task's name says what that task is about. If its name and `lack` both have
     further words, they must share one: a task about the price of X does not provide the weight of
     X.
     """
@@ -252,8 +254,9 @@ def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[li
 def _find_by_subject(
     task: Task, lack: str, listed: Sequence[TaskName]
 ) -> tuple[list[TaskName], int]:
-    """Return (tasks, number of words of the lack that no subject covers): the newest task for each
-    subject that the lack names, except the task's own subject."""
+    """Return (tasks, number of words of `lack` that no subject covers): the newest task for each
+    subject that occurs in `lack`, the text about the missing information, except the task's own
+    subject."""
     words = set(content(lack))
     near = [name for name in listed if len(words.intersection(content(name.name))) > 1][-N_NEAR:]
     subjects = Subjects([*(name.name for name in near), task.name])
@@ -270,16 +273,16 @@ def _find_by_subject(
 
 
 def renames(name: str, task: Task) -> bool:
-    """Return whether a proposal with this name only repeats the given task, which lacks something,
-    in other words."""
+    """Return whether a proposed task with this name only says in other words what the given task
+    says, which lacks information."""
     return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(
         name, task.name
     )
 
 
 def is_about_the_same(name: str, other: str) -> bool:
-    """Return whether two names have the same subject: the same words, or the same first code if one
-    of the names has no other words."""
+    """Return whether two tasks with these names are about the same thing: their subjects have the
+    same words, or the same first code if one of the names has no other words."""
     one, two = _properties(name), _properties(other)
     code = first_code(name)
     if code or first_code(other):
@@ -288,7 +291,8 @@ def is_about_the_same(name: str, other: str) -> bool:
 
 
 def _properties(name: str) -> set[str]:
-    """Return the words of the name's subject that are not codes."""
+    """Return the words of the subject (what the task with this name is about) that are not
+    codes."""
     return set(content(head(name))) - find_codes(name)
 
 
@@ -328,8 +332,8 @@ ORDER_SCHEMA: Mapping[str, Any] = {
 async def order_tasks(
     tasks: Sequence[Task], *, objective_text: str, journal: Journal
 ) -> tuple[int, ...]:
-    """Ask the model for an order of the tasks, and return their ids in that order. It may be
-    partial or empty. Raises what `react.asking.ask` raises."""
+    """Ask the model for an order of the tasks, and return their ids in that order. Some or all of
+    the tasks may be missing. Raises what `react.asking.ask` raises."""
     lines = [_queue_line(task) for task in tasks]
     messages = build_messages(
         "prioritization",
@@ -440,8 +444,8 @@ def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[li
 
 
 def _ranked(items: list[Any]) -> list[Any]:
-    """Return the items sorted by the ranks that they state; unchanged unless every item states a
-    different rank."""
+    """Return the items of a reply's list sorted by the ranks that they state; unchanged unless
+    every item states a different rank."""
     ranks = [
         to_id(first_of(fold_keys(item), _RANK_KEYS)) if isinstance(item, dict) else None
         for item in items
@@ -452,8 +456,8 @@ def _ranked(items: list[Any]) -> list[Any]:
 
 
 def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
-    """Return the items of an object in order. The object maps ranks (`"1"`, `"first"`) to ids or
-    names, or ids to ranks or names."""
+    """Return the items of an object in a reply in order. The object maps ranks (`"1"`, `"first"`)
+    to ids or names, or ids to ranks or names."""
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
     if any(rank is None for rank in ranks):

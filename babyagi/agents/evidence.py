@@ -405,7 +405,7 @@ def is_from_outside(result: Result) -> bool:
 
 def is_about_work(text: str, objective_text: str) -> bool:
     """Return whether a text claims that the objective is met, or tells the reader what to do or to
-    reply. A wording does not count if its words are the subject of the objective itself."""
+    reply. Words of that kind do not count if the objective itself is about them."""
     text, asked = _CITED.sub(" ", text[:MAX_JUDGED_CHARS]), _stems(objective_text)
     if is_armed(rearm(text)) or any(
         not _stems(found[0]) <= asked for found in _STEERING.finditer(text)
@@ -437,15 +437,15 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Return whether the text has words that are neither in the objective nor about work. A text
-    that does not speak about work always counts as new."""
+    """Return whether the text says something besides that work is done: it has words that are
+    neither in the objective nor about work. A text that does not speak about work always does."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )
 
 
 class _Asked(Enum):
-    """What a clause of an objective asks for."""
+    """The kind of thing that a clause of an objective asks for, such as an action or a number."""
 
     DEED = auto()  # an action
     WHETHER = auto()  # whether, or to what extent, something is true
@@ -491,8 +491,8 @@ def find_deeds(objective_text: str) -> list[str]:
 
 
 def _may_answer(said: str, objective_text: str) -> bool:
-    """Return whether a text from outside provides what one of the objective's clauses asks for. It
-    is not enough that it reports the thing as found or done.
+    """Return whether a text from outside provides what one of the objective's clauses asks for. A
+    text that only reports the thing as found or done does not.
 
     No text can show that an action was carried out. A question for a number needs a number; a
     question for a time needs a date or a time of day. Anything else needs words that are neither in
@@ -679,8 +679,8 @@ def _names(sentence: str, objective_text: str) -> list[str]:
 
 
 def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
-    """Return the words and numbers of a sentence that are neither in the objective nor about the
-    work, each as (text before it, token)."""
+    """Return the words and numbers of a sentence that are not in the objective and do not speak
+    about the work (such as "done" or "checked"), each as (text before it, token)."""
     known = {_squeeze(word) for word in (*objective_text.split(), *_TOKEN.findall(objective_text))}
     said = _NO_VALUE.sub(" ", sentence)
     return [

@@ -95,8 +95,8 @@ async def execute_task(
     bounds: AgentBounds,
     protocol: str = "auto",
 ) -> Outcome:
-    """Carry out the task and return its outcome: answered, answered in part, lacking something, or
-    doubtful.
+    """Carry out the task and return its outcome: answered, answered in part, lacking information,
+    or doubtful (only a model can tell which).
 
     Raises:
         MalformedReplyError: the task was not carried out: the model's replies or calls were
@@ -185,8 +185,8 @@ def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
     """Count the sentences of a reply, without its `LACKING:` line: those that may be part of an
     answer, and those that may only say that something is lacking.
 
-    A long text counts as an answer. If every name, code and number of the text is in the task or
-    the lack, no sentence counts as part of an answer.
+    A long text counts as an answer. If every name, code and number of the text is in the task or in
+    the text about what is lacking, no sentence counts as part of an answer.
 
     Returns:
         (number of answering sentences, number of lacking sentences).

@@ -40,10 +40,10 @@ def _line(name: TaskName) -> str:
 
 
 class NameIndex:
-    """The names of an objective's newest tasks, indexed by their words. It is kept between
-    plannings, and only names that are new or have changed are added.
+    """The names of an objective's newest tasks, indexed by their words. The index is kept from one
+    planning to the next, and only names that are new or have changed are added.
 
-    `event_id`: it knows all changes of the list up to this event.
+    `event_id`: the index contains all changes of the task list up to this event.
     """
 
     def __init__(self, *, max_names: int) -> None:
@@ -102,7 +102,7 @@ class NameIndex:
         proposal could repeat has digits in common with the texts, so it is chosen anyway.
 
         Args:
-            texts: results, lacks and missing parts.
+            texts: results, texts about missing information, and unanswered parts of the objective.
             without: ids of tasks to leave out.
         """
         chosen: list[TaskName] = []
@@ -117,8 +117,8 @@ class NameIndex:
     def _candidates(
         self, texts: Sequence[str], without: Collection[int]
     ) -> Iterator[tuple[TaskName, int]]:
-        """Yield (task, limit), the tasks that an agent needs most first. A task is listed only
-        while the list has at most `limit` tokens."""
+        """Yield (task, limit) for each task, beginning with those that an agent needs most. A task
+        is listed only while the list has at most `limit` tokens."""
         weight_by_id = self._weigh(texts, without)
         best_first = [
             (-weight, self._name_by_id[id_].status not in _OPEN, -id_)

@@ -369,13 +369,14 @@ class Outcome:
     """A classified reply.
 
     Attributes:
-        text: the reply without noise and without its `LACKING:` line.
+        text: the reply without the model's thinking, chat markers and its `LACKING:` line.
         lack: what is lacking, in one line.
         why: the reason as a sentence, if the kind is NOT_DONE.
         origins: every source in any of the task's prompts; empty until the task's run has ended.
         plan: what the agent planned in the same reply; None if it was not asked to plan, or its
             plan could not be read.
-        has_fallen_back: whether the text protocol was used because the endpoint refused tools.
+        has_fallen_back: whether the model was asked for tool calls as labelled text, because the
+            endpoint refused tools.
     """
 
     kind: OutcomeKind
@@ -612,7 +613,7 @@ _TABLE_HEAD = re.compile(r"\s*\|[^\n]*\|\s*\n\s*\|[\s|:-]*\s*")
 
 class _Says(StrEnum):
     """What one sentence of a reply is: part of an answer (`CONTENT`), or a statement about the
-    reply itself, such as a lack, a refusal or a plan."""
+    reply itself, such as that something is lacking, a refusal or a plan."""
 
     STRONG = "the reply lacks something"
     ABSENT = "something is absent"
@@ -624,7 +625,8 @@ class _Says(StrEnum):
 
 
 def _judge_words(text: str, sentences: Sequence[str], task: str) -> tuple[OutcomeKind, str, str]:
-    """Classify a text by its sentences. Return (kind, lack, why)."""
+    """Classify a text by its sentences. Return (its kind, what it says is lacking, why it is no
+    answer)."""
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
     answered = OutcomeKind.ANSWERED, "", ""
@@ -704,7 +706,8 @@ def _is_plain_refusal(first: _Says, sentences: Sequence[str]) -> bool:
 
 
 def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[OutcomeKind, str, str]:
-    """Classify a text that says only that something is missing. Return (kind, lack, why)."""
+    """Classify a text that says only that something is missing. Return (its kind, what it says is
+    lacking, why it is no answer)."""
     folded = _fold(text)
     answered = OutcomeKind.ANSWERED, "", ""
     if (
@@ -729,7 +732,8 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
 
 
 def _asks_refusal(text: str, task: str) -> bool:
-    """Return whether the task asks for this text: one that refuses something."""
+    """Return whether the task itself asks for a text of this kind (a refusal, a list of gaps, a
+    quotation), so that the text is an answer."""
     is_quote = phrases.asks_words(task) and _QUOTED.match(text)
     return bool(phrases.ASKS_REFUSAL.search(task) or phrases.ASKS_GAPS.search(task) or is_quote)
 

@@ -196,7 +196,7 @@ class Check:
 
 def run_checks(*, is_quick: bool = False) -> list[Check]:
     """Make all checks and return them, in the order in which a run depends on them. With
-    `is_quick`, check only the settings, the home and its task store."""
+    `is_quick`, check only the settings, the home folder and its task store."""
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
     try:
@@ -326,10 +326,10 @@ def _check_lock(descriptor: int) -> Check:
         return Check(
             name="locks",
             state=FAIL,
-            found=f"the home's file system cannot lock: {error.strerror}",
+            found=f"the home folder's file system cannot lock: {error.strerror}",
             fix=fix,
         )
-    return Check(name="locks", state=OK, found="the home's file system locks files")
+    return Check(name="locks", state=OK, found="the home folder's file system locks files")
 
 
 def _check_fsync(fsync_s: float) -> Check:
@@ -346,7 +346,7 @@ def _check_fsync(fsync_s: float) -> Check:
 
 def _check_store(settings: Settings) -> Check:
     """Check that the task store can be opened: the one that BABYAGI_TASK_STORE names, else the one
-    in the home. If there is none, create it."""
+    in the home folder. If there is none, create it."""
 
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))

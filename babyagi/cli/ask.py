@@ -279,8 +279,8 @@ def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
 
 
 def _names_in(home: Path) -> list[str]:
-    """Return the names of the conversations that are stored in the home, without the memories of
-    agents that work on objectives. (`babyagi memory show` accepts their names, too.)"""
+    """Return the names of the conversations that are stored in the home folder, without the
+    memories of agents that work on objectives. (`babyagi memory show` accepts their names, too.)"""
     from babyagi.files.home import is_memory_of_objective
     from babyagi.memory.log import names_in
 

@@ -44,8 +44,8 @@ def find_person() -> AskHuman | None:
 
 
 async def ask_person(prompt: str) -> str:
-    """Show the person the prompt for a model, and return the typed answer. It ends with a line that
-    contains only a full stop, or at the end of input."""
+    """Show the person the prompt for a model, and return the typed answer. The answer ends with a
+    line that contains only a full stop, or at the end of input."""
     warn("──── the prompt " + "─" * 40, Style.DIM)
     warn(prompt)
     warn(

@@ -45,7 +45,9 @@ def completion(shell: str) -> None:
     """
     kind = get_completion_class(shell)
     if kind is None:  # click supports all three
-        raise click.UsageError(f"there is no completion for {shell}", click.get_current_context())
+        raise click.UsageError(
+            f"there is no completion for the shell {shell}", click.get_current_context()
+        )
     root = click.get_current_context().find_root().command
     script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
     echo(f"# To install: {INSTALL_BY_SHELL[shell]}")
@@ -61,7 +63,7 @@ def complete_objectives(_context: click.Context, _param: click.Parameter, typed:
             for found in reversed(await store.objectives(limit=MAX_OFFERED))
         ]
 
-    items = [CompletionItem("latest", help="the one that you used last"), *_look(read)]
+    items = [CompletionItem("latest", help="the objective that you used last"), *_look(read)]
     return _beginning_with(typed, items)
 
 

@@ -101,5 +101,5 @@ def code_of_error(error: BabyagiError) -> int:
 
 
 class Terminated(KeyboardInterrupt):
-    """Raised on SIGTERM by commands that have no work to drain. It is an exception, so that the
-    terminal is restored on the way out."""
+    """Raised on SIGTERM by commands that have no running work to wait for. It is an exception, so
+    that the terminal is restored on the way out."""

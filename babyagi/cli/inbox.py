@@ -187,7 +187,8 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
         case "changed":
             yield (
                 f"{model} wants to use {safe_line(tool)}. The tool's server has changed its "
-                f"description since it was granted{read}. It is not called before you decide."
+                f"description since the objective was started{read}. It is not called before you "
+                "decide."
             )
         case _:
             yield (

@@ -41,7 +41,7 @@ def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) 
     lines = [
         Line(f"Index: {index}"),
         Line(
-            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'OWED':>6}  {'SPACE':<24}  OBJECTIVE",
+            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE",
             Style.DIM,
         ),
     ]
@@ -73,7 +73,7 @@ def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
     owed = f", {report.n_owed:,} are still to be indexed" if report.n_owed else ""
     counted = (
         f"{report.n_held:,} of {report.n_expected:,} results are indexed, {n_found} of "
-        f"{report.n_probes} probed were found{owed}."
+        f"{report.n_probes} tested results were found by a search{owed}."
     )
     lines.append(Line(f"Objective {objective.id}: {counted}"))
     if not report.is_whole:
@@ -217,7 +217,7 @@ def _tell_progress(n_done: int, n_all: int) -> None:
     type=click.IntRange(1, MAX_HITS),
     default=5,
     show_default=True,
-    help="At most this many results.",
+    help="Show at most this many results.",
 )
 @click.option(
     "--all-objectives",

@@ -122,8 +122,8 @@ class Desk:
         self.stop = stop
 
     async def read_task(self, key: Key, width: int) -> list[Line]:
-        """Return the task with its result and steps as lines. After `MAX_READ_CHARS` characters
-        they are cut, and the last line names the command that shows all."""
+        """Return the task as lines, with its result and its recorded calls. After `MAX_READ_CHARS`
+        characters they are cut, and the last line names the command that shows all."""
         objective_id, task_id = key
         objective = await self._store.objective(objective_id)
         shown = await fetch_task(self._store, objective, task_id)
@@ -411,11 +411,11 @@ class LiveApp(App[None]):
         self.ready.set()
 
     def changed(self) -> None:
-        """Have the picture drawn again at the next tick."""
+        """Have the picture drawn again when the view's timer fires next."""
         self._is_changed = True
 
     def hurry(self) -> None:
-        """Have the picture drawn again within `HURRY_S`, without waiting for the next tick."""
+        """Have the picture drawn again within `HURRY_S`, without waiting for the view's timer."""
         self._is_changed = True
         if not self._is_hurried:
             self._is_hurried = True
@@ -730,7 +730,7 @@ _SAID_ELSEWHERE = (
 
 class Teller:
     """Puts events into words for the live view, with results and questions from the store. The
-    steps of a task are read at most once for each batch of events.
+    recorded calls of a task are read at most once for each batch of events.
 
     Attributes:
         doing: what each running task does now, by task id.

@@ -224,9 +224,11 @@ objectives = Searched(
 
 @objectives.command("list")
 @click.argument("words", nargs=-1)
-@click.option("--active", "is_active", is_flag=True, help="List only those that have not ended.")
-@click.option("--ended", "is_ended", is_flag=True, help="List only those that have ended.")
-@click.option("--all", "shows_all", is_flag=True, help="List all, not only the newest.")
+@click.option(
+    "--active", "is_active", is_flag=True, help="List only objectives that have not ended."
+)
+@click.option("--ended", "is_ended", is_flag=True, help="List only objectives that have ended.")
+@click.option("--all", "shows_all", is_flag=True, help="List all objectives, not only the newest.")
 @json_option
 def objectives_list(
     *, words: Sequence[str], as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
@@ -362,7 +364,7 @@ def delete(objective: str, yes: bool) -> None:
     default=OLD_DAYS,
     show_default=True,
     metavar="DAYS",
-    help="Only objectives that ended more than this long ago.",
+    help="Delete only objectives that ended more than this long ago.",
 )
 @click.option("--yes", "is_sure", is_flag=True, help="Delete them without asking.")
 @json_option
@@ -457,7 +459,7 @@ NAME_WIDTH = 80
 @tasks.command()
 @click.argument("name")
 @click.option(
-    "--first", is_flag=True, help="Put it before all queued tasks, instead of at the end."
+    "--first", is_flag=True, help="Put the task before all queued tasks, instead of at the end."
 )
 @click.option(
     "--after",
@@ -465,7 +467,7 @@ NAME_WIDTH = 80
     shell_complete=complete_tasks,
     multiple=True,
     metavar="TASK",
-    help="Start it only after this task is done; can be given several times.",
+    help="Start the task only after this one is done; can be given several times.",
 )
 @objective_option
 @json_option
@@ -487,13 +489,13 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
 @tasks.command()
 @click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
-@click.option("--first", is_flag=True, help="Put it before all other queued tasks.")
-@click.option("--last", is_flag=True, help="Put it after all other queued tasks.")
+@click.option("--first", is_flag=True, help="Put the task before all other queued tasks.")
+@click.option("--last", is_flag=True, help="Put the task after all other queued tasks.")
 @click.option(
     "--before",
     type=int,
     metavar="TASK",
-    help="Put it before this task.",
+    help="Put the task before this one.",
     shell_complete=complete_tasks,
 )
 @objective_option

@@ -77,8 +77,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writing:
-    """The end of an answer that a model is writing, with the owner and key of the step that asked
-    for it."""
+    """The last words of an answer that a model is writing, with the owner (a task, or work for the
+    whole objective such as `plan:2`) and the key of the recorded model call."""
 
     owner: str
     key: str

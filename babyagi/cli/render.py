@@ -218,8 +218,8 @@ def _objective_columns(columns: Mapping[str, str], width: int, has_unconfirmed: 
 
 
 def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """Return the stop reason or the status; `not begun` for an objective that was set aside before
-    any task was done."""
+    """Return the stop reason or the status; `not begun` for an objective that was paused, because
+    no model answered, before any task was done."""
     if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
         return "not begun"
     return (objective.stop_reason or objective.status).value

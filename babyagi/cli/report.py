@@ -45,7 +45,7 @@ def output_options(command: F) -> F:
         "--format",
         "report_format",
         type=click.Choice(FORMATS),
-        help="The report's format. Default: that of the file's suffix, else Markdown.",
+        help="The report's format. Default: the one that the file's suffix names, else Markdown.",
     )(command)
     return click.option(
         "--output", metavar="FILE", help="Write the report to this file; - is standard output."
@@ -68,8 +68,8 @@ class Output:
 
 
 def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
-    """Return where and in which format the report is to be written. It is checked before a run that
-    this is possible, so that no money is wasted.
+    """Return where and in which format the report is to be written. Called before a run, to check
+    that the report can be written there, so that no money is wasted.
 
     Args:
         output: the value of --output.

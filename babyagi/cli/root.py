@@ -374,7 +374,7 @@ def config(as_json: bool) -> None:
     "--quick",
     "is_quick",
     is_flag=True,
-    help="Check only the settings, the home and its store.",
+    help="Check only the settings, the home folder and the task store.",
 )
 @json_option
 def doctor(is_quick: bool, as_json: bool) -> int:
@@ -485,18 +485,20 @@ def _take_task(context: click.Context, _parameter: click.Parameter, task: int | 
     "task_id",
     type=int,
     metavar="N",
-    help="Only events of this task.",
+    help="Show only events of this task.",
     shell_complete=complete_tasks,
 )
 @click.option(
-    "--since", metavar="DURATION", help="Only events of this last period, such as 90s, 10m or 2h."
+    "--since",
+    metavar="DURATION",
+    help="Show only events of this last period, such as 90s, 10m or 2h.",
 )
 @click.option(
     "-n",
     "n_last",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Only this many of the last lines.",
+    help="Show only this many of the last lines.",
 )
 @json_option
 def log(

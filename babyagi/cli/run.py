@@ -259,8 +259,8 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
 
 
 async def _require_listener(app: App, objective: Objective) -> None:
-    """Check as `require_listener` does that the models' server listens. If it does not, set the
-    objective aside before the error is raised, so that no worker claims it."""
+    """Check as `require_listener` does that the models' server listens. If it does not, pause the
+    objective before the error is raised, so that no worker claims its tasks."""
     try:
         require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
@@ -573,8 +573,8 @@ async def _watching(
 
 
 def interrupt() -> None:
-    """Signal this process to drain, as Ctrl-C would. Needed in the live view, where the terminal
-    does not turn Ctrl-C into a signal."""
+    """Send this process the signal to stop after the calls in flight, as Ctrl-C would. Needed in
+    the live view, where the terminal does not turn Ctrl-C into a signal."""
     signal.raise_signal(signal.SIGINT)
 
 

@@ -79,34 +79,34 @@ def _rule_options(command: Any) -> Any:
                 metavar="DURATION",
                 default="1h",
                 show_default=True,
-                help="How late a tick may still fire if no worker was running when it was due.",
+                help="How late a tick may still start the objective if no worker was running then.",
             ),
             click.option(
                 "--overlap",
                 type=click.Choice(["skip", "queue", "allow"]),
                 default="skip",
                 show_default=True,
-                help="What happens to a tick while the objective of an earlier one is running.",
+                help="What a tick does while the objective of an earlier tick is running.",
             ),
             click.option(
                 "--catch-up",
                 type=click.Choice(["one", "all", "none"]),
                 default="one",
                 show_default=True,
-                help="Which of the ticks that are overdue for longer than --grace still fire.",
+                help="Which ticks that are later than --grace still start the objective.",
             ),
             click.option(
                 "--jitter",
                 metavar="DURATION",
                 default="0s",
                 show_default=True,
-                help="Delay each tick by up to this much.",
+                help="Start the objective up to this much after each tick.",
             ),
             click.option(
                 "--daily-limit",
                 metavar="USD",
                 type=click.FloatRange(min=0),
-                help="How much all its ticks of a day may cost; 0 means no limit.  [default: 5]",
+                help="What its objectives may cost a day in all; 0 means no limit.  [default: 5]",
             ),
         )
     ):
@@ -157,7 +157,7 @@ async def _add(loaded: Loaded, given: dict[str, Any], *, as_json: bool) -> None:
     if needs := _say_needs(loaded.settings):
         echo(f"A worker for this schedule needs the same files:  babyagi worker {needs}")
     if not is_served:
-        echo("No worker is running. Ticks are fired by:  babyagi worker")
+        echo("No worker is running. The schedule needs one:  babyagi worker")
 
 
 def _say_needs(settings: Settings) -> str:
@@ -197,7 +197,7 @@ def list_(with_removed: bool, as_json: bool) -> None:
     default=N_TICKS_SHOWN,
     show_default=True,
     metavar="N",
-    help="Show this many of its last ticks.",
+    help="Show this many of its last ticks (the times at which it was due).",
 )
 @json_option
 def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
@@ -296,7 +296,7 @@ def render_schedule(one: Schedule) -> list[Line]:
         Line(f"Schedule {one.id}: {fit(spec.objective.text, 400)}", Style.BOLD),
         Line(f"  {one.status}: {spec.rule.words}{jitter}"),
         Line(f"  {_next(one)}"),
-        Line(f"  a tick fires up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
+        Line(f"  a tick starts the objective up to {grace} late; {_OF_LATER_TICKS[spec.catch_up]}"),
         Line(f"  while its objective is running, {_WHILE_ONE_IS_AT_WORK[spec.overlap]}"),
         Line(f"  limit: {day} a day, {tick} a tick"),
     ]

@@ -85,7 +85,7 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
         around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
         # a program that starts the server reads the address from standard output
         signal_number = await serve_app(app, works=works, around=around, say=said, tell=notify)
-        say("This server has stopped and released its claims.")
+        say("This server has stopped; other workers can take over its tasks.")
     return 0 if signal_number is None else 128 + signal_number
 
 
@@ -162,8 +162,8 @@ def open_(
 
 
 def _renew(settings: Settings) -> None:
-    """Replace the server's token in the home by a new one. Raises `SettingsError` if
-    BABYAGI_SERVE_TOKEN is set, because the token in the home is not used then."""
+    """Replace the server's token in the home folder by a new one. Raises `SettingsError` if
+    BABYAGI_SERVE_TOKEN is set, because the stored token is not used then."""
     import secrets
 
     from babyagi.files.home import make_home

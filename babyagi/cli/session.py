@@ -50,7 +50,7 @@ class _OneLineFormatter(logging.Formatter):
 
 class _LogFile(RotatingFileHandler):
     """A log file that begins anew when it is too large. Only its owner can read it if it is in the
-    home; elsewhere the umask decides."""
+    home folder; elsewhere the umask decides."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
@@ -230,14 +230,14 @@ def touch(objective: Objective) -> Objective:
 
 
 def _home() -> Path | None:
-    """Return the home of this command line; None before `load` was called."""
+    """Return the home folder that this command uses; None before `load` was called."""
     context = click.get_current_context(silent=True)
     return context.meta.get(HOME) if context is not None else None
 
 
 async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
-    """Yield the objectives that the person used in this home and that are still in the task store,
-    the last used first."""
+    """Yield the objectives that the person used with this home folder and that are still in the
+    task store, the last used first."""
     home = _home()
     for uid, number in reversed(touched(home) if home is not None else []):
         with suppress(NotFoundError):
@@ -278,7 +278,8 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
     """Return the objective to continue. A number selects that objective; `latest` selects the
     unfinished objective that the person used last, else the newest unfinished one.
 
-    An objective that was set aside counts as unfinished only if the person used it last of all.
+    An objective that was set aside (paused because no model answered) counts as unfinished only if
+    the person used it last of all.
 
     Raises:
         NotFoundError: there is no such objective.

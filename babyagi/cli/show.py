@@ -184,8 +184,8 @@ def _parse_task(what: str) -> int:
 
 
 def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> Iterator[Line]:
-    """Yield the lines about a task or a duty: a head and all steps, or only the step that `look`
-    names.
+    """Yield the lines about a task, or about work for the whole objective such as planning: a head
+    and all steps, or only the step that `look` names.
 
     Args:
         secrets: texts that must not be shown.
@@ -215,7 +215,9 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
         what = "Cost:     " if len(shown.times) == n else "Cost of these: "
         yield Line(f"{what}{_cost(usage, shown.objective)}")
     if len(shown.times) < n:
-        yield Line(f"          the last {len(shown.times)} are shown; --full shows all", Style.DIM)
+        yield Line(
+            f"          the last {len(shown.times)} times are shown; --full shows all", Style.DIM
+        )
 
 
 def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
@@ -301,8 +303,8 @@ def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
 
 
 def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Iterator[Line]:
-    """Yield the lines of one step: a head, then its texts, each labelled with its kind, such as
-    `reply`."""
+    """Yield the lines of one step (a recorded call): a head, then its texts, each labelled with its
+    kind, such as `reply`."""
     step = exchange.step
     words = [
         f"{exchange.n:>4}  {step.created_at.astimezone():%H:%M:%S}  {safe_line(exchange.title)}"
@@ -437,7 +439,8 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A line of the log: an event, its text, and its step, if that is known."""
+    """A line of the log: an event, its text, and the recorded call (step) that it is about, if
+    known."""
 
     event: Event
     text: str
@@ -592,7 +595,8 @@ async def _read_last(
 
 
 class Teller:
-    """Puts events into words for the log, with the requests and outcomes of their steps."""
+    """Puts events into words for the log, with the requests and outcomes of the recorded calls
+    (steps) that they are about."""
 
     def __init__(self, store: TaskStore, objective: Objective, secrets: Sequence[str]) -> None:
         self.objective = objective
@@ -679,7 +683,8 @@ def _address(event: Event) -> tuple[str, str]:
 
 
 def _place(event: Event) -> str:
-    """Return the owner of the event's step in words: `task 3`, or a duty such as `plan`."""
+    """Return in words what the call of the event was made for: `task 3`, or work for the whole
+    objective such as `plan`."""
     if event.task_id is not None:
         return f"task {event.task_id}"
     return str(event.data.get("owner", "")).partition(":")[0] or "objective"
@@ -702,8 +707,8 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """Return what a person decided in this step; for a tool call that must not be repeated, the
-    call and its recorded outcome."""
+    """Return what a person decided about this recorded call or question; for a tool call that must
+    not be repeated, the call and its recorded outcome."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

@@ -95,8 +95,8 @@ _OTHER_WORDS = {
     ),
     events.MODEL_UNAVAILABLE: "waiting for the model",
     events.MODEL_AVAILABLE: "the model answers again",
-    events.WORKER_BLOCKED: "a worker is blocked",
-    events.WORKER_LOST: "a worker was lost; its claims were released",
+    events.WORKER_BLOCKED: "a worker cannot work on this objective",
+    events.WORKER_LOST: "a worker was lost; other workers can take over its tasks",
 }
 
 
@@ -196,8 +196,8 @@ class EventNames:
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
     async def _found(self, event: Event) -> str:
-        """Return what follows the line of a task that is done: the first line of its result, and
-        the cost of the task if it is known."""
+        """Return what is shown after the line of a task that is done: the first line of its result,
+        and the cost of the task if it is known."""
         task_id = event.task_id or 0
         objective = await self._store.objective(event.objective_id)
         task = await self._store.task(event.objective_id, task_id)

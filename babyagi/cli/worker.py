@@ -75,7 +75,7 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
         else:
             around = partial(show_lines, app.store, say=say, as_json=as_json, is_logged=is_logged)
             signal_number = await app.serve_all(around)
-        say("This worker has stopped and released its claims.")
+        say("This worker has stopped; other workers can take over its tasks.")
     return 0 if signal_number is None else 128 + signal_number
 
 

@@ -189,7 +189,7 @@ async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
 
 def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]) -> Prompt:
     """Return the prompt of a node. Text of a model is inserted unchanged; the output of a tool is
-    fenced."""
+    put between lines that mark it as data."""
     if node.template is None:
         text, used = _show("input", given), [given]
     else:
@@ -251,7 +251,8 @@ class Granted:
     """What a person grants to a file of agents.
 
     Attributes:
-        keys: by the environment variable that holds each (`KEY_VARIABLES`); '' if it is not set.
+        keys: the keys for services, each by the environment variable that holds it
+            (`KEY_VARIABLES`); '' if that is not set.
         variables: the environment variables, for `<NAME>_PARAMS_<PARAM>`.
         hosts: the hosts that the file may name, besides the providers' own.
     """
@@ -335,7 +336,7 @@ def _named(path: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Built:
-    """An agent of the file whose tools have been built."""
+    """An agent of a file, after its tools have been built."""
 
     tools: tuple[Tool, ...]
     protocol: AgentProtocol | str

@@ -75,7 +75,8 @@ class Key:
         """Return the key.
 
         Args:
-            keys: by the environment variable that holds each; '' if it is not set.
+            keys: the keys for services, each by the environment variable that holds it; '' if that
+                is not set.
 
         Raises:
             SettingsError: the variable is not set, or its value is not a key. The error does not
@@ -142,7 +143,8 @@ class PromptTemplate:
 
 def find_template(name: str) -> PromptTemplate | None:
     """Return the built-in template with this name, which may also be given as `deepset/NAME`; None
-    if there is none. That of `zero-shot-react` has no text: it stands for the text protocol."""
+    if there is none. The template `zero-shot-react` has no text: it stands for the text protocol
+    (tool calls as labelled lines of text)."""
     bare = name.removeprefix("deepset/")
     if bare == REACT_TEMPLATE:
         return PromptTemplate(name=bare, text="")
@@ -441,9 +443,9 @@ def _read_repository(params: Fields) -> str:
 
 
 def read_memory(component: Component, where: str) -> MemoryComponent:
-    """Return the memory that a component describes, or that an agent describes in place. The file
-    cannot name the memory: only the person may, because the author of the file could otherwise read
-    another memory."""
+    """Return the memory that a component describes, or that an agent describes in place. Only the
+    person can choose the name under which the memory is stored, because the author of the file
+    could otherwise read another memory."""
     if component.type == NO_MEMORY:
         Fields(component.params, where, known=())
         return MemoryComponent(name=component.name, memory=None)

@@ -554,7 +554,8 @@ class Folder:
             os.close(fd)
 
     def _count_names(self) -> Mapping[str, int]:
-        """Count the names in the folder of each file that has more than one."""
+        """Return, for each file with several names (hard links), how many of its names are in the
+        folder."""
         return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
 
     def _walk(

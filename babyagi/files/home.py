@@ -44,7 +44,7 @@ def make_home(home: Path) -> None:
             raise PermissionError(13, "not writable")
     except OSError as error:
         raise StoreUnusableError(
-            f"the home {home} cannot be used",
+            f"the home folder {home} cannot be used",
             why=str(error.strerror or error),
             fix="set BABYAGI_HOME to a folder that you may write to",
             guide="settings",
@@ -52,8 +52,8 @@ def make_home(home: Path) -> None:
 
 
 def home_id(home: Path) -> str:
-    """Return the random id of this home, created at the first use. It distinguishes homes on two
-    machines whose workers have the same name."""
+    """Return the random id of this home folder, created at the first use. It distinguishes the home
+    folders of two machines whose workers have the same name."""
     path = home / "home_id"
     if not path.is_file():
         made = path.with_name(f"home_id.{os.getpid()}")
@@ -66,15 +66,15 @@ def home_id(home: Path) -> str:
 
 @contextmanager
 def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
-    """Yield a worker name that no running worker of this home has, and hold its lock until the
-    block ends: the first free one of `wanted`, `wanted-2`, …
+    """Yield a worker name that no running worker of this home folder has, and hold its lock until
+    the block ends: the first free one of `wanted`, `wanted-2`, …
 
     The holder of the lock knows that the previous worker of this name is dead, and need not wait
     for its lease to end.
 
     Args:
         wanted: the preferred name; empty for the host name.
-        taken: names of workers in other homes that share the task store.
+        taken: names of workers of other home folders that share the task store.
 
     Raises:
         SettingsError: `MAX_WORKERS_PER_NAME` workers have this name already.
@@ -96,13 +96,14 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
             yield name
             return
     raise SettingsError(
-        f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already",
+        f"{MAX_WORKERS_PER_NAME} workers called {base} use this home folder already",
         fix="set BABYAGI_WORKER_NAME to another name",
     )
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:
-    """Return True only if the last worker of this name in this home certainly no longer runs.
+    """Return True only if the last worker of this name in this home folder certainly no longer
+    runs.
 
     That is so if it ran on this machine since its last boot and its lock is free, because the
     kernel releases the lock when the process ends. For a worker on another machine that shares the
@@ -129,8 +130,8 @@ def _boot_id() -> str:
 
 
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
-    """Store the path of an objective's folder in this home, so that `babyagi resume` finds it. A
-    path means something on this machine only, so it is not in the task store."""
+    """Store the path of an objective's folder in this home folder, so that `babyagi resume` finds
+    it. A path means something on this machine only, so it is not in the task store."""
     path = home / "folders" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(folder.resolve()))
@@ -138,7 +139,7 @@ def remember_folder(home: Path, uid: str, folder: Path) -> None:
 
 def remember_hook(home: Path, uid: str, address: str) -> None:
     """Store the webhook address that is notified about an objective. Anyone who knows the address
-    can use it, so it is stored in this home and not in the task store."""
+    can use it, so it is stored in this home folder and not in the task store."""
     path = home / HOOKS / uid
     private.make_folder(path.parent)
     private.write_file(path, address)
@@ -151,8 +152,8 @@ def remembered_hooks(home: Path) -> dict[str, str]:
 
 
 def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
-    """Store how many tasks of an objective run at once here. Like the folder, this belongs to the
-    home and not to the task store."""
+    """Store how many tasks of an objective run at once here. Like the objective's folder, this is
+    stored in the home folder and not in the task store."""
     path = home / "concurrency" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(concurrency))
@@ -167,7 +168,7 @@ def remembered_concurrency(home: Path, uid: str) -> int | None:
 
 def remember_touch(home: Path, uid: str, objective_id: int) -> None:
     """Store that a person has just used this objective. It becomes the latest objective of this
-    home, even if others use a shared task store."""
+    home folder, even if others use a shared task store."""
     known, entry = touched(home), (uid, objective_id)
     if known[-1:] != [entry]:
         kept = [*(one for one in known if one != entry), entry][-MAX_TOUCHED:]
@@ -181,7 +182,8 @@ def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
 
 
 def touched(home: Path) -> list[tuple[str, int]]:
-    """Return the objectives that a person used in this home as (uid, number), the latest last."""
+    """Return the objectives that a person used with this home folder as (uid, number), the latest
+    last."""
     try:
         lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -191,7 +193,7 @@ def touched(home: Path) -> list[tuple[str, int]]:
 
 
 def memory_of(uid: str) -> str:
-    """Return the name under which this home stores the memory of an objective's agent."""
+    """Return the name under which this home folder stores the memory of an objective's agent."""
     return f"objective-{uid}"
 
 
@@ -202,7 +204,7 @@ def is_memory_of_objective(name: str) -> bool:
 
 
 def forget(home: Path, uid: str) -> None:
-    """Remove what this home stores about a deleted objective."""
+    """Remove what this home folder stores about a deleted objective."""
     for kind in ("folders", "concurrency", HOOKS):
         (home / kind / uid).unlink(missing_ok=True)
     for kind in (PAGES, SCRATCH):
@@ -215,7 +217,8 @@ def forget(home: Path, uid: str) -> None:
 
 
 def remember_abilities(home: Path, address: str, text: str) -> None:
-    """Store what a probe found about a model. `address` names its server and the model."""
+    """Store what small test calls have shown about a model's abilities. `address` names its server
+    and the model."""
     path = _abilities_path(home, address)
     private.make_folder(path.parent)
     private.write_file(path, text)

@@ -55,8 +55,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 
 def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
-    """Return the word that the file holds. A missing file is created with `new_word()`; if several
-    processes create it at once, all return the word of the first."""
+    """Return the text (such as a key) that the file contains. A missing file is created with the
+    text of `new_word()`; if several processes create it at once, all return the text of the
+    first."""
     if not path.is_file():
         made = path.with_name(f"{path.name}.{os.getpid()}")
         write_file(made, new_word())

@@ -30,8 +30,8 @@ BLOCK_COLUMNS = 512
 
 @dataclass(slots=True)
 class _Columns:
-    """Vectors as columns of blocks, and the column of each id. Only the last block may be partly
-    filled."""
+    """Vectors, each stored as a column of a large array (a block), and the column of each id. Only
+    the last block may be partly filled."""
 
     column_by_id: dict[str, int] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)

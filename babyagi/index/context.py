@@ -163,8 +163,8 @@ def _pick(
 
 
 def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
-    """Return whether the task's name states inputs besides its subject, and the name of some result
-    covers each input."""
+    """Return whether the task's name mentions inputs besides the task's subject, and for each input
+    there is a result whose name mentions it."""
     taken = set(marks) - _held(head(name), marks)
     return bool(taken) and taken <= _held(
         "\n".join(head(result.task_name) for result in results), taken
@@ -292,10 +292,10 @@ class _Pool:
         return found
 
     def with_marks(self, marks: Collection[str]) -> list[Result]:
-        """Return the results that establish each of the marks, except marks in the names of the
-        results of `asked_about` (those whose subject the task asks about). If no result's name
-        contains a mark, one result whose text contains it is returned, unless one of the chosen
-        results contains it."""
+        """Return, for each of the marks (codes, names, numbers), the results that most likely found
+        out what it stands for. Marks in the names of the results of `asked_about` (those whose
+        subject the task asks about) are left out. If no result's name contains a mark, one result
+        whose text contains it is returned, unless one of the chosen results contains it."""
         if not marks:
             return []
         wanted = _Marks(marks)
@@ -325,8 +325,9 @@ class _Pool:
         return found
 
     def with_phrases(self) -> list[Result]:
-        """Return the results that establish each phrase of what the task asks, except phrases in
-        the names of the results of `asked_about` (those whose subject the task asks about)."""
+        """Return, for each phrase of what the task asks, the results that most likely found out
+        what it stands for. Phrases in the names of the results of `asked_about` (those whose
+        subject the task asks about) are left out."""
         asked = phrases(self._asked_text)
         depths: dict[tuple[str, ...], dict[int, int]] = {phrase: {} for phrase in asked}
         for n, result in enumerate(self._results):
@@ -343,8 +344,8 @@ class _Pool:
         return found
 
     def _establishing(self, depth_by_place: Mapping[int, int], *, is_word: bool) -> list[Result]:
-        """Return the results that most likely established a mark or phrase, given the results whose
-        names contain it.
+        """Return the results that most likely found out what a mark (code, name or number) or a
+        phrase stands for, given the results whose names contain it.
 
         These are two: the result whose name mentions it nearest to the front, and the earliest one,
         because a value must be found before others can use it. If many names contain the mark or
@@ -374,8 +375,8 @@ class _Pool:
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
         """Return the results whose names mostly occur in what the task asks, then those nearest to
-        it. The nearest of all is returned if it reaches `NEAR`, any other one only if it reaches
-        `least`.
+        it. The nearest of all is returned if its nearness reaches `NEAR`, any other one only if its
+        nearness reaches `least`.
 
         Args:
             picked: the results that were chosen already.
@@ -414,13 +415,14 @@ class _Pool:
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
-    """Return the marks that occur in one text as whole words; for many texts, use `_Marks`."""
+    """Return the marks (codes, names, numbers) that occur in one text as whole words; for many
+    texts, use `_Marks`."""
     return _Marks(marks).held_by(text)
 
 
 class _Marks:
-    """Finds the same marks in many texts. A text is read word by word only if it contains the
-    letters of a mark."""
+    """Finds the same marks (codes, names, numbers) in many texts. A text is read word by word only
+    if it contains the letters of a mark."""
 
     def __init__(self, marks: Collection[str]) -> None:
         self._marks = [
@@ -430,7 +432,8 @@ class _Marks:
         self._has_number = any(is_number for _, _, is_number, _ in self._marks)
 
     def held_by(self, text: str) -> frozenset[str]:
-        """Return those of its marks that occur in the text as whole words."""
+        """Return those of its marks (codes, names, numbers) that occur in the text as whole
+        words."""
         folded = fold(text)
         # most texts have no such sign; a search takes a tenth of the time of a replacement
         is_grouped = self._has_number and ("," in folded or "'" in folded or "\u202f" in folded)

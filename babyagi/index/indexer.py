@@ -223,8 +223,8 @@ class CheckReport:
 
 
 class Indexer:
-    """Keeps the index of one objective up to date with its results. The lease of the index duty
-    makes sure that only one indexer of an objective runs at a time.
+    """Keeps the index of one objective up to date with its results. A worker must hold the claim on
+    indexing the objective, so only one indexer of an objective runs at a time.
 
     `n_rebuilds` counts how often the index was found damaged and was rebuilt.
 
@@ -452,8 +452,9 @@ def text_of(result: Result) -> str:
 
 
 def embed_path(owner: str, texts: Sequence[str]) -> str:
-    """Return a path for the journal that is derived from the texts. A number would not do: which
-    texts are embedded together depends on what other workers have done meanwhile."""
+    """Return the path (the key in the journal) of the call that embeds these texts, derived from
+    the texts. A running number would not do, because which texts are embedded together depends on
+    what other workers have done meanwhile."""
     return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
 
 

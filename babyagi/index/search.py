@@ -260,7 +260,8 @@ class ResultSearch:
         return [*(kept.result for kept in known.values()), *read]
 
     def keep(self, results: Iterable[Result]) -> None:
-        """Cache those of the results that can no longer change, because they were planned from."""
+        """Cache those of the results that can no longer change, because new tasks have been planned
+        from them."""
         for result in results:
             if result.is_planned and len(result.text) <= MAX_CHARS:
                 self._forget(result.task_id)
@@ -275,7 +276,7 @@ class ResultSearch:
             self._n_kept_chars -= len(kept.result.text)
 
     def compare(self, words: Words, results: Sequence[Result]) -> list[float]:
-        """Return how much of the query each of these results contains, from 0 to 1."""
+        """Return how much of the query (`words`) each of these results contains, from 0 to 1."""
         return words.score([self._read(result) for result in results])
 
     def _read(self, result: Result) -> ReadText:
@@ -456,7 +457,7 @@ def best_first(scores: Mapping[int, float]) -> list[int]:
 
 
 def round_all(scores: Mapping[int, float], n_digits: int) -> dict[int, float]:
-    """Return the rounded scores by task id. It takes a tenth of the time that `round` takes."""
+    """Return the rounded scores by task id. This takes a tenth of the time that `round` takes."""
     import numpy as np
 
     rounded = np.fromiter(scores.values(), "f8", count=len(scores)).round(n_digits)

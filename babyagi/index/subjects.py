@@ -151,8 +151,8 @@ class Subjects:
         return math.fsum(map(self._weight_by_word.__getitem__, words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:
-        """Return the part of `words` that contains most of subject number `place`, with no other
-        word in between."""
+        """Return the range of `words` that contains most words of subject number `place`, with no
+        other word in between."""
         wanted, n_words = self._words_of[place], len(self.subjects[place])
         whole = self._weigh(wanted)
         best, span = 0.0, range(0)

@@ -39,7 +39,8 @@ _GAP = re.compile(r"[\W_]+")
 
 
 class Words:
-    """A query that can be compared with any number of texts."""
+    """A query, split into trigrams (three letters in a row), that can be compared with any number
+    of texts."""
 
     def __init__(self, text: str) -> None:
         import numpy as np

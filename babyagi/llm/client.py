@@ -771,8 +771,8 @@ class OpenAIModel:
         )
 
     async def _post_for_stream(self, request: Mapping[str, Any], hearing: Hearing) -> RawReply:
-        """Post a request for a stream. Count broken streams in a row, and note whether a stream
-        reports its usage."""
+        """Post a request for a streamed answer. Count the streams in a row that break off, and note
+        whether a stream reports its usage."""
         take = partial(gather, into=self._dialect.gathering(hearing))
         try:
             reply = await self._post(request, take)

@@ -212,14 +212,14 @@ def normalize(vector: Any) -> bytes:
         or not vector
         or not all(isinstance(value, (int, float)) for value in vector)
     ):
-        raise MalformedReplyError("a row is not a list of numbers")
+        raise MalformedReplyError("a vector in the reply is not a list of numbers")
     try:
         length = math.hypot(*vector)
     except OverflowError:
         length = math.inf
     if not 0 < length < math.inf:
         raise MalformedReplyError(
-            "a vector has no direction: all zeros, or numbers that are not finite"
+            "a vector in the reply has no direction: all zeros, or numbers that are not finite"
         )
     return struct.pack(f"<{len(vector)}f", *(value / length for value in vector))
 

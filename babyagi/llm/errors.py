@@ -182,7 +182,7 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
         return ModelRejectedError(
             f"the account at {address.url} has no quota left",
             why=why,
-            fix="add credit there, then start again",
+            fix="add credit to that account, then start again",
             guide="models",
         )
     if refusal.status == 413 or (400 <= refusal.status < 500 and _CONTEXT.search(refusal.words)):
@@ -313,7 +313,7 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
         return ModelRejectedError(
             f"the certificate of {address.url} is not trusted",
             why=why,
-            fix="set SSL_CERT_FILE to a file with the certificate of its authority",
+            fix="set SSL_CERT_FILE to a file with the certificate of the authority that signed it",
             guide="models",
         )
     if _NOT_ENCRYPTED.search(why):
@@ -386,8 +386,9 @@ class Form:
     takes_system: bool = True  # whether roles other than user and model, in turn, are accepted
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
-        """Return the form without the part that the refusal names. None if it names no part, or one
-        that was not sent or that cannot be left out."""
+        """Return the form of the next request, which also leaves out or renames the part that the
+        refusal names. None if the refusal names no part, or one that was not sent or that cannot be
+        left out."""
         words = f"{refusal.param} {refusal.message}"
         if _SYSTEM.search(words) and self.takes_system:
             return replace(self, takes_system=False)

@@ -1,8 +1,9 @@
 """How the journal stores a prompt: as JSON text. Messages that an earlier prompt of the same owner
 has as well are referenced, not repeated.
 
-The stored fences do not have their mark yet (see `prompt.seal`), and of each tool only the name is
-stored. A long prompt is compressed, which halves the size of a run's prompts.
+The fences (lines around texts) are stored without the secret mark that `prompt.seal` puts into
+them, and of each tool only the name is stored. A long prompt is compressed, which halves the size
+of a run's prompts.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: 
 
     Args:
         before: the messages of an earlier stored prompt; those at the beginning that both prompts
-            have are referenced.
+            have are not stored again.
         before_key: the key of the step that stores the earlier prompt.
     """
     n_same = 0
@@ -87,8 +88,8 @@ def _fields(message: Message) -> dict[str, Any]:
 
 
 def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt | None:
-    """Return the stored prompt, without marks in its fences; None if the text is not a stored
-    prompt.
+    """Return the stored prompt, without the secret marks in its fences (the lines around texts);
+    None if the text is not a stored prompt.
 
     Args:
         find: returns the stored prompt of another step of the same owner, by the step's key; "" or
@@ -110,7 +111,8 @@ def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt |
 def _all_messages(
     fields: dict[str, Any], find: Callable[[str], str | None]
 ) -> tuple[list[Message], int]:
-    """Return the messages that are still stored, and the number of messages that are not."""
+    """Return the messages of a stored prompt that are still stored, and the number of those that
+    are not."""
     chain, seen, n_lost = [fields], set[str](), 0
     while same := chain[-1].get("same"):
         earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None

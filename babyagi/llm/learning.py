@@ -131,7 +131,7 @@ class LearningModel:
             raise self._too_long(n_tokens, may_be_billed=False)
 
     def _look_at(self, prompt: Prompt, completion: Completion) -> None:
-        """Learn from a reply.
+        """Learn from a reply what the model and its server can do.
 
         Raises:
             ToolsUnsupportedError: the tools did not reach the model.
@@ -152,7 +152,7 @@ class LearningModel:
             self.learn(replace(self._known, takes_tools=False))
             raise ToolsUnsupportedError(
                 f"the server of {self.name} does not pass the tools on to the model",
-                why="it reports fewer prompt tokens than a prompt with these tools has",
+                why="the server reports fewer prompt tokens than a prompt with these tools has",
                 fix="start the server with tool calling on",
                 guide="models",
                 may_be_billed=True,

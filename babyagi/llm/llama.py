@@ -362,8 +362,8 @@ class _Server:
 
 
 def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the request with its JSON schema as a grammar that forbids blanks between the parts of
-    a value: a small model may write blanks endlessly."""
+    """Return the request with a grammar in place of its JSON schema. The grammar also forbids
+    blanks between the parts of a value, because a small model may write blanks endlessly."""
     import xllamacpp
 
     held = dict(request)
@@ -424,7 +424,7 @@ class LlamaModel:
             if prompt.tools and not takes_tools:
                 raise ToolsUnsupportedError(
                     f"{self._engine.file.name} does not support tools",
-                    why="its chat template leaves them out",
+                    why="the chat template of the model leaves the tools out",
                     fix="set BABYAGI_PROTOCOL to auto, json or text, or choose another model",
                     guide="models",
                 )

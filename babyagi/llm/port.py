@@ -81,7 +81,7 @@ class Adaptive(Protocol):
     def abilities(self) -> Abilities: ...
 
     def learn(self, found: Abilities) -> None:
-        """Remember these abilities, which a probe found."""
+        """Remember these abilities, which test calls have shown."""
         ...
 
 

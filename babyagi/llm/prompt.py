@@ -92,8 +92,8 @@ class Prompt:
     `schema_name` and `schema` request a JSON reply that follows that JSON Schema, if the endpoint
     supports it. With `is_schema_late` the text describes the schema in words, and the schema
     itself, which costs tokens, is sent only if the words were not enough. `max_output_tokens`
-    limits the reply, and with it the reservation. The reply should end before the first of the
-    words in `stop` (at most 4); an endpoint may ignore them.
+    limits the reply, and with it the cost that is reserved for the call. The reply should end
+    before the first of the words in `stop` (at most 4); an endpoint may ignore them.
     """
 
     messages: tuple[Message, ...]
@@ -143,8 +143,8 @@ def _say_origin(passage: Passage) -> str:
 
 
 def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as it is sent: with a mark in its fences, and with text that looks like a
-    fence made harmless in earlier replies of the model.
+    """Return the prompt as it is sent: with a secret mark in its fences (the lines around texts),
+    and with text that looks like a fence made harmless in earlier replies of the model.
 
     Args:
         secret: a text that no author of a passage can know; the mark is made from it.

@@ -179,7 +179,8 @@ def _tool_names(prompt: Prompt) -> set[str]:
 def _speak(
     prompt: Prompt, text: str, calls: tuple[ToolCall, ...]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    """Write the call, or else the text as the answer, in the form that the prompt asks for."""
+    """Return a reply in the form that the prompt asks for: the tool calls if there are any, else
+    the text as the answer."""
     system = _system(prompt)
     if form := _TEXT_FORM.search(system):
         said = (
@@ -228,8 +229,8 @@ def _next_read(
 
 
 def _places(path: str, found: str, *, n: int) -> list[int]:
-    """Return the line numbers from which to read a large document: where each of the best search
-    results stands, a window of lines begins a little before it.
+    """Return the line numbers from which to read a large document: for each of the best search
+    results, the number of a line a little before it.
 
     Args:
         found: the output of the search.
@@ -513,7 +514,7 @@ def _block(blocks: Sequence[tuple[str, str]], label: str) -> str:
 
 
 def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
-    """Return every quote in the result blocks, each once."""
+    """Return every quote in the prompt's blocks with results, each once."""
     found = [quote for label, text in blocks if label == "result" for quote in _QUOTE.findall(text)]
     return [
         Quote(text=text, path=path, line=int(line), above=above)
@@ -774,8 +775,8 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
 
 
 def _read_front(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Return the lines without the YAML at the beginning of the document. Its title, if it has one,
-    becomes a heading."""
+    """Return the lines without the YAML at the beginning of the document. The title in the YAML, if
+    there is one, becomes a heading."""
     is_front = bool(lines) and lines[0][0] == 1 and lines[0][1].rstrip() == "---"
     rules = (at for at, (_, line) in enumerate(lines) if at and line.rstrip() == "---")
     end = next(rules, 0) if is_front else 0
@@ -799,8 +800,8 @@ def _rows(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list
 
 
 def _blocks(lines: Sequence[tuple[int, str]], above: tuple[str, ...] = ()) -> list[Section]:
-    """Split a program or data at its blank lines into blocks. Above each block stand the less
-    indented lines before it."""
+    """Split a program or data at its blank lines into blocks. The less indented lines before a
+    block become its headings."""
     found: list[Section] = []
     opened: list[tuple[int, str]] = []
     for is_blank, group in groupby(lines, key=lambda pair: not pair[1].strip()):
@@ -862,7 +863,8 @@ class _Prose:
 
     def _find_heading(self, at: int) -> tuple[int, str, int] | None:
         """Return (level, text, place after it) if a heading begins at this place, else None.
-        Headings with marks have lower levels than lines that only look like a heading."""
+        Headings with signs such as `#` have lower levels than lines that only look like a
+        heading."""
         line, after = self._text(at), self._text(at + 1)
         if found := _HEADING.match(line):
             marks, title = (group for group in found.groups() if group)
@@ -880,8 +882,8 @@ class _Prose:
         return self._find_plain_heading(at)
 
     def _find_plain_heading(self, at: int) -> tuple[int, str, int] | None:
-        """Return (level, text, place after it) if the line has no marks but looks like a heading:
-        short, without a full stop, and alone or in capitals. Else None."""
+        """Return (level, text, place after it) if the line has no sign such as `#` but looks like a
+        heading: short, without a full stop, and alone or in capitals. Else None."""
         text, after = self._text(at).strip(), self._text(at + 1).strip()
         begins = not self._text(at - 1).strip() or _UNDERLINE.fullmatch(self._text(at - 1).strip())
         is_title = len(text) <= 70 and len(text.split()) <= 9 and not _FIELD.match(text + " ")
@@ -1051,10 +1053,11 @@ def count_sections(question: Question, sections: Sequence[Section]) -> Statistic
 def score(
     question: Question, weights: Mapping[str, float], texts: Sequence[tuple[str, float]]
 ) -> float:
-    """Return how much of the question's weight the texts contain.
+    """Return a score that says how well a sentence, with the texts around it, fits the question.
+    The words of the question that they contain count by their `weights`.
 
     Args:
-        texts: the sentence and the texts around it, each with the share at which its words count.
+        texts: the sentence and the texts around it, each with the factor by which its words count.
     """
     matches = [(question.match(text), share) for text, share in texts]
     total = held = 0.0
@@ -1111,7 +1114,7 @@ def _find_best(
     """Return the score of the best sentence, and its index.
 
     Args:
-        around: the texts around the sentences, each with the share at which its words count.
+        around: the texts around the sentences, each with the factor by which its words count.
     """
     scores = [score(question, weights, [(text, 1.0), *around]) for text in sentences]
     best = max(scores, default=0.0)

@@ -28,7 +28,7 @@ async def retrying(
     random: Callable[[], float],
     may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
-    """Call `send` until it succeeds, and return its result. It is called at most `MAX_REQUESTS`
+    """Call `send` until it succeeds, and return its result. `send` is called at most `MAX_REQUESTS`
     times, with at most `MAX_WAIT_S` seconds of waiting in all.
 
     The wait before request n + 1 is random between 0 and 0.5·2ⁿ s, and never shorter than the
@@ -126,15 +126,16 @@ class Breaker:
         if now_s < self._probe_at:
             raise ModelUnavailableError(
                 self._why,
-                why="its endpoint failed repeatedly; one request is tried every "
+                why="the endpoint of the model failed repeatedly; one request is tried every "
                 f"{PROBE_EVERY_S:g} s",
                 retry_after_s=self._probe_at - now_s,
             )
         self._probe_at = now_s + PROBE_EVERY_S
 
     def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
-        """Count a failed request, and return the seconds until the next probe; 0 if the breaker is
-        closed. A rate limit is not counted, because it does not mean that the endpoint is down."""
+        """Count a failed request, and return the seconds until the next request is let through (the
+        probe); 0 if the breaker is closed. A rate limit is not counted, because it does not mean
+        that the endpoint is down."""
         if error.is_limit:
             return 0.0
         sent = self._failures_sent_at

@@ -122,7 +122,7 @@ class Gathering(Protocol):
     is_over: bool
 
     def take(self, name: str, event: Mapping[str, Any]) -> None:
-        """Add one event.
+        """Add one event of the stream to the reply.
 
         Raises:
             StreamError: the event is an error of the server.
@@ -473,9 +473,10 @@ class StreamWatch:
     """Watches an answer as it grows, and detects when it is clearly invalid: endless, a loop, or an
     echo of the prompt.
 
-    An echo begins with thirty words of the program's own instructions, or with the opening line of
-    a fence of the prompt. A loop repeats the same forty words three times in a row; shorter phrases
-    must repeat more often, because refrains and tables do so too. Numbers alone may be repeated.
+    An echo begins with thirty words of the program's own instructions, or with a line that begins a
+    block of data in the prompt. A loop repeats the same forty words three times in a row; shorter
+    phrases must repeat more often, because refrains and tables do so too. Numbers alone may be
+    repeated.
 
     Args:
         is_apart: whether the text is reasoning or the arguments of calls, and not the answer. Such

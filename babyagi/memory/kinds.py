@@ -24,8 +24,8 @@ class ConversationMemory:
     """The last questions and answers, verbatim.
 
     Attributes:
-        name: the name under which the memory is stored in the home; an unnamed memory lives as long
-            as its agent.
+        name: the name under which the memory is stored in babyagi's home folder; an unnamed memory
+            lives as long as its agent.
         window_size: how many of the newest turns are shown.
         max_tokens: the most tokens that everything shown may take.
     """

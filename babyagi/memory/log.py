@@ -1,9 +1,10 @@
 """The content of a memory: the turns of a conversation and what was derived from them, as an
 append-only list of lines.
 
-A named memory is a file in the home that only its owner may read; one without a name lives as long
-as its `MemoryLog`. All state is rebuilt from the lines, so a kill at any instant loses at most the
-line being written. Several processes may append at once: each line is written whole under a lock.
+A named memory is a file in babyagi's home folder that only the file's owner may read; one without a
+name lives as long as its `MemoryLog`. All state is rebuilt from the lines, so a kill at any instant
+loses at most the line being written. Several processes may append at once: each line is written
+whole under a lock.
 """
 
 from __future__ import annotations
@@ -88,7 +89,8 @@ class Known:
     Attributes:
         id: the memory's id, a new one after the memory was forgotten; empty if nothing was stored.
         facts: in the order in which they were found, from turns up to `facts_upto`.
-        completions: a model's replies for an update that is not finished, by path.
+        completions: a model's replies for an update that is not finished, by the path (key) of each
+            call.
         used: the usage of all calls for updates of the memory.
         fault: why the last update failed.
         n_damaged: lines that cannot be read.
@@ -111,7 +113,7 @@ class Known:
 
 
 class MemoryLog:
-    """The lines of one memory.
+    """Reads and writes the lines in which one memory is stored.
 
     Args:
         path: the memory's file; None to hold the lines in this object only.
@@ -161,7 +163,7 @@ class MemoryLog:
         await asyncio.to_thread(self._add, lambda known: [record] if known.id == to else [])
 
     async def forget(self) -> bool:
-        """Delete everything. Return whether there was anything."""
+        """Delete the content of the memory. Return whether there was any."""
         return await asyncio.to_thread(self._forget)
 
     @contextmanager
@@ -308,7 +310,7 @@ def path_of(home: Path, name: str) -> Path:
 
 
 def names_in(home: Path) -> list[str]:
-    """Return the names of all memories of a home."""
+    """Return the names of all memories that a home folder contains."""
     return sorted(path.name.removesuffix(SUFFIX) for path in (home / MEMORIES).glob(f"*{SUFFIX}"))
 
 
@@ -317,8 +319,8 @@ def names_in(home: Path) -> list[str]:
 
 
 def parse_lines(body: bytes) -> Known:
-    """Return the content that the lines describe. A line that cannot be read is counted and
-    ignored."""
+    """Return the content of a memory from the lines of its file. A line that cannot be read is
+    counted and ignored."""
     known = Known()
     for line in body.split(b"\n"):
         if not line.strip():
@@ -331,7 +333,7 @@ def parse_lines(body: bytes) -> Known:
 
 
 def _take(known: Known, record: Record) -> Known:
-    """Return the content after reading one more line."""
+    """Return the content of the memory after one more line of its file was read."""
     match record["kind"]:
         case "memory":
             return replace(known, id=str(record["id"]))
@@ -349,7 +351,8 @@ def _take(known: Known, record: Record) -> Known:
 
 
 def _take_made(known: Known, record: Record) -> Known:
-    """Return the content after adding a record that was derived from the turns."""
+    """Return the content of the memory after adding a record, such as a summary, that was derived
+    from its turns."""
     match record["kind"]:
         case "summary":
             summary = Summary(

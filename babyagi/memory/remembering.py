@@ -115,8 +115,8 @@ class Remembering:
         """Store a turn; it is on the disk when this returns. If an update is due, it is started,
         unless one is running.
 
-        A turn that cannot be stored raises on exit of the context, because an answer that is paid
-        for must be returned first.
+        If a turn cannot be stored, the error is raised on exit of the context, because an answer
+        that is paid for must be returned first.
 
         Args:
             used: what the run has used of its limits.
@@ -229,8 +229,8 @@ class TaskMemory:
         return bool(find_pending(self._kind, await self._log.read()))
 
     async def flush(self, calls: Calls, *, within_s: float) -> None:
-        """Process the turns that were not processed yet, however few, for at most `within_s`
-        seconds."""
+        """Let the model summarize the turns that are not in the memory's summary or facts yet,
+        however few, or search them for facts, for at most `within_s` seconds."""
         try:
             async with asyncio.timeout(within_s):
                 await self._update(calls, is_flush=True)

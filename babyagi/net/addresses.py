@@ -202,19 +202,19 @@ def read_target(url: str) -> Target:
             contains an IP address in a form that not all programs read in the same way.
     """
     if len(url) > MAX_URL_CHARS:
-        raise AddressError(f"it is longer than {MAX_URL_CHARS} characters")
+        raise AddressError(f"the address is longer than {MAX_URL_CHARS} characters")
     if "\\" in url or not url.isprintable() or " " in url:
-        raise AddressError("it contains characters that are not allowed in an address")
+        raise AddressError("the address contains characters that are not allowed")
     try:
         parts = urlsplit(url)
         port = parts.port
         host = parts.hostname or ""
     except ValueError:
-        raise AddressError("it is not a valid address") from None
+        raise AddressError("the address is not valid") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise AddressError("it does not begin with http:// or https://")
+        raise AddressError("the address does not begin with http:// or https://")
     if "@" in parts.netloc:
-        raise AddressError("it contains a user name or a password")
+        raise AddressError("the address contains a user name or a password")
     if port == 0:
         raise AddressError("its port is 0")
     path = quote(parts.path or "/", safe=_SAFE_IN_PATH)
@@ -232,19 +232,21 @@ def _read_host(host: str, *, is_bracketed: bool) -> str:
         try:
             address = ipaddress.IPv6Address(host)
         except ValueError:
-            raise AddressError("its brackets do not contain an IPv6 address") from None
+            raise AddressError(
+                "the brackets in the address do not contain an IPv6 address"
+            ) from None
         if address.scope_id is not None:
-            raise AddressError("it names an interface of this machine")
+            raise AddressError("the address names a network interface of this machine")
         return str(address)
     import idna
 
     try:
         name = host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
     except (idna.IDNAError, UnicodeError):
-        raise AddressError("its host is not a valid name") from None
+        raise AddressError("the host in the address is not a valid name") from None
     name = name.casefold()
     if not _HOST.fullmatch(name) or len(name) > 253:
-        raise AddressError("its host is not a valid name")
+        raise AddressError("the host in the address is not a valid name")
     if _NUMBER.fullmatch(name.rstrip(".").rpartition(".")[2]):
         return _read_ipv4(name)
     return name
@@ -256,4 +258,4 @@ def _read_ipv4(name: str) -> str:
     try:
         return str(ipaddress.IPv4Address(name))
     except ValueError:
-        raise AddressError("it writes an IP address in an unusual way") from None
+        raise AddressError("the IP address in it is written in an unusual way") from None

@@ -197,7 +197,7 @@ class Door:
             asked_s = min(int(host.rules.crawl_delay(USER_AGENT) or 0), MAX_ACCEPTED_PAUSE_S)
             host.pause_s = max(host.pause_s, asked_s)
         if not host.rules.can_fetch(USER_AGENT, target.url):
-            raise AddressError("its robots.txt forbids programs to fetch it")
+            raise AddressError("the robots.txt of its site forbids programs to fetch the page")
 
     async def _read_rules(self, target: Target) -> RobotFileParser:
         """Fetch and parse the host's robots.txt; without one, return rules that allow everything.
@@ -291,7 +291,7 @@ class Door:
                 covers(allowed, str(address), port) for allowed in self._allow
             ):
                 raise AddressError(
-                    "it is not on the public internet, and only such pages are fetched"
+                    "the address is not on the public internet, and only such pages are fetched"
                 )
 
 
@@ -414,7 +414,7 @@ def _join(url: str, location: str) -> str:
     try:
         return urljoin(url, location)
     except ValueError:
-        raise AddressError("it redirects to an invalid address") from None
+        raise AddressError("the page redirects to an invalid address") from None
 
 
 def _header(response: Response, name: bytes) -> str:

@@ -129,18 +129,18 @@ def sanitise_svg(text: str) -> str:
     """
     text = clean(text).strip()
     if len(text) > MAX_SVG_CHARS:
-        raise ValueError(f"it has more than {MAX_SVG_CHARS:,} characters")
+        raise ValueError(f"the picture has more than {MAX_SVG_CHARS:,} characters")
     if re.search(r"<!(DOCTYPE|ENTITY)", text, re.IGNORECASE):
-        raise ValueError("it declares a document type")
+        raise ValueError("the picture declares a document type")
     try:
         root = _parse(text)
     except ElementTree.ParseError as error:
-        raise ValueError(f"it is not XML ({error})") from None
+        raise ValueError(f"the picture is not XML ({error})") from None
     if _local_name(root.tag) != "svg":
         raise ValueError("it is not SVG")
     drawn = _copy(root)
     if _count_drawn(drawn, {one.get("id", ""): one for one in drawn.iter()}, {}) > MAX_DRAWN:
-        raise ValueError(f"it draws more than {MAX_DRAWN:,} elements")
+        raise ValueError(f"the picture draws more than {MAX_DRAWN:,} elements")
     drawn.set("xmlns", _SVG)
     return ElementTree.tostring(drawn, encoding="unicode")
 
@@ -157,7 +157,7 @@ def _parse(text: str) -> ElementTree.Element:
         root = element if root is None else root
         depth += 1 if event == "start" else -1
         if depth > MAX_DEPTH:
-            raise ValueError(f"it is deeper than {MAX_DEPTH} elements")
+            raise ValueError(f"the picture has elements nested more than {MAX_DEPTH} deep")
     if root is None:
         raise ValueError("it is empty")
     return root
@@ -220,7 +220,9 @@ def _count_drawn(
         if name not in by_id:
             continue
         if name in within or len(within) == MAX_REFERENCES:
-            raise ValueError("its parts refer to each other in a circle or too deeply")
+            raise ValueError(
+                "the parts of the picture refer to each other in a circle or too deeply"
+            )
         if name not in counts:
             counts[name] = _count_drawn(by_id[name], by_id, counts, (*within, name))
         n += n_times * counts[name]

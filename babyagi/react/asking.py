@@ -150,7 +150,8 @@ class _Asker:
     async def prepare(self, known: Abilities | None) -> None:
         """Limit the reply to the length that `Calls.bound_output` allows. If it allows less than
         twice the wanted length, bound the schema to fit, and do not lengthen the limit after a
-        cut-off reply. Remove a late schema for now, unless the model is known to follow one."""
+        cut-off reply. Remove a schema that is to be sent late (`is_schema_late`) for now, unless
+        the model is known to follow one."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
         self.prompt = replace(self.prompt, max_output_tokens=bound)

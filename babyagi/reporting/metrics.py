@@ -127,8 +127,12 @@ def _measure_workers(vitals: Vitals) -> list[Metric]:
     living = [worker for worker in vitals.workers if worker.lease_left_s >= 0]
     n_blocked = sum(any(one.blocked_reason for one in worker.joined) for worker in living)
     return [
-        _one("workers", "Workers with a living lease.", len(living)),
-        _one("workers_blocked", "Workers with a living lease that are blocked.", n_blocked),
+        _one("workers", "Workers that are running: their leases have not ended.", len(living)),
+        _one(
+            "workers_blocked",
+            "Running workers that lack something that an objective needs.",
+            n_blocked,
+        ),
     ]
 
 
@@ -140,7 +144,9 @@ def _measure_money(vitals: Vitals) -> list[Metric]:
     tokens = {kind: totals.get(("tokens", kind, ""), 0) for kind in ("prompt", "completion")}
     held = sum(standing.objective.held.cost_usd for standing, _ in vitals.standings)
     return [
-        _one("model_calls", "Calls of models, all objectives.", totals.get(("calls", "", ""), 0)),
+        _one(
+            "model_calls", "Calls of models, for all objectives.", totals.get(("calls", "", ""), 0)
+        ),
         _by("tokens", "Tokens of calls of models, by kind.", "kind", tokens),
         _one("spent_usd", "US dollars spent, as answers reported.", round(cost - perhaps, 6)),
         _one("perhaps_spent_usd", "US dollars of calls whose cost no answer reported.", perhaps),
@@ -160,7 +166,7 @@ def _measure_schedules(vitals: Vitals) -> list[Metric]:
         ticks.setdefault((("outcome", str(outcome)), ("reason", "")), 0.0)
     metrics = [
         _by("schedules", "Schedules by status.", "status", schedules),
-        Metric(name="ticks", help="Ticks by outcome and reason.", values=ticks),
+        Metric(name="ticks", help="Ticks of schedules, by outcome and reason.", values=ticks),
     ]
     if vitals.next_tick_s is not None:
         says = "Time until the next tick of a schedule is due; 0 if one is due now."

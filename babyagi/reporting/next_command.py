@@ -23,8 +23,8 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextCommand:
-    """The command that meets `need`, with the value of its last option separately, and the command
-    to type after it (`resume`)."""
+    """The command that a person types next, for the reason `need`, with the value of its last
+    option separately, and the command to type after it (`resume`)."""
 
     need: Need
     command: str

@@ -112,7 +112,7 @@ async def load_sources(store: TaskStore, objective: Objective) -> Sources:
 
 
 async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
-    """Return the artifacts of the objective's results."""
+    """Return the artifacts (files such as tables and plots) of the objective's results."""
     return await find_artifacts(store, await store.results(objective.id))
 
 
@@ -168,7 +168,8 @@ async def load_page(
 
 
 async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
-    """Return the artifacts of the objective's results in the type that the page shows."""
+    """Return the artifacts (files such as tables and plots) of the objective's results, in the type
+    that the page shows."""
     from babyagi.pages.report import Pictured
 
     return [
@@ -203,7 +204,8 @@ class ReportNotes:
 
     Attributes:
         asked: number and text of each question to the person.
-        bounds: a phrase for each thing that was left out of a prompt or a plan because of a bound.
+        bounds: a phrase for each thing that was left out of a prompt or a plan because of a maximum
+            size or number.
         index_trouble: why results do not reach the index; "" if they do.
         sources: the sources of the results that the report was written from.
         artifacts: the files that came with all results.
@@ -461,7 +463,9 @@ def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> st
 
 
 def _render_bounds(bounds: Sequence[str]) -> str:
-    return _render_lines("## Left out because of a bound", list(map(_one_line, bounds)), MAX_NAMED)
+    return _render_lines(
+        "## Left out of prompts and plans", list(map(_one_line, bounds)), MAX_NAMED
+    )
 
 
 def _render_lines(head: str, lines: Sequence[str], most: int) -> str:

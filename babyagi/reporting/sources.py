@@ -71,7 +71,8 @@ class Source:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The sources of some results: first the pages and files that most tasks read, then tools, then
-    searches. `n_unnamed` counts sources that did not fit into the origins of a result."""
+    searches. `n_unnamed` counts the sources whose names were not stored, because a result had too
+    many."""
 
     named: Sequence[Source] = ()
     n_unnamed: int = 0
@@ -153,15 +154,15 @@ def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetch
 
 
 class _Reading:
-    """Reads the steps of at most `MAX_TASKS_READ` tasks, each once."""
+    """Reads the steps (recorded calls) of at most `MAX_TASKS_READ` tasks, each once."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
         self._steps_by_task: dict[int, Sequence[Step]] = {}
 
     async def load(self, objective_id: int, task_ids: Sequence[int]) -> None:
-        """Read the steps of these tasks. If they are too many, read only those of the first
-        tasks."""
+        """Read the steps (recorded calls) of these tasks. If the tasks are too many, read only
+        those of the first ones."""
         new = [task_id for task_id in task_ids if task_id not in self._steps_by_task]
         new = new[: MAX_TASKS_READ - len(self._steps_by_task)]
         if new:
@@ -193,7 +194,7 @@ class _Reading:
 
 
 def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
-    """Yield the pages that the tool calls among the steps opened."""
+    """Yield the web pages that were opened by the tool calls among these recorded steps."""
     for observation in read_observations(steps):
         yield from observation.passage.pages
 

@@ -23,9 +23,9 @@ MAX_CALL_CHARS = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One text of a step. `label` is its kind: `system`, `user`, `assistant`, `tool`, `reply`,
-    `calls`, `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an earlier prompt
-    contained the same text."""
+    """One text of a step (a recorded call). `label` is its kind: `system`, `user`, `assistant`,
+    `tool`, `reply`, `calls`, `gave`, `failed`, `question`, `answer` and so on. `is_said_before`: an
+    earlier prompt contained the same text."""
 
     label: str
     text: str
@@ -34,7 +34,9 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """One step, its number (from 1) among the steps it was read with, and its texts in order."""
+    """A step (one recorded call of a model or a tool, or a question to a person) as texts in order,
+    such as the prompt and the reply. `n` counts from 1 within the list from which it was
+    read."""
 
     n: int
     step: Step
@@ -44,14 +46,16 @@ class Exchange:
 
     @property
     def took_s(self) -> float | None:
-        """Return how many seconds the step took; None if its beginning or its end is not known."""
+        """Return how many seconds the recorded call took; None if its beginning or its end is not
+        known."""
         if self.step.done_at is None or self.step.done_at == self.step.created_at:
             return None
         return (self.step.done_at - self.step.created_at).total_seconds()
 
 
 def read_exchanges(steps: Sequence[Step], *, secrets: Iterable[str] = ()) -> list[Exchange]:
-    """Return the content of the steps of one task or duty, in order.
+    """Return the content of the steps of one task, or of one run of a duty such as planning, in
+    order.
 
     Args:
         secrets: texts to hide, in addition to strings that look like keys.
@@ -180,7 +184,8 @@ def _gave_parts(step: Step) -> list[Part]:
 
 
 def describe_step(step: Step) -> str:
-    """Return the step in a few words: `model gpt-x`, `tool read_file(path="a.md") → 3.1 kB`."""
+    """Return the step (a recorded call) in a few words: `model gpt-x`, `tool read_file(path="a.md")
+    → 3.1 kB`."""
     match step.kind:
         case "model" | "embedding":
             return f"{step.kind} {one_line(step.model)}".rstrip()
@@ -227,8 +232,8 @@ def first_line(text: str, *, max_chars: int = 200) -> str:
 
 
 def said_in(step: Step) -> str:
-    """Return what a step of a tool or of a question holds: the tool's output, or the person's
-    answer; "" if there is no outcome yet."""
+    """Return the outcome that is recorded in a step: the tool's output, or the person's answer; ""
+    if there is no outcome yet."""
     parts = _gave_parts(step)
     return parts[0].text if parts else ""
 

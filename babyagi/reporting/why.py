@@ -103,7 +103,8 @@ class Facts:
 
 
 async def find_facts(store: TaskStore, objective_id: int) -> Facts:
-    """Return the facts of an objective. Raises `NotFoundError`."""
+    """Return the `Facts` of an objective: its state, the workers, and what waits for a person.
+    Raises `NotFoundError`."""
     return Facts(
         standing=await store.standing(objective_id),
         workers=await store.workers(),
@@ -167,7 +168,9 @@ def _explain_running(task: Task, facts: Facts) -> Reason:
         why=Why.LOST,
         word="worker lost",
         says=f"it was claimed{_at(task.started_at)}, and its worker is gone",
-        change=_wait_or_start("another worker takes it over when the lease ends", facts),
+        change=_wait_or_start(
+            "another worker takes it over when the lost worker's lease ends", facts
+        ),
     )
 
 
@@ -261,11 +264,11 @@ def _explain_next(facts: Facts, place: int) -> Reason:
     n_running = facts.standing.counts.get(TaskStatus.RUNNING, 0)
     busy = f"{n_running or 'no'} {'tasks are' if n_running > 1 else 'task is'} running"
     if place > 1:
-        says = f"it is number {place} among the claimable tasks; {busy}"
+        says = f"it is number {place} among the tasks that can start now; {busy}"
     else:
         says = f"it is the next to start; {busy}" if place else f"it could start; {busy}"
     change = (
-        "a slot must become free: --concurrency and further workers add slots; babyagi "
+        "wait until a running task ends; a higher --concurrency or more workers help; babyagi "
         f"tasks move … {facts.here} puts it first"
     )
     return Reason(why=Why.NEXT, word="queued", says=says, change=change)
@@ -444,7 +447,7 @@ def _find_workers(facts: Facts) -> Reason | None:
     return Reason(
         why=Why.BLOCKED,
         word="workers blocked",
-        says=f"every worker is blocked; {'; '.join(blocked[:MAX_NAMED])}",
+        says=f"no worker can work on the objective; {'; '.join(blocked[:MAX_NAMED])}",
         change="babyagi doctor shows what is missing; start a worker that has it",
     )
 

@@ -60,7 +60,9 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
             return _read_html(html, url)
         case "text":
             return PageText(title="", text=_decode(body, parameters)[:MAX_CHARS])
-    raise UnreadableError(f"it is {media_type[:60] or 'of an unknown type'}, which has no text")
+    raise UnreadableError(
+        f"the page is {media_type[:60] or 'of an unknown type'}, which has no text"
+    )
 
 
 def _kind_of(media_type: str, body: bytes) -> str:
@@ -252,7 +254,7 @@ def _read_pdf(body: bytes) -> PageText:
         import pypdf
     except ImportError:
         raise UnreadableError(
-            "it is a PDF, and its reader is not installed: pip install pypdf"
+            "the page is a PDF, and the package that reads PDFs is not installed: pip install pypdf"
         ) from None
     try:
         reader = pypdf.PdfReader(io.BytesIO(body))
@@ -264,7 +266,9 @@ def _read_pdf(body: bytes) -> PageText:
             if n_chars > MAX_CHARS:
                 break
     except Exception as error:  # the library may raise anything at a broken file
-        raise UnreadableError(f"it is a PDF that cannot be read ({type(error).__name__})") from None
+        raise UnreadableError(
+            f"the page is a PDF that cannot be read ({type(error).__name__})"
+        ) from None
     return PageText(title=title[:300], text="\n\n".join(pages)[:MAX_CHARS])
 
 

@@ -151,8 +151,8 @@ def count_words(text: str) -> Counted:
 
 
 def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
-    """Return the BM25 score of each text. It grows with the number of the question's words that the
-    text contains, and rare words count more; it is 0 if the text contains none."""
+    """Return the BM25 score of each text. The score grows with the number of the question's words
+    that the text contains, and rare words count more; it is 0 if the text contains none."""
     scores = [0.0] * len(texts)
     mean_length = sum(text.n_words for text in texts) / (len(texts) or 1) or 1.0
     for word in sorted(set(_words(question))):

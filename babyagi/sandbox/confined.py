@@ -63,7 +63,7 @@ Instruction = tuple[int, int, int, int]
 
 
 class CannotConfineError(Exception):
-    """This machine cannot confine the code. The text says why."""
+    """On this machine the code cannot be kept from doing more than compute. The text says why."""
 
 
 def main(

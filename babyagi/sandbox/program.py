@@ -335,7 +335,9 @@ def move_on_instead_of_waiting(clock: Clock) -> None:
     import signal
 
     def refuse(*_args: Any, **_kwargs: Any) -> Any:
-        raise PermissionError(errno.EPERM, "no network and no other programs")
+        raise PermissionError(
+            errno.EPERM, "this process has no network and can start no other programs"
+        )
 
     class Loop(asyncio.BaseEventLoop):
         def __init__(self) -> None:
@@ -754,7 +756,7 @@ class Desk:
     def _name(self, path: Any) -> str:
         """Return the path relative to the folder; '' is the folder itself."""
         if isinstance(path, int):
-            raise PermissionError(errno.EPERM, "there are no descriptors here")
+            raise PermissionError(errno.EPERM, "file descriptors do not exist here; name the file")
         path = os.fspath(path)
         text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
         return posixpath.normpath(f"/{text}").strip("/")
@@ -782,8 +784,8 @@ class Desk:
         if name in self.listed:
             raise OSError(
                 errno.EACCES,
-                "it was not passed in: write its name into the code, as it is listed; at most "
-                f"16 MB are passed in, and no file over 5 MB ({self.listed[name]:,} bytes)",
+                "the file was not passed in: write its name into the code, as it is listed; at "
+                f"most 16 MB are passed in, and no file over 5 MB ({self.listed[name]:,} bytes)",
                 name,
             )
         if self._is_folder(name):
@@ -804,7 +806,7 @@ class Desk:
         if name in self.given or name in self.listed:
             raise PermissionError(
                 errno.EACCES,
-                "it belongs to the objective and is read-only; choose another name",
+                "the file belongs to the objective and is read-only; choose another name",
                 name,
             )
         if self._is_folder(name):
@@ -834,7 +836,7 @@ class Desk:
         if name not in self.kept:
             self._find(name)
             raise PermissionError(
-                errno.EACCES, "it belongs to the objective and is read-only", name
+                errno.EACCES, "the file belongs to the objective and is read-only", name
             )
         return name
 

@@ -143,7 +143,8 @@ class _Job:
 
 
 async def _run_in_turn(job: _Job) -> tuple[bytes, int]:
-    """Run the job when a slot is free, and return the process's output and exit code."""
+    """Run the job as soon as fewer than `MAX_AT_ONCE` programs run, and return the process's output
+    and exit code."""
     if sys.platform != "linux":
         raise _unconfinable(f"this system is {sys.platform}, not Linux")
     if len(job.code) > MAX_CODE_CHARS:
@@ -323,7 +324,7 @@ async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:
             while chunk := await _receive(output_fd):
                 said += chunk
                 if len(said) > most:
-                    raise ToolError("the code wrote more than an answer may have")
+                    raise ToolError("the code wrote a longer answer than is allowed")
     except TimeoutError:
         raise ToolError(f"the code took longer than {timeout_s:g} s and was stopped") from None
     return bytes(said)

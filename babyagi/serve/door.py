@@ -82,8 +82,8 @@ class Access:
 
 
 def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
-    """Return the server's token that is stored in the home. If there is none, create it, readable
-    only by the file's owner. Raises `SettingsError` if the file is empty."""
+    """Return the server's token that is stored in the home folder. If there is none, create it,
+    readable only by the file's owner. Raises `SettingsError` if the file is empty."""
     path = home / TOKEN_FILE
     token = private.keep_word(path, new_word=new_token)
     if not token:
@@ -96,14 +96,14 @@ def load_token(home: Path, *, new_token: Callable[[], str]) -> str:
 
 
 def renew_token(home: Path, *, new_token: Callable[[], str]) -> None:
-    """Replace the server's token that is stored in the home by a new one."""
+    """Replace the server's token that is stored in the home folder by a new one."""
     made = home / f"{TOKEN_FILE}.{os.getpid()}"
     private.write_file(made, new_token())
     made.replace(home / TOKEN_FILE)
 
 
 def read_token(home: Path) -> str:
-    """Return the server's token that is stored in the home; '' if there is none. Unlike
+    """Return the server's token that is stored in the home folder; '' if there is none. Unlike
     `load_token`, it creates none."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / TOKEN_FILE).read_text(encoding="utf-8").strip()
@@ -301,7 +301,7 @@ class RefusedError(Exception):
 NOT_ASKED_SO = Refusal(
     status=421,
     title="the server does not answer to this host name",
-    detail="it answers only to known host names; BABYAGI_SERVE_NAMES adds others",
+    detail="the server answers only to known host names; BABYAGI_SERVE_NAMES adds others",
 )
 FOREIGN = Refusal(
     status=403,
@@ -312,7 +312,7 @@ FOREIGN = Refusal(
 MALFORMED = Refusal(
     status=400,
     title="the request cannot be read",
-    detail="its headers are invalid or contradict each other",
+    detail="the headers of the request are invalid or contradict each other",
 )
 LOCKED = Refusal(
     status=401,

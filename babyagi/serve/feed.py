@@ -34,8 +34,8 @@ _PLACE = re.compile(r"\d{1,16}(?:\.\d{1,16}-\d{1,16}){0,400}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Which events a listener has: every event up to the id `base`, and of each objective in
-    `last_by_objective` every event up to the id given there.
+    """Which events a listener has received: every event up to the id `base`, and of each objective
+    in `last_by_objective` every event up to the id given there.
 
     A single id would not do for a listener of all objectives: events of different objectives may be
     committed out of the order of their ids, so an event with a smaller id can still follow.
@@ -58,8 +58,9 @@ class Place:
         return Place(base=self.base, last_by_objective=tuple(sorted(known.items())))
 
     def settled(self, up_to: int) -> Place:
-        """Return the same place with `up_to` as its `base`, and so in a shorter form. To be called
-        only if the listener has every event up to that id and none will be added."""
+        """Return the same place in a shorter form, with `up_to` as its `base`. To be called only if
+        the listener has every event up to that id, and no event with a lower id can still be
+        added."""
         if up_to <= self.base:
             return self
         left = tuple(pair for pair in self.last_by_objective if pair[1] > up_to)
@@ -67,7 +68,8 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """Parse the id of a sent event, which is a place as text; return None if it is invalid."""
+    """Parse the id of a sent event, which says as text which events the listener has; return None
+    if it is invalid."""
     if _PLACE.fullmatch(text) is None:
         return None
     base, *rest = text.split(".")
@@ -79,8 +81,8 @@ def parse_place(text: str) -> Place | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Events as they are sent to a listener, the listener's place after them, and whether more
-    events may follow at once (`is_full`)."""
+    """Events as they are sent to a listener, which events the listener then has (its `Place`), and
+    whether more events may follow at once (`is_full`)."""
 
     frames: bytes
     place: Place
@@ -151,8 +153,8 @@ class Feed:
 
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:
         """Yield server-sent events for a listener of one objective, or of all if `objective_id` is
-        None: the events after `place`, and a comment if there is no event for a while. It ends when
-        the feed stops or the objective is deleted."""
+        None: the events after `place`, and a comment if there is no event for a while. The stream
+        ends when the feed stops or the objective is deleted."""
         n_ended = self._n_ended
         with self._listening():
             yield b"retry: 1000\n: listening\n\n"
@@ -174,7 +176,8 @@ class Feed:
                     yield b": nothing new\n\n"
 
     async def _read(self, objective_id: int | None, place: Place) -> Batch:
-        """Return the events after the place. They are read once for all listeners at that place."""
+        """Return the events that a listener at this place does not have yet. They are read once for
+        all listeners at that place."""
         memo, key = self._memo, (objective_id, place)
         async with self._reading:
             if key not in memo:
@@ -212,8 +215,9 @@ class Feed:
         return self._settled
 
     async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """Return a place for a listener that wants only new events. The listener may also get
-        events that were committed in the last `max_age_s` seconds."""
+        """Return the `Place` (from which events on a listener is served) for a listener that wants
+        only new events. The listener may also get events that were committed in the last
+        `max_age_s` seconds."""
         age_s = asyncio.get_running_loop().time() - self._settled_at_s
         if not age_s < max_age_s:
             await self._settle()

@@ -394,7 +394,8 @@ def _other_key() -> BadRequestError:
 
 async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
     """Create the objective, or find it if the same one exists. Return it, and whether it is new.
-    Its notification address is stored before, so that a kill in between loses no notification."""
+    The address for notifications is stored before the objective is created, so that a kill in
+    between loses no notification."""
     home = desk.settings.home
     if body.notify:
         _require_hook(body.notify)
@@ -628,8 +629,8 @@ async def show_duty(call: Call) -> Answer:
     duty = next((one for one in verbs.SHOWN_DUTIES if one.value == call.path["duty"]), None)
     if duty is None:
         raise NotFoundError(
-            "there is no such duty",
-            why="the duties of an objective are plan, order, check and report",
+            "there is no such kind of work",
+            why="the kinds of work for a whole objective are plan, order, check and report",
             fix="end the path with one of these",
         )
     shown = await verbs.fetch_duty(call.store, await call.objective(), duty, only=query.step)

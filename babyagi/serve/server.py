@@ -198,8 +198,8 @@ class Opened:
 
 
 def find_token(settings: Settings) -> str:
-    """Return the server's token: BABYAGI_SERVE_TOKEN if it is set, else the one stored in the home,
-    which is created if it is missing."""
+    """Return the server's token: BABYAGI_SERVE_TOKEN if it is set, else the one stored in the home
+    folder, which is created if it is missing."""
     make_home(settings.home)
     return settings.serve_token.reveal() or load_token(
         settings.home, new_token=lambda: secrets.token_urlsafe(32)
@@ -240,13 +240,13 @@ def url_of(listening: socket.socket) -> str:
 
 
 def write_address(home: Path, url: str) -> None:
-    """Store the server's address in the home, where `babyagi open` reads it."""
+    """Store the server's address in the home folder, where `babyagi open` reads it."""
     private.write_file(home / ADDRESS_FILE, url)
 
 
 def read_address(home: Path) -> str:
-    """Return the address of the running server that was started last in this home; '' if none is
-    known."""
+    """Return the address of the running server that was started last with this home folder; '' if
+    none is known."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / ADDRESS_FILE).read_text(encoding="utf-8").strip()
     return ""
@@ -305,8 +305,8 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
 
 
 async def _watch_token(desk: Desk) -> None:
-    """Until cancelled, look whether the token in the home was renewed, and use the new one. Does
-    nothing if the token comes from BABYAGI_SERVE_TOKEN."""
+    """Until cancelled, look whether the token in the home folder was renewed, and use the new one.
+    Does nothing if the token comes from BABYAGI_SERVE_TOKEN."""
     while not desk.settings.serve_token:
         await asyncio.sleep(TOKEN_LOOK_S)
         token = read_token(desk.settings.home)
@@ -448,9 +448,9 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
 
 
 async def _stream(desk: Desk, request: Request) -> Response:
-    """Return a stream of the events after the last one that the listener has. Its id is in the
-    header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter `after`.
-    Without it, the stream has the events from now on."""
+    """Return a stream of the events after the last one that the listener has. The id of that event
+    is in the header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter
+    `after`. Without an id, the stream has the events from now on."""
     query: EventsQuery = parse_parameters(request.query_params.multi_items(), EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
         raise BadRequestError(503, "there are too many listeners", "try again in a moment")

@@ -89,7 +89,7 @@ async def read_body(request: Request) -> bytes:
     said = request.headers.get("content-length", "0")
     if not (said.isascii() and said.isdecimal() and len(said) < 18) or int(said) > MAX_BODY_BYTES:
         raise BadRequestError(
-            413, "the body is too long", f"it may have at most {MAX_BODY_BYTES:,} bytes"
+            413, "the body is too long", f"a body may have at most {MAX_BODY_BYTES:,} bytes"
         )
     body = bytearray()
     try:
@@ -98,7 +98,9 @@ async def read_body(request: Request) -> bytes:
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
                     raise BadRequestError(
-                        413, "the body is too long", f"it may have at most {MAX_BODY_BYTES:,} bytes"
+                        413,
+                        "the body is too long",
+                        f"a body may have at most {MAX_BODY_BYTES:,} bytes",
                     )
     except ClientDisconnect:
         raise BadRequestError(400, "the body is incomplete") from None
@@ -121,7 +123,7 @@ def parse_body(data: bytes, content_type: str, hint: type) -> Any:
         raise BadRequestError(
             400,
             "the body is not acceptable JSON",
-            "it is invalid, or has a field twice or a number that is too large",
+            "the JSON is invalid, or has a field twice or a number that is too large",
         ) from None
     return _read(value, "the body", hint, is_strict=True)
 

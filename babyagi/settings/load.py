@@ -65,7 +65,7 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
     with path.open("rb") as file:
         body = file.read(MAX_ENV_FILE_BYTES + 1)
     if len(body) > MAX_ENV_FILE_BYTES:
-        raise ValueError(f"it is longer than {MAX_ENV_FILE_BYTES:,} bytes")
+        raise ValueError(f"the file is longer than {MAX_ENV_FILE_BYTES:,} bytes")
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -90,7 +90,7 @@ def trust_file(home: Path, file: EnvFile) -> None:
     """Record that the file is trusted as long as its content does not change.
 
     Raises:
-        StoreUnusableError: the home cannot be written.
+        StoreUnusableError: the home folder cannot be written.
     """
     from babyagi.files.home import make_home
 
@@ -186,8 +186,8 @@ class Loaded:
         notices: one line for each key that is sent unencrypted, and for each file with variables
             that have no effect there.
         untrusted: the settings that are ignored because their files are not trusted.
-        trust_home: the home that records which files are trusted: the one that the environment
-            names by an absolute path, or the default one.
+        trust_home: the home folder that records which files are trusted: the one that the
+            environment names by an absolute path, or the default one.
     """
 
     settings: Settings

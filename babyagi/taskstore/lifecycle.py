@@ -153,9 +153,9 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
 
 
 def duty_owner(duty: Duty, row: Row) -> str:
-    """Return the name under which this run of the duty journals its steps, such as `plan:2`. Each
-    new order, planning, check and report has a new owner, so that it does not replay the steps of
-    an earlier run.
+    """Return the owner name, such as `plan:2`, under which this run of the duty records its steps.
+    Each new ordering, planning, check and report has a new name, so that it does not replay the
+    steps of an earlier one.
 
     Args:
         row: the objective's row, with the numbers of its current order, planning, check and report.
@@ -178,8 +178,8 @@ DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 
 
 def first_duty(claimable: Claimable, deferral: Deferral) -> Duty | None:
-    """Return the first duty that is due and that `deferral` does not postpone; None when there is
-    none."""
+    """Return the first duty (work for the whole objective, such as planning) that is due and that
+    `deferral` does not postpone; None when there is none."""
     return next(
         (duty for duty in claimable.duties if not _is_put_off(duty, claimable, deferral)), None
     )
@@ -266,7 +266,7 @@ class Snapshot:
     """The state of an objective in numbers, from which `conclude` decides whether it ends.
 
     Attributes:
-        n_held: tasks that a worker holds.
+        n_held: tasks that a worker has claimed.
         n_recorded: tasks that wait for planning.
         n_unblocked: queued tasks that wait neither for another task nor for a person's answer,
             delayed or not.
@@ -305,8 +305,8 @@ class Snapshot:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no task is held, recorded, claimable or waiting, so that nothing can happen by
-        itself."""
+        """Whether no task is running, waits for planning, can be claimed or waits for a person, so
+        that nothing can happen by itself."""
         return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
 
 
@@ -405,7 +405,8 @@ def is_in_vain(checks: Checks) -> bool:
 
 
 def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
-    """Raise `SettingsError` while a living worker holds a task or duty of the objective."""
+    """Raise `SettingsError` while a living worker has claimed a task of the objective, or work for
+    the whole objective such as planning."""
     if is_held:
         raise SettingsError(
             f"a worker is at work on objective {objective_id}",
@@ -479,8 +480,8 @@ def replacement(task: Task, name: str) -> Proposal:
 
 
 def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list[int]:
-    """Return the ids in their new order, with the ids `moved` put together, in their given order,
-    at one end of the list or before the id `to`.
+    """Return the ids of the listed tasks in a new order: those in `moved` stand together, in their
+    given order, at one end of the list or before the task `to`.
 
     Raises:
         SettingsError: `to` is not in the list.
@@ -527,9 +528,9 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a step that is not stored yet, in the state INTENDED, with `fields` as its further
-    fields. `kind` is "" when the caller does not give one, for an outcome that is recorded without
-    an intention."""
+    """Return a new step (the record of a call) that is not stored yet, in the state INTENDED, with
+    `fields` as its further fields. `kind` is "" when the caller does not give one, for an outcome
+    that is recorded without an intention."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
@@ -542,8 +543,8 @@ def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
 
 
 def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
-    """Return a new step whose request is stored in full, because a person may have to read it.
-    Equal requests have equal hashes, in whichever try."""
+    """Return a new step (the record of a call or question) whose request is stored in full, because
+    a person may have to read it. Equal requests have equal hashes, in whichever try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
     return new_step(fence, key=key, at=at, kind=kind, request_hash=request_hash, request=request)
@@ -618,7 +619,8 @@ def reserved_for(step: Step, *, claim_no: int) -> Reservation:
 
 
 def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple[Step, bool, Usage]:
-    """Settle the call that claim `claim_no` made of this step.
+    """Release the reservation of the call that claim `claim_no` made of this step, and count the
+    call's usage.
 
     Returns:
         The step with the call's usage and without its reservation; whether a call of another claim
@@ -703,17 +705,17 @@ def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, d
 
 
 def task_of(owner: str) -> int | None:
-    """Return the task id in an owner such as `task:7`; None when the owner is a duty."""
+    """Return the task id in an owner name such as `task:7`; None for a duty such as `plan:2`."""
     return int(owner[5:]) if owner.startswith("task:") else None
 
 
 def duty_of(owner: str) -> str:
-    """Return the name of the duty in an owner such as `plan:2`."""
+    """Return the name of the duty in an owner name such as `plan:2`: `plan`."""
     return owner.partition(":")[0]
 
 
 def lost(fence: Fence) -> LeaseLostError:
     return LeaseLostError(
-        f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "
+        f"worker {fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "
         f"objective {fence.objective_id}"
     )

@@ -92,8 +92,9 @@ def costs_more(usage: Usage, reserved: Reservation) -> bool:
 
 
 def kept_back(limits: Limits, owner: str) -> Reservation:
-    """Return how much of each limit the owner's calls must leave unused. All owners but the report
-    leave a slice for the report; all but the report and checks leave another slice for a check.
+    """Return how much of each limit the calls of `owner` (`task:7`, `plan:2`, `report` …) must
+    leave unused. All calls except the report's leave a slice for the report; all except those of
+    the report and of checks leave another slice for a check.
 
     The report's slice is one call, a tenth of the tokens but at most 16,000, and a twentieth of the
     money. The check's slice has the same tokens and money, and two calls if the limit is at least
@@ -131,7 +132,8 @@ def refuse_reservation(
     limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str
 ) -> str | None:
     """Return the first limit (`calls`, `tokens` or `cost`) that this reservation would exceed, None
-    when it fits. What `kept_back` keeps from the owner counts as used.
+    when it fits. What `kept_back` keeps from calls of this owner (`task:7`, `report` …) counts as
+    used.
 
     Args:
         held: what calls in flight have reserved already.
@@ -186,7 +188,8 @@ def _is_raised(limit: float, before: Limits, name: str) -> bool:
 
 
 def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:
-    """Check that the owner may now make a call that costs at most `reservation`.
+    """Check that a call for `owner` (`task:7`, `report` …) that costs at most `reservation` may be
+    made now.
 
     Raises:
         ObjectiveStoppedError: the objective is paused or has ended.
@@ -220,7 +223,7 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     )
     if name is not None:
         raise LimitReachedError(
-            f"the next call does not fit under the limit of {name}",
+            f"the next call would exceed the limit of {name}",
             limit=name,
             is_final=final is not None,
         )

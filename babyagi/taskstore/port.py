@@ -46,7 +46,8 @@ class Claimable:
             answer, delayed or not; 0 while no task can be claimed.
         n_unordered: number of tasks added since the list was last put in order.
         n_recorded: number of tasks with a recorded outcome from which nothing has been planned yet.
-        duties: the duties to be done, except `INDEX`, in the order in which a worker claims them.
+        duties: the duties (work for the whole objective, such as planning) to be done, except
+            `INDEX`, in the order in which a worker claims them.
         conclusion: the reason for which the objective should end now; None while it should go on.
     """
 
@@ -61,7 +62,8 @@ class Claimable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deferral:
-    """The minimum counts below which a worker postpones a duty.
+    """The minimum counts below which a worker postpones a duty (work for the whole objective, such
+    as planning).
 
     The duty to order the list is postponed while fewer than `min_startable` tasks can be started,
     or fewer than `min_unordered` were added since the last order. Planning is postponed while a
@@ -97,19 +99,21 @@ class WorkerStore(Protocol):
 
     async def open_objectives(self) -> list[int]:
         """Return the ids of the objectives that have work for workers: those that are active, and
-        those that have ended but have no report yet. Oldest first. One read."""
+        those that have ended but have no report yet. Oldest first. It takes one read of the
+        database."""
         ...
 
     async def claimable(self, objective_id: int) -> Claimable:
-        """Return what a worker could claim in the objective now. One read; raises
-        `NotFoundError`."""
+        """Return what a worker could claim in the objective now, in one read of the database.
+        Raises `NotFoundError`."""
         ...
 
     async def claim_next(
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
-        """Read what `claimable` returns, and claim the first thing in it: the first duty that
-        `deferral` does not postpone, as `claim_duty` does, else a task, as `claim_task` does.
+        """Read what `claimable` returns, and claim the first thing in it: the first duty (such as
+        planning) that `deferral` does not postpone, as `claim_duty` does, else a task, as
+        `claim_task` does.
 
         Returns:
             What was read before the claim, and the claim. The claim is None when there is nothing
@@ -159,12 +163,12 @@ class WorkerStore(Protocol):
         ...
 
     async def leases(self) -> list[Lease]:
-        """Return the leases of all workers, by worker id. One read."""
+        """Return the leases of all workers, by worker id, in one read of the database."""
         ...
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
-        """Remove dead workers, release their claims, and return how many tasks that freed. One read
-        when no worker is dead.
+        """Remove dead workers, release their claims, and return how many tasks that freed. When no
+        worker is dead, it takes one read of the database.
 
         Without `silent`, a worker is dead when its lease has ended, or ends later than any lease
         can end (the clock jumped back). With `silent`, a map from worker ids to the lease expiry
@@ -174,9 +178,9 @@ class WorkerStore(Protocol):
         A running task is queued again at its old rank with the same `try_no`, and its `n_lost`
         rises by 1. After each loss the task is delayed longer; at `lifecycle.MAX_LOST` losses it
         becomes dead. No failure is counted. Recording a step of the task sets `n_lost` back to 0,
-        because a task that progresses is not what kills the workers. A recorded task stays
-        recorded, and planning from it can be claimed again, like every other duty that a dead
-        worker held.
+        because a task that progresses is not what kills the workers. A task whose outcome is
+        recorded keeps it. Planning, and every other duty that a dead worker held, can be claimed
+        again.
         """
         ...
 
@@ -222,15 +226,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned:
-    """The outcome of one planning: what the planner decided about the recorded tasks and proposed
-    to do next.
+    """The outcome of one planning: what the planning model decided about the tasks with a recorded
+    outcome, and the tasks that it proposed next.
 
     Attributes:
         proposals: new tasks.
-        unanswered: those recorded tasks whose question is not answered, always including the tasks
-            that recorded a lack (information they were missing).
+        unanswered: those of the tasks whose question is not answered, always including the tasks
+            that recorded which information they lacked.
         repeats: ids of the tasks whose result only repeats earlier results.
-        is_met: whether the planner says that the objective is met.
+        is_met: whether the planning model says that the objective is met.
         dropped: names of the proposals that were dropped because there were too many.
         failure: why nothing could be planned; empty when planning succeeded.
     """
@@ -262,7 +266,7 @@ class Window:
     Attributes:
         revision: number of the list's order; it rises with each new order.
         tasks: queued tasks, in the list's order.
-        at_work: tasks that are running or recorded.
+        at_work: tasks that are running, or are recorded and wait for planning.
         finished: the tasks that were finished most recently, the latest first.
     """
 
@@ -299,8 +303,8 @@ class Plannable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
-    """A call that is about to be made, as `intend_step` takes it. `request` is the prompt or the
-    tool call, stored for a person who later looks at the step."""
+    """A call that is about to be made; the argument of `intend_step`. `request` is the prompt or
+    the tool call, stored for a person who later looks at the step."""
 
     key: str
     kind: str
@@ -312,7 +316,8 @@ class Intention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of a call that was intended before, as `record_step` takes it."""
+    """The outcome of a call that was recorded as intended before; the arguments of `record_step`
+    together."""
 
     key: str
     output: str
@@ -323,8 +328,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """A step that is recorded without a preceding intention because it cost nothing, as `put_step`
-    takes it."""
+    """A step that `put_step` records only when it is done, without recording first that it is
+    intended, because it costs nothing."""
 
     key: str
     kind: str
@@ -386,17 +391,19 @@ class ScheduleStore(Protocol):
         ...
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
-        """Return the newest decided ticks of the schedule, newest first. Raises `NotFoundError`."""
+        """Return the newest ticks of the schedule whose outcome is determined, newest first. Raises
+        `NotFoundError`."""
         ...
 
     async def pause_schedule(self, schedule_id: int) -> Schedule:
-        """active → paused. Each tick that falls into the pause is recorded as skipped. Nothing
-        changes when the schedule is not active. Raises `NotFoundError`."""
+        """Pause an active schedule. Each tick that falls into the pause is recorded as skipped.
+        Nothing changes when the schedule is not active. Raises `NotFoundError`."""
         ...
 
     async def resume_schedule(self, schedule_id: int) -> Schedule:
-        """paused → active. Undecided ticks that are due by now are recorded as skipped because of
-        the pause. Nothing changes when the schedule is not paused. Raises `NotFoundError`."""
+        """Make a paused schedule active again. Ticks that are due by now and have no outcome yet
+        are recorded as skipped because of the pause. Nothing changes when the schedule is not
+        paused. Raises `NotFoundError`."""
         ...
 
     async def remove_schedule(self, schedule_id: int) -> Schedule:
@@ -405,15 +412,15 @@ class ScheduleStore(Protocol):
         ...
 
     async def fire_schedules(self, worker_id: str) -> Fired:
-        """Decide what becomes of each tick that is due by now, and create the objectives of the
-        ticks that fire. Each tick is decided once, whichever worker asks.
+        """Determine what becomes of each tick that is due by now, and create the objectives of the
+        ticks that fire. This is done once for each tick, whichever worker asks.
 
-        One call decides a bounded number of ticks, and returns `wait_s` 0 when more are due. One
-        read when none is due.
+        One call handles a bounded number of ticks, and returns `wait_s` 0 when more are due. When
+        none is due, the call is one read.
 
         A tick's row, its objective and the time of the next tick are written in one transaction,
-        and no two rows have the same schedule and instant. So a killed process leaves a tick either
-        undecided or fully decided.
+        and no two rows have the same schedule and instant. So if the process is killed, a tick is
+        either handled completely or not at all.
 
         Raises:
             LeaseLostError: the worker was declared dead; nothing is changed.
@@ -446,8 +453,8 @@ class Vitals:
     """Measurements of the whole store, read at one instant.
 
     Attributes:
-        standings: the standing of each active objective with its queue; `Standing.counts` is empty
-            here.
+        standings: the `Standing` (why it goes on or not) and the `Queue` of each active objective;
+            `Standing.counts` is empty here.
         n_queued_paused, n_queued_ended: numbers of queued tasks of paused and of ended objectives.
         totals: counts by three words, a measurement's name and two labels; the SQL query `totals`
             lists them.
@@ -493,8 +500,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
-        """active → paused; from now on no further call of a model or tool is allowed. Nothing
-        changes when the objective is not active.
+        """Pause an active objective: from now on no further call of a model or tool is allowed.
+        Nothing changes when the objective is not active.
 
         Args:
             detail: why no worker could work on the objective; empty when a person asked for the
@@ -503,14 +510,15 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def resume_objective(self, objective_id: int) -> Objective:
-        """paused → active. Nothing changes when the objective is not paused."""
+        """Make a paused objective active again. Nothing changes when the objective is not
+        paused."""
         ...
 
     async def end_objective(
         self, objective_id: int, *, reason: StopReason, detail: str = ""
     ) -> Objective:
-        """active | paused → ended; a report is due from now on. A second call changes nothing, so
-        the first reason stays.
+        """End an active or paused objective; a report is due from now on. A second call changes
+        nothing, so the first reason stays.
 
         With `OBJECTIVE_MET` or `CANCELLED`, queued and waiting tasks become cancelled; with any
         other reason they keep their status.
@@ -555,7 +563,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
     async def delete_objective(self, objective_id: int) -> None:
         """Delete the objective with all its tasks, results, steps and events. Raises
-        `SettingsError` while a living worker holds one of its tasks or duties."""
+        `SettingsError` while a living worker has claimed one of its tasks, or work for the whole
+        objective such as planning."""
         ...
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
@@ -570,9 +579,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         tasks are all done, dead or cancelled and whose `not_before` has passed.
 
         Returns None when there is no such task; when the worker has no living lease, does not serve
-        the objective or is blocked there; and when the objective is not active, waits for the check
-        of an agent's claim that it is met, is stalled (`lifecycle.may_start`), or has reached its
-        time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
+        the objective or is blocked there; and when the objective is not active, waits for a check
+        because an agent has said that it is met, is stalled (`lifecycle.may_start`), or has reached
+        its time limit. At the limit of tasks, only tasks that were claimed before can be claimed.
         """
         ...
 
@@ -586,8 +595,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Result:
-        """running → recorded: store the task's one result, which others can see from now on, and
-        release the task. Allowed on a paused or ended objective too.
+        """Store the one result of a running task, which others can see from now on, and release the
+        task. Its status becomes `recorded`. Allowed on a paused or ended objective too.
 
         Queued tasks whose missing information is named in this result become claimable again.
 
@@ -606,8 +615,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned | None = None,
         first: Outcome | Kept | None = None,
     ) -> Task:
-        """running → recorded without a result, because the try lacked information; or dead when
-        this was the last of `lifecycle.MAX_LACKS` such tries. The task is released.
+        """Release a running task without a result, because the try lacked information. Its status
+        becomes `recorded`, or `dead` when this was the last of `lifecycle.MAX_LACKS` such tries.
 
         Args:
             plan: tasks that the execution agent itself proposed to find the lacking information.
@@ -624,34 +633,35 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
-        """recorded → done for the tasks `task_ids`, and add the plan's proposals at the end of the
-        list, in their order.
+        """Make the recorded tasks `task_ids` done, and add the plan's proposed tasks at the end of
+        the list, in their order.
 
-        A task that is unanswered or recorded a lack does not become done: it is queued again as a
-        new try, or dead after its last try. It then comes after the proposals made for it (or the
-        existing tasks that these repeat) and after the tasks in `Unanswered.after`. A result that
-        does not answer its task is withdrawn.
+        A task that is unanswered, or recorded that it lacked information, does not become done: it
+        is queued again as a new try, or dead after its last try. It then comes after the proposals
+        made for it (or the existing tasks that these repeat) and after the tasks in
+        `Unanswered.after`. A result that does not answer its task is withdrawn.
 
         A proposal is dropped as a duplicate when a task of the same name (`names.name_key`,
         `names.name_sense`) is open, was cancelled, or was answered. It is not dropped when the task
         that it was made for still lacks the information although that answer was in its prompt. A
         task that was given up can be proposed again only if a newer result bears on it. Nothing is
-        added to an ended objective. `plan.is_met` notes the claim that the objective is met, and no
-        task can be claimed until `finish_check`.
+        added to an ended objective. With `plan.is_met` it is recorded that an agent says that the
+        objective is met, and no task can be claimed until `finish_check`.
         """
         ...
 
     async def fail_task(
         self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
     ) -> Task:
-        """Count a failed try: `failures` and `try_no` rise by 1. running → queued, claimable after
-        `delay_s` seconds, or dead when `failures` reaches `max_failures`."""
+        """Count a failed try of a running task: `failures` and `try_no` rise by 1. The task is
+        queued and can be claimed after `delay_s` seconds, or becomes dead when `failures` reaches
+        `max_failures`."""
         ...
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        """running → queued, otherwise unchanged: give up the claim (in an outage, a pause, a drain,
-        or at a limit). The task can be claimed again after `delay_s` seconds. No failure is
-        counted."""
+        """Queue a running task again, otherwise unchanged, and give up its claim (in an outage, in
+        a pause, at a limit, or when the worker is to stop). The task can be claimed again after
+        `delay_s` seconds. No failure is counted."""
         ...
 
     # -- steering: changes by a person while workers run; they take effect with the next claim and
@@ -692,7 +702,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
-        """queued | waiting → cancelled. Tasks that come `after` this task no longer wait for it.
+        """Cancel a queued or waiting task. Tasks that come `after` this task no longer wait for it.
 
         Raises:
             NotFoundError: no such task.
@@ -701,7 +711,7 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        """dead → queued at its old rank, as a new try with `failures` and `n_lacks` back at 0.
+        """Queue a dead task at its old rank, as a new try with `failures` and `n_lacks` back at 0.
         Tasks that come after this task wait for it again. An objective that has ended becomes
         active again and needs a new report.
 
@@ -719,12 +729,13 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         """Claim a duty (work for the whole objective) if it is due and no worker holds it. The
         worker must serve the objective and not be blocked there. Otherwise return None.
 
-        * ORDER is due when the objective is active and not claimed to be met, at least two tasks
-          can be started, and a task was added since the last order.
-        * PLAN is due when the objective is active and a task is recorded.
+        * ORDER is due when the objective is active, no agent has said that it is met, at least two
+          tasks can be started, and a task was added since the last order.
+        * PLAN is due when the objective is active and a task with a recorded outcome waits for
+          planning.
         * CHECK is due when the objective is active and either an agent claims that it is met, or
           nothing is left to do and something was answered (`lifecycle.needs_check`).
-        * REPORT is due when the objective has ended, has no report yet, and no task is held.
+        * REPORT is due when the objective has ended, has no report yet, and no worker holds a task.
         * INDEX is due when some result is not indexed yet, and always after the report.
         """
         ...
@@ -748,8 +759,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> Plannable:
         """Return what a plan is made from: all tasks that wait for planning, the results of the
         first `n_results` of them, the `n_finished` most recently finished tasks, and what
-        `task_names` returns for `limit=n_names, after_id=names_after`. One read; raises
-        `NotFoundError`."""
+        `task_names` returns for `limit=n_names, after_id=names_after`. It takes one read of the
+        database. Raises `NotFoundError`."""
         ...
 
     async def reorder(
@@ -761,10 +772,10 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         first: Outcome | Kept | None = None,
     ) -> None:
         """Put the queued tasks `task_ids` in this order, by exchanging their ranks among them
-        (`lifecycle.deal_ranks`), and finish the duty.
+        (`lifecycle.deal_ranks`), and finish the claimed duty of ordering.
 
         Raises:
-            StaleOrderError: the list was re-ordered since `revision`; the duty is still due.
+            StaleOrderError: the list was re-ordered since `revision`; a new order is still due.
         """
         ...
 
@@ -808,7 +819,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         A step that is done, or is intended under this same claim, is returned unchanged. An
         intended step of an earlier claim may have been paid for: when that claim ended, its
         reservation was counted as usage (`STEP_UNCONFIRMED`). Such a step is intended again. What
-        `limits.kept_back` keeps for a check and for the report is refused to all other owners.
+        `limits.kept_back` keeps for a check and for the report cannot be used by calls for anything
+        else.
 
         Raises:
             LeaseLostError: the claim is no longer held.
@@ -860,9 +872,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
-        """running → waiting: ask a person `request`. The step becomes ASKED, or UNKNOWN if it was
-        intended. The task no longer counts against the worker's slots, and no failure is counted.
-        If the step is done already, return it, and the task stays held.
+        """Put `request` to a person, and let the running task wait for the answer. The step becomes
+        ASKED, or UNKNOWN if it was intended. The worker can claim another task in its place, and no
+        failure is counted. If the step is done already, return it, and the task stays claimed.
 
         When five steps of the objective wait for a person already, the question is not stored, and
         the task is queued again until one of the five is answered.
@@ -892,25 +904,25 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        """Return the owner's steps in the order in which they were created. The owner is a task or
-        one run of a duty, such as `task:7` or `plan:2`."""
+        """Return the steps of a task (the owner `task:7`), or of one run of a duty such as planning
+        (`plan:2`), in the order in which they were created."""
         ...
 
     async def steps_of(
         self, objective_id: int, *, owners: Sequence[str]
     ) -> Mapping[str, Sequence[Step]]:
-        """Return the steps of each of these owners, as `steps` does; an unknown owner has no steps.
-        One read."""
+        """Return the steps of each of these owners (`task:7`, `plan:2` …), as `steps` does; an
+        unknown owner has no steps. It takes one read of the database."""
         ...
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
-        """Return the steps that have one of these pairs of owner and key. Pairs without a step are
-        left out."""
+        """Return the steps that have one of these pairs of owner (such as `task:7`) and key. Pairs
+        without a step are left out."""
         ...
 
     async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
-        """Return, for all runs of a duty, how many steps each one has, oldest first. The keys are
-        the owners of the steps; each run of a duty has its own owner, such as `plan:2`."""
+        """Return, for all runs of a duty such as planning, oldest first, how many steps each one
+        has. The keys are the owner names of the steps, such as `plan:2` for the second planning."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
@@ -961,8 +973,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         ...
 
     async def vitals(self) -> Vitals:
-        """Return measurements of the whole store. One read, with a number of queries that does not
-        grow with the store."""
+        """Return measurements of the whole store, from one read of the database, with a number of
+        queries that does not grow with the store."""
         ...
 
     async def place(self, task: Task) -> int:
@@ -1048,8 +1060,9 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> None: ...
 
     async def secret(self, candidate: str) -> str:
-        """Return the store's secret, from which the random-looking marks around prompt passages are
-        derived. The first `candidate` that any worker passes becomes the secret for all workers.
+        """Return the store's secret, from which the random-looking texts around the passages of
+        prompts are derived. The first `candidate` that any worker passes becomes the secret for all
+        workers.
 
         The secret is never shown, exported or sent anywhere.
         """
@@ -1090,7 +1103,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
     ) -> Pending:
         """Return, in one read: what `unindexed_results` returns, with the vectors of these results
         in the embedding space; the number of all results; the tasks whose results contain at least
-        one of the `words`, found by full text, the best match first; and likewise for the `marks`.
+        one of the `words`, found by full text, the best match first; and likewise for the `marks`
+        (codes, numbers, names).
 
         Words consist of letters and digits only. Words that very many results contain are ignored
         (`choose_words` in `sql/store.py`).
@@ -1114,7 +1128,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
 
         Raises:
             NotFoundError: no such objective.
-            SettingsError: a living worker holds a task or duty of the objective.
+            SettingsError: a living worker has claimed a task of the objective, or work for the
+                whole objective such as planning.
         """
         ...
 

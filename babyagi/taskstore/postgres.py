@@ -323,8 +323,8 @@ class Listener:
         return self._n_heard
 
     def watch(self, on_heard: Callable[[], None]) -> None:
-        """Begin to listen, and call `on_heard` in the listening thread whenever the number
-        rises."""
+        """Begin to listen for commits, and call `on_heard` in the listening thread whenever
+        `n_heard` rises."""
         self._on_heard = on_heard
         self.n_heard()
 
@@ -395,7 +395,7 @@ class Schema:
             raise StoreUnusableError(
                 f"the task store {self.where} was written by an older babyagi",
                 why=(
-                    f"its schema has version {version}, this program needs version "
+                    f"the store has schema version {version}, this program needs version "
                     f"{len(self.scripts)}"
                 ),
                 fix="stop every worker, make a backup (pg_dump), then: babyagi migrate",
@@ -456,7 +456,7 @@ class Schema:
         if encoding != "UTF8":
             raise StoreUnusableError(
                 f"the task store {self.where} cannot be used",
-                why=f"its database has the encoding {encoding}",
+                why=f"the database has the encoding {encoding}",
                 fix="create a database with ENCODING 'UTF8'",
                 guide="store",
             )

@@ -95,7 +95,7 @@ class FileLock:
         if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
             raise StoreUnavailableError(
                 f"the task store {self._path.with_suffix('')} is locked",
-                why=f"another process held {self._path} for {LOCK_TIMEOUT_S:g} s",
+                why=f"another process kept the lock on {self._path} for {LOCK_TIMEOUT_S:g} s",
                 guide="store",
             )
         return fd

@@ -81,12 +81,13 @@ class Calls(Protocol):
     ) -> Observation: ...
 
     async def recall(self, path: str) -> str | None:
-        """Return the text that `keep` stored at the path; None if there is none."""
+        """Return the text that `keep` stored in the journal at this path (a key); None if there is
+        none."""
         ...
 
     async def keep(self, path: str, word: str) -> str:
-        """Store a text at the path, unless one is stored there already. Return the text that is
-        stored there now."""
+        """Store a text in the journal at this path (a key), unless one is stored there already.
+        Return the text that is stored there now."""
         ...
 
     async def bound_output(self, path: str, wanted: int) -> int:
@@ -96,16 +97,16 @@ class Calls(Protocol):
 
     def abilities(self, role: Role) -> Abilities | None:
         """Return what is known about the abilities of the role's model; None if they need not be
-        probed."""
+        found out by test calls."""
         ...
 
     def probing(self, role: Role) -> AbstractAsyncContextManager[object]:
-        """Return a context manager to hold while the role's model is probed, so that it is probed
-        only once at a time."""
+        """Return a context manager to hold while test calls find out the abilities of the role's
+        model, so that only one caller makes them."""
         ...
 
     def learn(self, role: Role, found: Abilities) -> None:
-        """Remember the abilities of the role's model that a probe has found."""
+        """Remember the abilities of the role's model that test calls have shown."""
         ...
 
 

@@ -329,7 +329,7 @@ def load_tools(reference: str, *, cwd: Path) -> list[Tool]:
     if not tools:
         raise SettingsError(
             f"there is no tool in {reference}",
-            why="it defines no tool, and no public function with a docstring",
+            why="the code there defines no tool, and no public function with a docstring",
             fix='write one, such as def price(item: str) -> float: """Look up what an item '
             'costs."""',
             guide="tools",

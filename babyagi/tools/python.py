@@ -315,12 +315,12 @@ def _make_artifact(name: str, media_type: str, data: bytes) -> Artifact:
     """Return the file as an artifact. Raises `ValueError` with the reason if the file cannot be
     shown."""
     if len(data) > 4 * MAX_SHOWN_CHARS:
-        raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
+        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
     text = base64.b64encode(_read_png(data)).decode() if media_type == PNG else _read_text(data)
     if media_type == "image/svg+xml":
         text = sanitise_svg(text)
     if len(text) > MAX_SHOWN_CHARS:
-        raise ValueError(f"it has more than {MAX_SHOWN_CHARS:,} characters")
+        raise ValueError(f"the file has more than {MAX_SHOWN_CHARS:,} characters")
     artifact = Artifact(name=name, media_type=media_type, text=text, digest="")
     return replace(artifact, digest=hashlib.sha256(artifact.data).hexdigest())
 
@@ -329,7 +329,7 @@ def _read_text(data: bytes) -> str:
     try:
         return clean(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise ValueError("it is not text in UTF-8") from None
+        raise ValueError("the file is not text in UTF-8") from None
 
 
 def _read_png(data: bytes) -> bytes:
@@ -348,10 +348,10 @@ def _read_png(data: bytes) -> bytes:
             kept.append(chunk)
         at += len(chunk)
     if kept[0] != b"\x89PNG\r\n\x1a\n" or len(kept) < 3 or kept[-1][4:8] != b"IEND":
-        raise ValueError("it is not a complete PNG")
+        raise ValueError("the file is not a complete PNG")
     if kept[1][4:8] != b"IHDR" or len(kept[1]) != 25:
-        raise ValueError("it is not a complete PNG")
+        raise ValueError("the file is not a complete PNG")
     width, height = struct.unpack_from(">II", kept[1], 8)
     if width * height > MAX_PIXELS:
-        raise ValueError(f"it has more than {MAX_PIXELS:,} pixels")
+        raise ValueError(f"the picture has more than {MAX_PIXELS:,} pixels")
     return b"".join(kept)

@@ -37,8 +37,8 @@ def knows_nobody_dead(_: str) -> bool:
 async def reap_namesakes(
     store: TaskStore, leases: Iterable[Lease], *, name: str, home: str
 ) -> None:
-    """Release the claims of earlier workers with this name in this home. They are certainly dead,
-    because this process holds the lock on the name."""
+    """Release the claims of earlier workers with this name in this home folder. They are certainly
+    dead, because this process holds the lock on the name."""
     await store.reap_gone(
         [lease.worker_id for lease in leases if (lease.name, lease.home) == (name, home)]
     )

@@ -261,8 +261,8 @@ class WorkerLoop:
             has_begun = True
 
     async def _keep_schedules(self) -> None:
-        """Until a signal asks this process to stop, decide the ticks of schedules when they are
-        due."""
+        """Until a signal asks this process to stop, start the objectives of schedules when their
+        ticks are due."""
         while self._stopped_by is None and self._fatal is None:
             self._may_tick.clear()
             wait_s = await self._fire_schedules()
@@ -273,8 +273,8 @@ class WorkerLoop:
                 continue
 
     async def _fire_schedules(self) -> float:
-        """Decide the ticks that are due now, and return for how many seconds to wait before the
-        next call."""
+        """Start the objectives of the schedule ticks that are due now, and return for how many
+        seconds to wait before the next call."""
         try:
             fired = await self._store.fire_schedules(self.worker_lease.identity.id)
         except (LeaseLostError, StoreUnavailableError) as error:
@@ -311,7 +311,8 @@ class WorkerLoop:
             return
 
     def stop(self) -> None:
-        """Drain, as at the first signal. A second call does nothing."""
+        """Stop gently, as at the first signal: make no further call, and let calls in flight end. A
+        second call does nothing."""
         if self._stopped_by is None:
             self._on_signal(signal.SIGTERM)
 

@@ -1,6 +1,6 @@
-"""The work on one objective, within the slots and under the lease of the worker process: claim
-work, carry it out, back off in outages, and feed the index. Every error that work raises is handled
-here."""
+"""The work on one objective, within the number of claims that the worker process may hold at once,
+and under its lease: claim work, carry it out, back off in outages, and feed the index. Every error
+that work raises is handled here."""
 
 from __future__ import annotations
 
@@ -151,8 +151,9 @@ OWNER_PAUSE_S = 30.0  # pause until the next test whether the process that owns 
 
 
 class IndexFeed:
-    """Puts new results into the index beside the other work, under the duty INDEX. Pauses while
-    another process owns the index. Trouble with the index never stops the other work.
+    """Puts new results into the index beside the other work. For that it claims the indexing of the
+    objective, so that only one worker does it at a time. Pauses while another process owns the
+    index. Trouble with the index never stops the other work.
 
     Args:
         availability: records whether the index can be used.
@@ -251,9 +252,9 @@ class IndexFeed:
         return FEED_PAUSE_S
 
     async def _look_and_index(self) -> int | None:
-        """Put a batch of results into the index, and return how many; None when another worker
-        holds the duty. After earlier trouble, even of an earlier run, ping the index first: when no
-        result is left to index, nothing else would show that the index works again."""
+        """Put a batch of results into the index, and return how many; None when another worker has
+        claimed the indexing. After earlier trouble, even of an earlier run, ping the index first:
+        when no result is left to index, nothing else would show that the index works again."""
         if await self._availability.is_troubled():
             await self._loop.ping_index()
         n_fed = await self._index_once()
@@ -273,7 +274,7 @@ class IndexFeed:
             return n_fed
 
     async def finish_memory(self, *, within_s: float) -> None:
-        """After the report, let the agent's memory read the last tasks. What takes longer than
+        """After the report, update the agent's memory from the last tasks. What takes longer than
         `within_s` seconds, or exceeds the limits, is left for the next run."""
         try:
             objective = await self._store.objective(self._objective_id)
@@ -339,19 +340,22 @@ given up."""
 
 
 class Release(Protocol):
-    """A function that releases a claim, leaving the task or duty unchanged and claimable after
-    `delay_s` seconds. `reason` is recorded."""
+    """A function that releases the claim on a task, or on work for the whole objective such as
+    planning. The work stays unchanged and can be claimed again after `delay_s` seconds. `reason` is
+    recorded."""
 
     async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A claimed task or duty: how to carry it out, and the two ways to give up its claim.
+    """A claimed task or duty (work for the whole objective, such as planning): how to carry it out,
+    and the two ways to give up its claim.
 
     Attributes:
         task_id: None for a duty.
-        asks_model: whether it calls the model. If so, the model is probed first after an outage.
+        asks_model: whether it calls the model. If so, the model gets a small test call first after
+            an outage.
         release: gives the claim up without counting a failure.
         fail: gives the claim up and counts a failure.
     """
@@ -369,7 +373,7 @@ class Pace:
     """How much a worker does at once, and how long it waits.
 
     Attributes:
-        concurrency: number of tasks and duties at once.
+        concurrency: number of tasks, and of duties such as planning, that are carried out at once.
         lease_s: seconds until other workers take over the claims of this worker if it is silent.
         drain_s: seconds that running work has to end after a signal.
         max_failures: failed tries after which a task is given up.
@@ -412,8 +416,8 @@ class Process:
     """What the work on all objectives of one worker process shares.
 
     Attributes:
-        slots: room for one claim each, given out in the order of the requests, so that no objective
-            starves.
+        slots: one for each claim that the process may hold at once. They are given out in the order
+            of the requests, so that no objective starves.
         open_loop: opens a `Loop` for an objective.
         tell: shows the person a message about what blocks this worker.
         is_followed: whether the person is shown the objective's events, so that `tell` need not
@@ -475,7 +479,7 @@ class Serving:
 
     async def run(self) -> Objective:
         """Work until the objective has ended and its report is written, until it is paused, or
-        until this worker drains. Return the objective as it is at the end.
+        until this worker is told to stop. Return the objective as it is at the end.
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; claimed work is
@@ -504,7 +508,8 @@ class Serving:
 
     @property
     def n_running(self) -> int:
-        """How many tasks and duties of the objective this process is carrying out."""
+        """How many tasks of the objective, and duties such as planning, this process is carrying
+        out."""
         return len(self._running)
 
     def wake(self) -> None:
@@ -576,8 +581,8 @@ class Serving:
             await self._take_up_the_rest(index_feed)
 
     async def _take_up_the_rest(self, index_feed: IndexFeed) -> None:
-        """Put the last results into the index and into the agent's memory, unless this worker
-        drains."""
+        """Put the last results into the index and into the agent's memory, unless this worker is
+        about to stop."""
 
         async def finish() -> None:
             await index_feed.finish(within_s=self._pace.drain_s)
@@ -610,7 +615,8 @@ class Serving:
 
     async def _keep_time(self) -> None:
         """Until cancelled, watch the objective's time limit and end the objective when it is
-        reached, even while all slots are taken. Calls in flight get `TIME_GRACE_S` more seconds."""
+        reached, even while this process holds as many claims as it may. Calls in flight get
+        `TIME_GRACE_S` more seconds."""
         while True:
             await self._process.sleep(TIME_LOOK_S)
             try:
@@ -658,8 +664,8 @@ class Serving:
             await self._wait(IDLE_WAIT_S)
 
     async def _claim_one(self) -> Work | None:
-        """Claim the first due duty, else the best task, and return it as work; None when nothing
-        can be claimed.
+        """Claim the first duty (such as planning) that is due, else the best task, and return it as
+        work; None when nothing can be claimed.
 
         After work of this worker has ended, or when the last claim left more to claim, look and
         claim in one transaction. Otherwise look first with a read, which blocks no other worker.
@@ -798,8 +804,8 @@ class Serving:
             if is_hopeless:
                 self.fail(
                     BabyagiError(
-                        f"the duty {claim.duty} failed again and again, and giving it up failed "
-                        f"as well: {error}",
+                        f"the {claim.duty} of the objective failed again and again, and giving it "
+                        f"up failed as well: {error}",
                         guide="recovery",
                     )
                 )
@@ -893,8 +899,8 @@ class Serving:
 
     async def _judge(self, work: Work, error: Exception) -> Exception:
         """Return the error to handle in the place of this one. When an answer came too late, or
-        several tasks failed with the same error, a probe of the model shows whether that is an
-        outage."""
+        several tasks failed with the same error, a small test call of the model (a probe) shows
+        whether that is an outage."""
         try:
             match error:
                 case OverdueError(has_begun=True):
@@ -907,9 +913,9 @@ class Serving:
         return error
 
     async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
-        """Decide, by a probe of the model, about a call that had no complete answer at its deadline
-        (`error`). If the model answers the probe, return an `EndlessAnswerError`, a fault of the
-        work; otherwise return `error`, an outage."""
+        """Decide, by a small test call of the model (a probe), about a call that had no complete
+        answer at its deadline (`error`). If the model answers the probe, return an
+        `EndlessAnswerError`, a fault of the work; otherwise return `error`, an outage."""
         async with self._judging:
             if self._outages.is_down:
                 return error  # the probe of other work has found the outage already
@@ -927,9 +933,9 @@ class Serving:
         )
 
     async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """Probe the model after several tasks failed with the same error. If it answers, return the
-        error, as a fault of the task. If it refuses even the probe, end the objective and return an
-        `ObjectiveStoppedError`.
+        """Send the model a small test call (a probe) after several tasks failed with the same
+        error. If it answers, return the error, as a fault of the task. If it refuses even the
+        probe, end the objective and return an `ObjectiveStoppedError`.
 
         Raises:
             ModelUnavailableError: there is an outage.
@@ -948,7 +954,7 @@ class Serving:
         return ObjectiveStoppedError(detail)
 
     async def _require_model(self, fence: Fence) -> None:
-        """If the model was down, probe it before the work.
+        """If the model was down, send it a small test call before the work.
 
         Raises:
             ModelUnavailableError: the outage goes on.

@@ -37,7 +37,7 @@ def test_every_change_of_state_has_words(kind):
         (
             events.WORKER_BLOCKED,
             {"name": "w", "hindrance": "no key"},
-            "a worker is blocked (no key)",
+            "a worker cannot work on this objective (no key)",
         ),
         (events.TASK_DEAD, {"error": "no such\nfile"}, "task 4 given up: Read a.md (no such file)"),
         (

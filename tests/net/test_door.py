@@ -295,7 +295,7 @@ async def test_robots_txt_is_kept_and_read_once():
         door, base = open_door(server), f"http://site.test:{server.port}"
         await door.fetch(f"{base}/a")
         await door.fetch(f"{base}/a")
-        with pytest.raises(ToolError, match=r"robots\.txt forbids programs to fetch it"):
+        with pytest.raises(ToolError, match=r"robots\.txt of its site forbids programs"):
             await door.fetch(f"{base}/private/x")
 
     assert [asked.path for asked in server.asked] == ["/robots.txt", "/a", "/a"]
@@ -331,7 +331,7 @@ async def test_a_robots_txt_with_lines_that_cannot_be_read_is_kept_by_the_others
     async with serve({"/robots.txt": robots, "/a": Reply("a")}) as server:
         door, base = open_door(server), f"http://site.test:{server.port}"
         page = await door.fetch(f"{base}/a")
-        with pytest.raises(ToolError, match=r"robots\.txt forbids programs to fetch it"):
+        with pytest.raises(ToolError, match=r"robots\.txt of its site forbids programs"):
             await door.fetch(f"{base}/private/x")
 
     assert page.body == b"a"

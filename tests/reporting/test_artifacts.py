@@ -120,10 +120,11 @@ def test_a_table_and_a_plot_of_a_task_are_with_its_result_wherever_that_is_shown
     (result,) = json.loads(type_in("results", "--json"))
     assert [one["name"] for one in result["artifacts"]] == ["totals.csv", "plot.svg", "bars.png"]
     calls = type_in("show", "1", "--full")
-    assert "bomb.png is stored but not shown with the result: it has more than 16,000,000" in calls
+    assert "bomb.png is stored but not shown with the result: the picture has more" in calls
     for name in ("cut", "bent", "page"):
         assert (
-            f"{name}.png is stored but not shown with the result: it is not a complete PNG" in calls
+            f"{name}.png is stored but not shown with the result: the file is not a complete PNG"
+            in calls
         )
     assert [one["name"] for one in json.loads(type_in("status", "--json"))["tools"]] == [
         "list_files", "read_file", "search_files", "run_python",

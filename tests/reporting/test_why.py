@@ -156,7 +156,7 @@ TASKS = [
         queued(),
         facts(workers=[samples.worker("ada", blocked_reason="no key for gpt-6")]),
         Why.BLOCKED,
-        "every worker is blocked; ada: no key for gpt-6",
+        "no worker can work on the objective; ada: no key for gpt-6",
     ),
     (
         queued(not_before=samples.at(130), error="time-out", try_no=2),
@@ -212,7 +212,7 @@ def test_a_task_that_was_begun_may_go_on_at_the_limit_of_tasks():
 
 
 def test_the_place_of_a_task_is_said():
-    assert "number 3 among the claimable tasks" in ask(queued(), facts(), place=3).says
+    assert "number 3 among the tasks that can start now" in ask(queued(), facts(), place=3).says
     assert "the next to start" in ask(queued(), facts(), place=1).says
 
 

@@ -69,7 +69,7 @@ def test_a_page_that_is_cut_in_mid_character_keeps_its_encoding():
 @pytest.mark.parametrize(
     ("body", "content_type", "why"),
     [
-        (b"\x89PNG\r\n\0", "image/png", "it is image/png"),
+        (b"\x89PNG\r\n\0", "image/png", "the page is image/png"),
         (b"\0\0\0", "application/octet-stream", "octet-stream, which has no text"),
         (b"PK\x03\x04", "application/zip", "application/zip"),
         (b"x", "video/mp4", "video/mp4"),

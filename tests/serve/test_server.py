@@ -184,7 +184,7 @@ async def test_serve_works_answers_and_drains(tmp_path):
     assert ended.code == 128 + signal.SIGTERM
     records = [line for line in ended.err.splitlines() if line.startswith("at=")]
     assert any("event=task.done objective_id=1" in line for line in records)
-    assert "released its claims" in records[-1]
+    assert "can take over its tasks" in records[-1]
     assert ended.out == ""  # the address stood there, and was read
     assert "code=" not in (tmp_path / "home" / "babyagi.log").read_text()
 

@@ -65,7 +65,7 @@ async def test_a_person_is_shown_how_a_tool_has_changed_and_lets_the_run_go_on(p
     ended = await babyagi("resume", env=env)
 
     assert (
-        "has changed its description since it was granted" in shown
+        "has changed its description since the objective was started" in shown
         and "Say it to everybody." in shown
     )
     assert asked["kind"] == "changed" and asked["decisions"] == ["approve", "reject"]

@@ -189,8 +189,8 @@ _VERBS = frozenset(
 
 
 def read_listed(text: str) -> dict[str, Any] | None:
-    """Return the plan that a text without JSON lists, in the form that JSON would have; None if it
-    lists nothing."""
+    """Return the plan (the proposed tasks) that a text without JSON lists, in the form that JSON
+    would have; None if it lists nothing."""
     text = _QUOTE_MARK.sub("", text) if text.lstrip().startswith(">") else text
     text = _LONE_LABEL.sub(r"\1\2: ", _TABLE_HEAD.sub("- ", text))
     for read in (_read_tags, _read_table, _read_sections):
@@ -243,8 +243,8 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 class _TagReader:
-    """Collects the tasks of a reply tag by tag. It remembers the task that is open, and the member
-    of it (such as the name) that is open."""
+    """Collects the tasks of a reply tag by tag. It remembers the task whose tag is open, and the
+    part of this task (such as the name) whose tag is open."""
 
     def __init__(self) -> None:
         self.items: list[dict[str, str]] = []
@@ -439,7 +439,7 @@ def _is_sequence(letters: Sequence[str]) -> bool:
 
 
 def _goes_on(item: _Item, line: str, *, depth: int, is_item: bool) -> bool:
-    """Return whether the line belongs to the item.
+    """Return whether the line continues the list item.
 
     Args:
         depth: by how many characters more than the item the line is indented.
@@ -679,8 +679,8 @@ def parse_creation(
 
 @dataclass(slots=True)
 class _Plan:
-    """The content of a reply, before names, ids and references are read. `is_broken`: part of the
-    reply may be missing."""
+    """The tasks and statements found in a reply, before their names, ids and references are
+    interpreted. `is_broken`: part of the reply may be missing."""
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -691,7 +691,8 @@ class _Plan:
     _has_verdict: bool = False
 
     def take(self, value: Any) -> None:
-        """Add everything that the value and the values inside it say."""
+        """Add to the plan everything that a JSON value of the reply, and the values inside it,
+        say."""
         waiting = [value]
         while waiting:
             node = waiting.pop()
@@ -710,8 +711,8 @@ class _Plan:
                 )
 
     def add(self, other: _Plan, *, is_whole: bool) -> None:
-        """Add what a later JSON value of the reply says. If several say whether the objective is
-        met, the last one counts."""
+        """Add to the plan what a later JSON value of the reply says. If several say whether the
+        objective is met, the last one counts."""
         self.items += other.items
         self.lacks += other.lacks
         self.is_met = other.is_met and is_whole
@@ -720,8 +721,8 @@ class _Plan:
         self.is_broken |= not is_whole
 
     def _take_verdict(self, node: dict[str, Any]) -> None:
-        """Add what an object says about one task, or about whether the objective is met. If the
-        value says both yes and no to the latter, the no counts."""
+        """Add to the plan what an object of the reply says about one task, or about whether the
+        objective is met. If the value says both yes and no to the latter, the no counts."""
         verdicts = [is_true(node[key]) for key in MET_KEYS if key in node]
         if verdicts:
             self.is_met = all(verdicts) and (self.is_met or not self._has_verdict)
@@ -731,8 +732,8 @@ class _Plan:
             self.is_stated = True
 
     def _take_member(self, key: str, value: Any) -> list[Any]:
-        """Add what a member of an object says. Return the values in it that still have to be looked
-        through."""
+        """Add to the plan what a member (a key with its value) of an object in the reply says.
+        Return the values in it that still have to be looked through."""
         if key in UNANSWERED_KEYS or (key == "answered" and isinstance(value, dict)):
             self.lacks += _to_lacks(
                 value
@@ -1072,7 +1073,8 @@ def _to_drafts(
 
 def _is_nameless(item: Any, name: str) -> bool:
     """Return whether the text does not name a task. Small models put other texts in place of a
-    name, such as a mark of the prompt's fences or the letter of the item."""
+    name, such as a piece of the lines that surround data in the prompt, or the letter of the
+    item."""
     is_letter = len(name) == 1 and isinstance(item, dict)
     return (
         not has_words(name)
@@ -1299,7 +1301,8 @@ MAX_CHATTER_CHARS = 200  # a longer text after a plan that begins the reply is k
 def split_combined(
     text: str, *, known_ids: Collection[int], max_tasks: int
 ) -> tuple[str, CreationReply | None, str]:
-    """Split a reply that ends with a plan. Return (the result, the plan, what the result lacks).
+    """Split a reply that consists of a task's result and, at its end, a plan (new tasks as JSON).
+    Return (the result, the plan, what the result does not answer).
 
     The plan is the last JSON object of the reply if it has the keys of a plan. Other JSON belongs
     to the result, which is otherwise returned unchanged. The plan is None if there is no such
@@ -1346,8 +1349,8 @@ def _find_block(text: str) -> JsonValue | None:
 
 
 def _is_block(json_: JsonValue) -> bool:
-    """Return whether the object is a plan: it has several keys of a plan, or it has only such keys
-    and no words stand before it on its line."""
+    """Return whether a JSON object in a reply is a plan (proposed tasks): it has several keys of a
+    plan, or it has only such keys and no words stand before it on its line."""
     value = _unnest(json_.value)
     keys = value.keys() & _COMBINED_KEYS
     begins_line = not has_words(json_.before) or json_.before.rstrip(" *`").endswith((":", "="))
@@ -1368,8 +1371,9 @@ def _unnest(value: Any) -> dict[str, Any]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """Return the text before and after a block, without the block's code fence and heading. If
-    nothing stands before the block, a short text after it is left out too."""
+    """Return a reply without the JSON of its plan, which begins at `start` and ends at `end`, and
+    without the code fence and the heading of that JSON. If nothing stands before the JSON, a short
+    text after it is left out too."""
     before = text[:start].rstrip()
     fence = _OPENING_FENCE.search(before[-20:])
     if fence and len(_FENCE_LINE.findall(before)) % 2:

@@ -378,7 +378,8 @@ class _Reader:
         self._keys: list[Any] = []
 
     def take(self, token: re.Match[str], *, is_key: bool) -> bool:
-        """Add the next token; return False if it is not allowed here."""
+        """Add the next token to the value that is being built; return False if the token is not
+        allowed here."""
         mark = token["mark"]
         if mark is None:
             return self._take_scalar(token["string"], token["word"], is_key=is_key)

@@ -69,7 +69,7 @@ def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
 
 def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
     """Return the configuration for a new collection: cosine distances, and the settings of the
-    graph."""
+    graph with which Chroma searches."""
     graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
     return {
         "hnsw": {**graph, "sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
@@ -237,8 +237,8 @@ class _Chroma:
             return list(collection.get(include=[])["ids"]) if collection else []
 
     def drop(self, name: str) -> None:
-        """Remove the collection. If that fails because of damage, remove all collections: the
-        others are copies, too."""
+        """Remove the collection. If that fails because of damage, remove all collections. No result
+        is lost, because every collection can be filled again from the task store."""
         self._collections.pop(name, None)
         try:
             with self._calling(reads_graph=False) as client:
@@ -367,7 +367,8 @@ def make_directory(directory: Path) -> None:
 
 
 def _count_crashes(mark: Path) -> int:
-    """Return how many starts in a row, including this one, have found the crash marker."""
+    """Return how many starts in a row, including this one, have found the crash marker: a file that
+    remains if a process crashes while it uses Chroma."""
     try:
         return int(mark.read_text(encoding="ascii")) + 1
     except FileNotFoundError:

@@ -41,7 +41,7 @@ class AgentProtocol:
     """A way of talking to a model.
 
     `render` makes the request for a conversation. `parse` returns the decision in its completion.
-    It raises only `MalformedReplyError`, whose text says what the model should have written.
+    `parse` raises only `MalformedReplyError`, whose text says what the model should have written.
     """
 
     name: str

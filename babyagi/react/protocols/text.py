@@ -137,7 +137,7 @@ def text_protocol(labels: Labels = ENGLISH, *, write: Write | None = None) -> Ag
 
 def render(conversation: Conversation, labels: Labels, write: Write | None = None) -> Prompt:
     """Return the request: the question, then each earlier step as the model's reply and the
-    outcomes of its calls. It ends where the model has to continue."""
+    outcomes of its calls. The request ends where the model has to continue."""
     if _is_plain(conversation):
         return native.render(conversation)
     messages = list(conversation.messages)

@@ -436,7 +436,7 @@ def require_known(version: int, *, known: int, where: str) -> None:
     if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
-            why=f"its schema has version {version}, this program knows versions up to {known}",
+            why=f"the store has schema version {version}; this program knows those up to {known}",
             fix="install the newest babyagi: pip install . in its newest sources",
             guide="store",
         )
@@ -457,7 +457,7 @@ def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> 
     if version is None or not version.isdigit():
         raise StoreUnusableError(
             f"{where} is a database, but not a task store of babyagi",
-            why=f"it holds tables of another program ({len(tables)} tables)",
+            why=f"the database holds tables of another program ({len(tables)} tables)",
             fix="choose another file or database for the task store",
             guide="store",
         )
@@ -470,7 +470,7 @@ def upgrade_blocked(version: int, scripts: Sequence[str], *, where: str) -> Stor
     return StoreUnusableError(
         f"the task store {where} cannot be upgraded now",
         why=(
-            f"its schema has version {version}, this program writes version {len(scripts)}, "
+            f"the store has schema version {version}, this program writes version {len(scripts)}, "
             "and workers of the older program hold leases; a killed worker's lease ends by itself"
         ),
         fix="stop every worker, wait half a minute, then try again",
@@ -573,7 +573,8 @@ class SqlAccess:
     async def _look(
         self, objective_id: int, work: Callable[[Transaction], T], *, n_rows: int = 1
     ) -> T:
-        """Read something of an objective. Raise `NotFoundError` when there is no such objective.
+        """Run a read that concerns one objective. Raise `NotFoundError` when there is no such
+        objective.
 
         Args:
             n_rows: as for `_read`.
@@ -658,8 +659,8 @@ class Waiting(SqlAccess):
             return
 
     async def _next_sign(self) -> None:
-        """Wait until any process may have committed since the last look at the version. Return at
-        once when that look failed."""
+        """Wait until any process may have committed since the data version was last read. Return at
+        once when that read failed."""
         # a simulation has its own time, so no thread may be used
         if self._offload is run_inline:
             await asyncio.sleep(MAX_PAUSE_S)
@@ -684,7 +685,8 @@ class Waiting(SqlAccess):
                 loop.call_soon_threadsafe(self._sign.set)
 
     async def _version(self) -> int | None:
-        """Return the data version; None while the store is unavailable."""
+        """Return the database's data version (a number that changes with each commit of another
+        process); None while the store is unavailable."""
         try:
             return await self._data_version()
         except StoreUnavailableError:
@@ -1141,7 +1143,7 @@ def _result_columns(values: Row) -> Sequence[str]:
 
 def _require_sound(is_sound: bool, *, what: str) -> None:
     if not is_sound:
-        raise damaged(what, why="its checksum does not match its content")
+        raise damaged(what, why="the checksum of the row does not match its content")
 
 
 # -- seals: checksums of the columns that never change, tested when the store is verified

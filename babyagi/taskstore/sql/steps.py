@@ -143,8 +143,9 @@ def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
 def _intend_found(
     tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
 ) -> Step:
-    """Record the intention under this claim. `known` is the step that has this key already, if any,
-    and `is_held` whether it holds a reservation. The fence was checked before."""
+    """Record that the call is intended. `known` is the step that has this key already, if any, and
+    `is_held` whether it holds a reservation. The caller has checked that the worker still holds the
+    claim."""
     if known is not None and (
         known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
     ):
@@ -203,8 +204,8 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
 
 
 def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
-    """Store a step that cost nothing, unless there is one under its key. The fence was checked
-    before.
+    """Store a step that cost nothing, unless there is one under its key. The caller has checked
+    that the worker still holds the claim.
 
     Args:
         n_lost: how many workers in a row were lost with the task. This number is set back to 0,
@@ -233,9 +234,9 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
 
 
 def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> int:
-    """Check the fence, and cache up to two steps of its owner for `_find`, all in one query. Return
-    how many workers in a row were lost with the task; 0 for a duty. Raise `LeaseLostError` unless
-    the worker still holds the claim."""
+    """Raise `LeaseLostError` unless the worker still holds the claim of `fence`; in the same query,
+    cache up to two steps of the claimed task or duty for `_find`. Return how many workers in a row
+    were lost with the task; 0 for a duty such as planning."""
     owned = {"objective_id": fence.objective_id, "owner": fence.owner}
     keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
     rows = (

@@ -310,7 +310,7 @@ def _require_text(row: Row) -> None:
 
 def _require(is_sound: bool) -> None:
     if not is_sound:
-        raise ValueError("its checksum does not match its content")
+        raise ValueError("the checksum of the row does not match its content")
 
 
 def _check_worker(row: Row) -> None:
@@ -471,7 +471,7 @@ def _outage(told: Sequence[Event]) -> Event | None:
 
 
 class Measuring(SqlAccess):
-    """The part of the store that measures: the method `vitals`."""
+    """The part of the store that counts and measures its contents: the method `vitals`."""
 
     async def vitals(self) -> Vitals:
         return await self._read(_measure, n_rows=transitions.ALL_ROWS)
@@ -748,7 +748,7 @@ def create_objective(tx: Transaction, spec: ObjectiveSpec, *, uid: str, identity
 
 class Schedules(SqlAccess):
     """The part of the store for schedules: adding, pausing, resuming and removing them, and
-    deciding their ticks."""
+    starting objectives when their ticks are due."""
 
     async def add_schedule(self, spec: ScheduleSpec, *, uid: str) -> Schedule:
         def work(tx: Transaction) -> Schedule:
@@ -756,7 +756,7 @@ class Schedules(SqlAccess):
             if due_at is None:
                 raise SettingsError(
                     f"no tick of this schedule is ever due: {spec.rule.words}",
-                    why="its time has passed, or it names a day that no month has",
+                    why="the schedule's time has passed, or its rule names a day that no month has",
                     fix='babyagi schedule add "…" --every 1d, or another --cron or --at',
                     guide="schedules",
                 )
@@ -808,9 +808,9 @@ class Schedules(SqlAccess):
     async def _switch_schedule(
         self, schedule_id: int, old: tuple[ScheduleStatus, ...], new: ScheduleStatus
     ) -> Schedule:
-        """Change the schedule's status to `new` if it is one of `old`. First decide the ticks that
-        are due by now, under the old or the new status, whichever lets none of them fire; one
-        transaction decides a bounded number of them."""
+        """Change the schedule's status to `new` if it is one of `old`. Before that, store the
+        outcome of the ticks that are due by now, under the old or the new status, whichever lets
+        none of them fire; one transaction handles a bounded number of them."""
 
         def work(tx: Transaction) -> Schedule | None:
             schedule = _read_schedule(tx, schedule_id)
@@ -886,8 +886,9 @@ def _next_times(spec: ScheduleSpec, uid: str, due_at: datetime | None) -> dict[s
 def _decide_due(
     tx: Transaction, schedule: Schedule, *, by: ScheduleStatus, limit: int
 ) -> list[Tick]:
-    """Decide the schedule's ticks that should have fired by now, in order and at most `limit`, as
-    if the schedule's status were `by`. Then store when its next tick is due."""
+    """Determine and store the outcome of the schedule's ticks that should have fired by now, in
+    order and at most `limit`, as if the schedule's status were `by`. Then store when its next tick
+    is due."""
     spec, now = schedule.spec, to_time(tx.now_us)
     due_at, fires_at = schedule.due_at, schedule.fires_at
     ticks: list[Tick] = []
@@ -915,7 +916,8 @@ def _decide_due(
 
 
 def _decide_queued(tx: Transaction, schedule: Schedule) -> list[Tick]:
-    """Decide the schedule's tick that waited until the objective of an earlier tick was over."""
+    """Determine and store the outcome of the schedule's tick that waited until the objective of an
+    earlier tick was over."""
     row = tx.one("queued_tick", schedule_id=schedule.id)
     if row is None:
         return []

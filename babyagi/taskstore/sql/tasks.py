@@ -1,8 +1,8 @@
-"""The task list in SQL: recording the outcomes of claimed tasks and duties, releasing claims, and
-the changes that a person makes.
+"""The task list in SQL: recording the outcomes of claimed tasks and duties (work for the whole
+objective, such as planning), releasing claims, and the changes that a person makes.
 
 It also holds the rules for proposals (which are new, which repeat a task, which task waits for
-which), for planning from recorded tasks, and for what a check adds or ends.
+which), for planning from the outcomes of tasks, and for what a check adds or ends.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ from babyagi.text import rearm
 
 
 class Recording(SqlAccess):
-    """Record the outcomes of claimed tasks and duties, or release the claims without an outcome."""
+    """Record the outcomes of claimed tasks and duties (work for the whole objective, such as
+    planning), or release the claims without an outcome."""
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
@@ -457,7 +458,7 @@ NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """What became of proposals that `enter` was given.
+    """What became of the proposed tasks that `enter` was given.
 
     Attributes:
         plan: the tasks that were added, and the names that were dropped.
@@ -487,8 +488,8 @@ def enter(
     allow_duplicates: bool = False,
     unhelpful: Mapping[int, Collection[int]] = NOTHING,
 ) -> Entered:
-    """Add the proposals at the end of the list, in their order. A proposal that repeats a task is
-    not added, and an event says so.
+    """Add the proposed tasks at the end of the task list, in their order. One that repeats a task
+    is not added, and an event says so.
 
     Args:
         unhelpful: by the id of a task that lacks information, the ids of the tasks whose results
@@ -615,7 +616,7 @@ def _key_of(name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Proposals that one transaction adds to the list.
+    """Proposed tasks that one transaction adds to the task list.
 
     Attributes:
         last_id: the id of the last task that existed before this batch.
@@ -822,11 +823,13 @@ def apply_plan(
     *,
     ends_planning: bool = False,
 ) -> Plan:
-    """Carry out a plan: finish those of the recorded tasks that are answered, queue the others
-    again behind the tasks that bring what they lack, and add the proposals to the list.
+    """Carry out a plan (the outcome of one planning): finish those of the tasks with a recorded
+    outcome that are answered, queue the others again behind the tasks that will provide the
+    information that they lack, and add the proposals to the list.
 
     Args:
-        ends_planning: also finish the planning duty, so that the next planning has a new owner.
+        ends_planning: also finish the claimed planning, so that the next one records its steps
+            under a new owner name.
     """
     row = transitions.objective_row(tx, objective_id)
     progress = transitions.Progress.of(row)
@@ -883,8 +886,8 @@ def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[
 
 
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
-    """Record the claim that the objective is met, unless a check has refuted that and no task was
-    answered since."""
+    """Record that an agent says that the objective is met, unless a check has refuted that and no
+    task was answered since."""
     row = transitions.objective_row(tx, objective_id)
     checks = transitions.read_objective(tx, objective_id).checks
     if row["n_answers"] > checks.n_answers:
@@ -895,7 +898,7 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
 
 
 def record_lack(tx: Transaction, task: Task) -> Task:
-    """Record that the latest try of a held task lacked information. The task then waits for
+    """Record that the latest try of a claimed task lacked information. The task then waits for
     planning, or is dead if this was its last allowed try."""
     transitions.append_event(
         tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
@@ -961,12 +964,12 @@ def _finish(
 def _requeue(
     tx: Transaction, row: Row, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
-    """Queue a recorded task again as a new try, after the tasks that bring what it lacks. After its
-    last allowed try, make it dead instead.
+    """Queue a task with a recorded outcome again as a new try, after the tasks that will provide
+    the information that it lacks. After its last allowed try, make it dead instead.
 
     Args:
         named: the planner's statement that the task's result does not answer it; None when the task
-            itself recorded a lack.
+            itself recorded that it lacked information.
     """
     objective_id = task.objective_id
     if task.lack is None and named is not None:  # the task has a result that does not answer it

@@ -1,8 +1,8 @@
 """How work is claimed and released, how a claim is checked, and other changes of state that several
 methods of the SQL store share. Each function is part of the calling method's transaction.
 
-The order in every method is: lock (the transaction), fence (does the worker still hold the claim?),
-count (limits and counters).
+The order in every method is: lock (the transaction), fence (check that the worker still holds its
+claim), count (limits and counters).
 """
 
 from __future__ import annotations
@@ -235,9 +235,9 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
-    """Release the steps of a claim that has ended. Calls without an outcome may have been paid for,
-    so their reservations are counted as usage. Return whether a step of the owner waits for a
-    person."""
+    """Close the accounts of a claim that has ended, on the task or duty `owner` (such as `task:7`).
+    Calls without an outcome may have been paid for, so their reservations are counted as usage.
+    Return whether a step of the owner waits for a person."""
     is_asking = False
     unsettled = tx.all("unsettled_steps", objective_id=objective_id)
     own = [row for row in unsettled if row["owner"] == owner]
@@ -275,8 +275,8 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
 
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
-    """waiting → queued, for a task whose question was answered. An objective that ended because all
-    its tasks waited for a person becomes active again."""
+    """Queue a waiting task again, because its question was answered. An objective that ended
+    because all its tasks waited for a person becomes active again."""
     if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
@@ -309,8 +309,8 @@ def allow_questions(tx: Transaction, objective_id: int) -> None:
 
 
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
-    """Return the task that the fence's claim is about. Raise `LeaseLostError` unless the worker
-    still holds that claim, and the task has one of the `statuses`, if any are given."""
+    """Return the task that was claimed with `fence`. Raise `LeaseLostError` unless the worker still
+    holds that claim, and the task has one of the `statuses`, if any are given."""
     row = tx.one("task", objective_id=fence.objective_id, task_id=lifecycle.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
         raise lifecycle.lost(fence)
@@ -320,8 +320,9 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
-    """Return the row of the duty that the fence's claim is about, before the caller releases it.
-    Raise `LeaseLostError` unless the worker still holds that claim."""
+    """Return the row of the duty (work for the whole objective, such as planning) that was claimed
+    with `fence`, before the caller releases it. Raise `LeaseLostError` unless the worker still
+    holds that claim."""
     tx.ask("unsettled_steps", objective_id=fence.objective_id)
     duty = lifecycle.duty_of(fence.owner)
     row = tx.one("duty", objective_id=fence.objective_id, duty=duty)
@@ -427,8 +428,8 @@ def count_no_answer(tx: Transaction, objective_id: int) -> None:
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
-    """Append an event if the released task became cancelled or waiting, although its worker
-    released it for another reason."""
+    """Append an event if a task became cancelled or waiting when its worker released it, although
+    the worker released it for another reason."""
     if task.status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
     elif task.status is TaskStatus.WAITING:
@@ -480,7 +481,8 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
-    """ended → active. A new report becomes due, under a new owner."""
+    """Make an ended objective active again. A new report becomes due, whose steps are recorded
+    under a new owner name."""
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, events.OBJECTIVE_REOPENED)
@@ -491,7 +493,8 @@ def reopen(tx: Transaction, objective_id: int) -> None:
 
 
 class Claims(SqlAccess):
-    """The part of the store that finds work and claims tasks and duties."""
+    """The part of the store that finds work and claims it: tasks, and duties (work for the whole
+    objective, such as planning)."""
 
     async def open_objectives(self) -> list[int]:
         return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
@@ -578,8 +581,8 @@ def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
 def _look_for_work(
     tx: Transaction, objective_id: int, worker_id: str
 ) -> tuple[Claimable, Task | None]:
-    """Return what a claim could find in the objective, and the task that this worker would get,
-    None when there is none for it."""
+    """Return what could be claimed in the objective, and the task that this worker would get, None
+    when there is none for it."""
     row = objective_row(tx, objective_id)
     objective = objective_of(tx, row)
     found = tally(tx, objective_id)
@@ -631,7 +634,8 @@ def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
 
 
 def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim:
-    """Claim a duty that is known to be claimable."""
+    """Claim a duty (work for the whole objective, such as planning) that is known to be
+    claimable."""
     row, known = objective_row(tx, objective_id), _known_duty(tx, objective_id, duty)
     owner = lifecycle.duty_owner(duty, row)
     claim_no = 1 if known is None else known["claim_no"] + 1
@@ -692,14 +696,14 @@ def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty) -> bool:
 
 
 def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
-    """Return the row of a duty that was claimed before, None when it never was."""
+    """Return the row of a duty (such as planning) if it was ever claimed, else None."""
     rows = tx.all("duties", objective_id=objective_id)
     return next((row for row in rows if row["duty"] == duty), None)
 
 
 def _is_owed(tx: Transaction, objective: Objective, duty: Duty) -> bool:
-    """Return whether the duty is due. The objective's status is tested first, because it decides
-    most cases without a query."""
+    """Return whether the duty (such as planning) is due. The objective's status is tested first,
+    because it decides most cases without a query."""
     is_active = objective.status is ObjectiveStatus.ACTIVE
     is_over = objective.status is ObjectiveStatus.ENDED
     found = tally(tx, objective.id)
