@@ -191,8 +191,8 @@ class Loop:
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry out the claimed task, and commit its result or the information that it lacked. If a
-        person must be asked, the task is left waiting for the answer."""
+        """Carry out the claimed task, and commit its result; or commit which information was
+        missing. If a person must be asked, the task is left waiting for the answer."""
         journal = Journal(
             self._backends,
             fence=claim.fence,

@@ -1123,8 +1123,8 @@ def _how(words: list[str], *, is_embedded: bool) -> list[str]:
 
 
 def _what(words: list[str]) -> list[str]:
-    """Turn `what is the population of X` and `what the population of X is` into a noun phrase that
-    is asked for."""
+    """Reduce a question to what it asks for, after a `?`: `what is population of X` and `what
+    population of X is` become `? population of X`."""
     if words[0] == "who":
         words = _auxiliary_at(words, 1)
     elif words[1] == "was" and any(

@@ -98,7 +98,8 @@ class Results:
         Args:
             tell: called after each batch with the number of indexed results and the number of all.
             model: the name of the new embedder, if it changes. From now on it embeds the
-                objective's results, in a separate collection. The vectors of the old one are kept.
+                objective's results, in a separate collection. The vectors of the old embedder stay
+                in the task store.
 
         Raises:
             IndexUnavailableError: another worker owns the index now, and was told to index

@@ -165,12 +165,12 @@ class ResultSearch:
                 return vectors for only the first of these texts.
             exclude: ids of tasks whose results are not wanted.
             beside: ids of tasks whose results get a score in any case.
-            marks: codes, numbers and names in the text. Results that contain rare words of them are
+            marks: codes, numbers and names in the text. Results that contain a rare word of one are
                 returned as well.
 
         Raises:
-            What the task store raises, and what `embed` raises, except failures of the embedder.
-                Such an exception may be a limit or a lost lease.
+            Whatever the task store raises, and whatever `embed` raises, such as a reached limit or
+                a lost lease. If only the embedder fails, the results are compared by words.
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         found = await self.candidates(text, n=n_wanted, embed=embed, marks=marks)

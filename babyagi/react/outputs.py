@@ -78,7 +78,9 @@ class OutputType:
             for inner in self._unwrap(value):
                 with suppress(ShapeError):
                     return self.shape.read(inner, "the answer", False)
-        raise MalformedReplyError("neither the whole text nor a code block in it is such a value")
+        raise MalformedReplyError(
+            "neither the whole text nor a code block in it is an answer of the wanted type"
+        )
 
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:

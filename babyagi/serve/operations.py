@@ -815,7 +815,7 @@ async def approve(call: Call) -> Answer:
     if not hmac.compare_digest(body.seen.encode(), state.encode()):
         raise BadRequestError(
             409,
-            "the call would change something else now than what was shown",
+            "what the call would change is no longer what was shown",
             "get the request again, and send its new `seen`",
         )
     return await _decide(call, Decision.APPROVE, "", seen=request)

@@ -1101,10 +1101,12 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         marks: Sequence[str] = (),
         n_found: int = 0,
     ) -> Pending:
-        """Return, in one read: what `unindexed_results` returns, with the vectors of these results
-        in the embedding space; the number of all results; the tasks whose results contain at least
-        one of the `words`, found by full text, the best match first; and likewise for the `marks`
-        (codes, numbers, names).
+        """Return what a search of the results begins with, in one read of the database:
+
+        * the results that are not indexed, and their vectors in the embedding space;
+        * the number of all results;
+        * the tasks whose results contain at least one of the `words`, the best match first;
+        * the tasks whose results contain at least one of the `marks` (codes, numbers, names).
 
         Words consist of letters and digits only. Words that very many results contain are ignored
         (`choose_words` in `sql/store.py`).

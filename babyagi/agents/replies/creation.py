@@ -858,8 +858,8 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
 
 
 def _bare_tasks(found: list[JsonValue]) -> list[Any]:
-    """Return the tasks of JSON values without a key such as `tasks`: objects with a name, names by
-    number, or lists of these."""
+    """Return the tasks in JSON values that have no key such as `tasks` around them. A value is an
+    object with a name, an object that maps numbers to names (`{"1": "…"}`), or a list of tasks."""
     items: list[Any] = []
     for json_ in found:
         value = json_.value
