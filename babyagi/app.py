@@ -67,6 +67,7 @@ from babyagi.notify import (
 )
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
+from babyagi.reporting.why import describe_outage
 from babyagi.results import Results
 from babyagi.schedules import (
     DAILY_LIMIT_USD,
@@ -494,7 +495,7 @@ class App:
         """Return why the model could not be reached since the event `after_id`; '' if no outage
         was recorded."""
         found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
-        return str(found[-1].data.get("reason", "")) if found else ""
+        return describe_outage(found[-1].data) if found else ""
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
         found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
