@@ -71,7 +71,7 @@ def status(objective: str, as_json: bool) -> None:
     from babyagi import json_shapes
     from babyagi.cli import render, views
     from babyagi.cli.session import pick_objective, with_store
-    from babyagi.verbs import Stand, find_stand
+    from babyagi.verbs import Stand, find_stand, serving
 
     async def fetch(store: TaskStore) -> Stand:
         return await find_stand(store, await pick_objective(store, objective))
@@ -82,7 +82,11 @@ def status(objective: str, as_json: bool) -> None:
         return
     found = stand.objective
     lines = render.render_status(
-        found, stand.counts, terminal_width(), index_trouble=stand.index_trouble
+        found,
+        stand.counts,
+        terminal_width(),
+        is_served=bool(serving(stand.workers, found.id)),
+        index_trouble=stand.index_trouble,
     )
     now = [Line(f"Now:      {stand.reason.says}")] if found.stop_reason is None else []
     at_work = Line(f"At work:  {views.render_serving(stand.workers, found.id)}")
