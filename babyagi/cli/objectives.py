@@ -33,7 +33,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.tasks import TaskStatus
+from babyagi.tasks import ObjectiveStatus, TaskStatus
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
@@ -88,7 +88,8 @@ def status(objective: str, as_json: bool) -> None:
         is_served=bool(serving(stand.workers, found.id)),
         index_trouble=stand.index_trouble,
     )
-    now = [Line(f"Now:      {stand.reason.says}")] if found.stop_reason is None else []
+    is_active = found.status is ObjectiveStatus.ACTIVE
+    now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
     at_work = Line(f"At work:  {views.render_serving(stand.workers, found.id)}")
     echo_lines([*lines[:-1], *now, at_work, lines[-1]])
 

@@ -328,13 +328,13 @@ def _explain_asked(facts: Facts) -> Reason:
 def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     """Return why an objective that is paused or has ended makes no progress."""
     objective, here = facts.objective, facts.here
+    detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     if objective.stop_reason is None:
-        says = f"{who} is paused"
+        says = f"{who} is paused{detail}"
         return Reason(why=Why.PAUSED, word="paused", says=says, change=f"babyagi resume {here}")
     has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
     found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
     reason = objective.stop_reason
-    detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     is_limit = reason.value.startswith("limit:")
     is_owed = found.need is Need.REPORT
     why = Why.REPORT if is_owed else Why.LIMIT if is_limit else Why.ENDED

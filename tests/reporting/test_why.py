@@ -226,6 +226,12 @@ def test_an_outage_is_told_with_its_evidence_and_with_what_may_mend_it():
     assert reason.change == "check the address; it is retried until it answers"
 
 
+def test_an_objective_that_was_set_aside_says_for_what():
+    known = facts(stop_reason=None, status="paused", stop_detail="there is no folder here")
+
+    assert explain_objective(known).says.endswith("is paused (there is no folder here)")
+
+
 @pytest.mark.parametrize(
     ("known", "running", "why", "says"),
     [
