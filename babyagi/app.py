@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import events
 from babyagi.agents.prompting import prompt_version
-from babyagi.backends import open_index, open_store, utc_now
+from babyagi.backends import is_on_a_server, open_index, open_store, utc_now
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import (
@@ -67,6 +67,7 @@ from babyagi.notify import (
 )
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
+from babyagi.reporting.why import describe_outage
 from babyagi.results import Results
 from babyagi.schedules import (
     DAILY_LIMIT_USD,
@@ -99,7 +100,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
-from babyagi.toolbox import NOTHING_GIVEN, Given, Toolbox, with_named_tools
+from babyagi.toolbox import NOTHING_GIVEN, Given, Toolbox, require_folder, with_named_tools
 from babyagi.tracing import NO_TRACER, Tracer, open_tracer
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
@@ -232,12 +233,20 @@ class App:
 
         Returns:
             The objective, and True when it was created by this call.
+
+        Raises:
+            SettingsError: there is no such folder of files here, and no other machine can have it.
         """
+        self._require_folder()
         objective, is_new = await self.store.create_objective(
             self._spec(), uid=uid or secrets.token_hex(8), always_new=always_new
         )
         self._remember(objective)
         return objective, is_new
+
+    def _require_folder(self) -> None:
+        if not is_on_a_server(self.settings):  # else the folder may be that of a worker elsewhere
+            require_folder(self.settings)
 
     async def add_schedule(self, timing: Timing, *, uid: str = "") -> Schedule:
         """Store a schedule whose ticks start the objective that the settings describe.
@@ -246,9 +255,10 @@ class App:
             uid: the schedule's uid; random if empty.
 
         Raises:
-            SettingsError: the timing is invalid or never due, or one tick may cost more than the
-                daily limit.
+            SettingsError: the timing is invalid or never due, one tick may cost more than the
+                daily limit, or there is no such folder of files, as in `start_objective`.
         """
+        self._require_folder()
         uid = uid or secrets.token_hex(8)
         spec = self._spec()
         daily_usd = self._daily_limit(spec, timing.daily_limit)
@@ -494,7 +504,7 @@ class App:
         """Return why the model could not be reached since the event `after_id`; '' if no outage
         was recorded."""
         found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
-        return str(found[-1].data.get("reason", "")) if found else ""
+        return describe_outage(found[-1].data) if found else ""
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
         found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)

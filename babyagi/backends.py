@@ -22,6 +22,11 @@ from babyagi.taskstore.sqlite import open_sqlite
 N_SERVER_CONNECTIONS = 3
 
 
+def is_on_a_server(settings: Settings) -> bool:
+    """Return whether the task store is one that other machines can share."""
+    return settings.task_store.reveal().startswith("postgres")
+
+
 @asynccontextmanager
 async def open_store(
     settings: Settings, *, tell: Callable[[str], None] = lambda _: None
@@ -30,7 +35,7 @@ async def open_store(
     `open_sqlite`."""
     make_home(settings.home)
     address = settings.task_store.reveal()
-    is_server = address.startswith("postgres")
+    is_server = is_on_a_server(settings)
     offload = ThreadOffload(name="taskstore", n_threads=N_SERVER_CONNECTIONS if is_server else 1)
     try:
         if is_server:
@@ -58,7 +63,7 @@ async def migrate_store(settings: Settings) -> tuple[int, int]:
         SettingsError: the store is a SQLite file, which is updated whenever it is opened.
     """
     address = settings.task_store.reveal()
-    if not address.startswith("postgres"):
+    if not is_on_a_server(settings):
         raise SettingsError(
             "there is nothing to migrate",
             why="a task store in a file is updated when it is opened",

@@ -99,7 +99,9 @@ class Rule:
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
             raise ValueError("exactly one of cron, every and at must be given")
         if self.every_s and not self.every_s >= MIN_EVERY_S:
-            raise ValueError(f"every_s must be at least {MIN_EVERY_S:g}, got {self.every_s!r}")
+            raise ValueError(
+                f"an interval must be at least {MIN_EVERY_S:g} s, got {self.every_s:g} s"
+            )
 
     @property
     def words(self) -> str:

@@ -225,6 +225,23 @@ class Toolbox:
         return Folder(folder)
 
 
+def require_folder(settings: Settings) -> None:
+    """Raises `SettingsError` if the folder that tasks are to read (--files) is set and is not a
+    folder."""
+    folder = settings.files
+    if folder is None or folder.is_dir():
+        return
+    is_there = folder.exists()
+    raise SettingsError(
+        f"{folder} is a file, not a folder" if is_there else f"there is no folder {folder}",
+        why="--files, or BABYAGI_FILES, names the folder that tasks may read",
+        fix=f"--files {folder.parent}, or another folder"
+        if is_there
+        else "correct the folder's name",
+        guide="tools",
+    )
+
+
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
     """Return what the built-in tools need to run; fetched pages are cached in the folder
     `pages`."""

@@ -478,6 +478,13 @@ def test_what_cannot_be_is_refused_before_anything_is_started(options, error, sa
         babyagi.run("What does tea cost?", model="rehearsal", **options)
 
 
+def test_a_folder_that_is_not_there_is_told_by_its_name_and_no_objective_is_left():
+    with pytest.raises(SettingsError, match=r"^there is no folder .*nowhere$"):
+        babyagi.run("Read the notes", model="rehearsal", files="nowhere")
+
+    assert babyagi.run("Read the notes", model="rehearsal").objective.id == 1
+
+
 def test_everything_public_is_there_and_says_what_it_is():
     for name in babyagi.__all__:
         assert getattr(babyagi, name).__doc__ or name == "__version__", name

@@ -118,8 +118,11 @@ async def test_going_on_finds_the_folder_again_and_another_home_is_asked_for_it(
 
 
 async def test_a_folder_that_is_gone_is_a_clear_error(settings, tmp_path):
-    async with open_app(settings(files=tmp_path / "gone")) as app:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    async with open_app(settings(files=folder)) as app:
         objective, _ = await app.start_objective()
+        folder.rmdir()
         with pytest.raises(SettingsError) as caught:
             await app.run(objective)
     assert "gone is not a folder" in caught.value.why

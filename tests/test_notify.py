@@ -275,7 +275,15 @@ async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_
 
 
 @pytest.mark.parametrize(
-    "text", ["http://", "https://user:secret@example.org/x", "'unbalanced", "   "]
+    "text",
+    [
+        "http://",
+        "https://user:secret@example.org/x",
+        "'unbalanced",
+        "   ",
+        "ftp://example.org/x",
+        "HTTPS://example.org/x",
+    ],
 )
 def test_a_value_that_is_neither_a_command_nor_an_address_is_refused(text):
     with pytest.raises(ValueError, match="a command, or an address"):

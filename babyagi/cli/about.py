@@ -38,6 +38,7 @@ from babyagi.cli.text import (
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import remembered_abilities
+from babyagi.notify import is_address
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import LLAMA_MODEL, ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
@@ -220,6 +221,7 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         *_check_network(settings),
         _check_result_store(settings),
         _check_embedder(settings),
+        *_check_notify(settings.notify.reveal()),
         _check_terminal(),
         _check_log(settings.effective_log_file, home=settings.home),
     ]
@@ -546,6 +548,21 @@ def _check_embedder(settings: Settings) -> Check:
             "needs no files",
         )
     return Check(name="embedding", state=OK, found=f"{name}, its files are on this machine")
+
+
+def _check_notify(target: str) -> list[Check]:
+    """Warn if BABYAGI_NOTIFY (`target`) names a command that is not there; an address is not
+    called."""
+    if not target or is_address(target) or shutil.which(shlex.split(target)[0]):
+        return []
+    return [
+        Check(
+            name="notify",
+            state=WARN,
+            found=f"there is no command {shlex.split(target)[0]}, so nothing will be notified",
+            fix="set BABYAGI_NOTIFY to a command of this machine, or to an address",
+        )
+    ]
 
 
 def _check_terminal() -> Check:

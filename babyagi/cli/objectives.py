@@ -33,7 +33,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.tasks import TaskStatus
+from babyagi.tasks import ObjectiveStatus, TaskStatus
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
@@ -71,7 +71,7 @@ def status(objective: str, as_json: bool) -> None:
     from babyagi import json_shapes
     from babyagi.cli import render, views
     from babyagi.cli.session import pick_objective, with_store
-    from babyagi.verbs import Stand, find_stand
+    from babyagi.verbs import Stand, find_stand, serving
 
     async def fetch(store: TaskStore) -> Stand:
         return await find_stand(store, await pick_objective(store, objective))
@@ -82,9 +82,14 @@ def status(objective: str, as_json: bool) -> None:
         return
     found = stand.objective
     lines = render.render_status(
-        found, stand.counts, terminal_width(), index_trouble=stand.index_trouble
+        found,
+        stand.counts,
+        terminal_width(),
+        is_served=bool(serving(stand.workers, found.id)),
+        index_trouble=stand.index_trouble,
     )
-    now = [Line(f"Now:      {stand.reason.says}")] if found.stop_reason is None else []
+    is_active = found.status is ObjectiveStatus.ACTIVE
+    now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
     at_work = Line(f"At work:  {views.render_serving(stand.workers, found.id)}")
     echo_lines([*lines[:-1], *now, at_work, lines[-1]])
 

@@ -1,5 +1,5 @@
 """Checks before a run, so that no money is spent in vain: whether the models can be called, and
-whether the folder of files and the index can be used."""
+whether the index can be used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from babyagi.backends import require_result_store
 from babyagi.cli.text import Style, is_person_there, warn
-from babyagi.errors import CredentialsError, ModelUnavailableError, SettingsError
+from babyagi.errors import CredentialsError, ModelUnavailableError
 from babyagi.net.addresses import is_loopback
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import (
@@ -60,23 +60,6 @@ def missing_credentials(
 
     return missing_key(
         asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url
-    )
-
-
-def require_folder(settings: Settings) -> None:
-    """Raises `SettingsError` if the folder that tasks are to read (--files) is set and is not a
-    folder."""
-    folder = settings.files
-    if folder is None or folder.is_dir():
-        return
-    is_there = folder.exists()
-    raise SettingsError(
-        f"{folder} is a file, not a folder" if is_there else f"there is no folder {folder}",
-        why="--files, or BABYAGI_FILES, names the folder that tasks may read",
-        fix=f"--files {folder.parent}, or another folder"
-        if is_there
-        else "correct the folder's name",
-        guide="tools",
     )
 
 

@@ -245,7 +245,12 @@ def _unconfirmed_cost(objective: Objective) -> str:
 
 
 def render_status(
-    objective: Objective, counts: Mapping[TaskStatus, int], width: int, *, index_trouble: str = ""
+    objective: Objective,
+    counts: Mapping[TaskStatus, int],
+    width: int,
+    *,
+    is_served: bool | None = None,
+    index_trouble: str = "",
 ) -> list[Line]:
     lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
     lines.append(
@@ -262,7 +267,7 @@ def render_status(
     lines.append(Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"))
     lines.append(Line(f"Model:    {safe_line(model_of(objective))}"))
     lines += _render_index_trouble(objective, "Results:  ", index_trouble)
-    lines.append(Line(f"Next:     {render_next(objective, counts)}"))
+    lines.append(Line(f"Next:     {render_next(objective, counts, is_served=is_served)}"))
     return lines
 
 
@@ -285,12 +290,21 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
     ]
 
 
-def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+def render_next(
+    objective: Objective, counts: Mapping[TaskStatus, int], *, is_served: bool | None = None
+) -> str:
     """Return the command that the person should type next: one that continues the objective, or
-    `babyagi report` if there is a report."""
+    `babyagi report` if there is a report.
+
+    Args:
+        is_served: whether a worker works on the objective; None if that is not known.
+    """
     found = _find_next(objective, counts)
     if found.need is Need.RESUME:
-        return f"{found.resume}  (or `babyagi watch`, if a worker is running)"
+        if is_served and objective.status is ObjectiveStatus.ACTIVE:
+            return f"babyagi watch --objective {objective.id}"
+        or_watch = "  (or `babyagi watch`, if a worker is running)" if is_served is None else ""
+        return f"{found.resume}{or_watch}"
     if found.need is Need.ANSWERS:
         return f"{found.command}  (then answer, and {found.resume})"
     if objective.has_report:

@@ -29,7 +29,6 @@ from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objec
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
-    require_folder,
     require_index,
     require_listener,
     require_living_models,
@@ -111,6 +110,8 @@ def run_objective(
     """Run the objective that the flags, the environment and the settings files describe. With
     --join, work on the objective that `selector` names instead, which another process started.
     Return the exit code."""
+    from babyagi.toolbox import require_folder
+
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, selector=selector, output=output)

@@ -117,9 +117,10 @@ def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
     """Open the tools of these names as a new objective would, with the settings' folder. Tools that
     lack a setting are left out."""
     from babyagi.files.folder import Folder
-    from babyagi.toolbox import open_tool_context
+    from babyagi.toolbox import open_tool_context, require_folder
     from babyagi.tools.catalog import open_tools
 
+    require_folder(settings)
     folder = Folder(settings.files or Path())
     return open_tools(names, open_tool_context(settings, folder, pages=settings.home / "pages"))
 

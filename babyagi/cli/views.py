@@ -29,6 +29,7 @@ from babyagi.index.indexer import describe_trouble
 from babyagi.json_shapes import event_shape
 from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
+from babyagi.reporting.why import describe_outage
 from babyagi.tasks import Event, Joined, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.verbs import serving
@@ -125,10 +126,8 @@ def _describe_data(event: Event) -> str:
         case events.STEP_OVERSPENT:
             return _describe_overspending(data)
         case events.MODEL_UNAVAILABLE:
-            return (
-                f": {fit(str(data.get('reason', '')), 200)}, next try in "
-                f"{data.get('retry_in_s', 0):.0f} s"
-            )
+            fix = f"; {fit(str(data['fix']), 200)}" if data.get("fix") else ""
+            return f": {describe_outage(data)}, next try in {data.get('retry_in_s', 0):.0f} s{fix}"
         case events.INDEX_UNAVAILABLE:
             return f": {fit(describe_trouble(data), 400)}"
         case events.RESULTS_INDEXED:
@@ -251,9 +250,14 @@ class PlainView:
         self._pending: list[str] = []
 
     async def fetch(self, batch: Sequence[Event]) -> None:
-        batch = [event for event in batch if event.kind not in self._without]
-        self._pending = [line for event in batch if (line := await self._names.render_event(event))]
-        self._pending += [REPORT_LINE for event in batch if event.kind == events.OBJECTIVE_ENDED]
+        self._pending = []
+        for event in batch:
+            if event.kind in self._without:
+                continue
+            if line := await self._names.render_event(event):
+                self._pending.append(line)
+            if event.kind == events.OBJECTIVE_ENDED:
+                self._pending.append(REPORT_LINE)
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []

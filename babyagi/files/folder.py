@@ -239,12 +239,15 @@ MAX_LINE_CHARS = 2000
 MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
 MAX_WRITTEN_BYTES = 50_000_000
 MAX_UNREADABLE_RATIO = 0.1
+MAX_ACCENTED_RATIO = 0.25  # of a text in a Western language; French has less than a tenth
 MAX_PATH_CHARS = 1000
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
 
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LINE_BREAKERS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_BINARY = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")  # what no text has
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -321,8 +324,8 @@ class Folder:
         """Return lines of a text file: at least one, at most `max_lines`, in at most `max_chars`
         characters.
 
-        Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. Bytes that are not
-        UTF-8 become U+FFFD.
+        Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. The text is UTF-8,
+        UTF-16 with its mark, or Windows-1252; bytes that fit none of them become U+FFFD.
         """
         parts = self._resolve(path)
         name = "/".join(parts)
@@ -659,15 +662,36 @@ def _natural(path: str) -> list[tuple[list[str | int], str]]:
 
 
 def _decode(name: str, data: bytes) -> str:
+    if data.startswith(b"%PDF-"):
+        raise ToolError(
+            f"{_show(name)} is a PDF, not a text file; pdftotext, for instance, makes a text of it"
+        )
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = data.decode("utf-16", "replace")
     elif b"\0" in data:
         raise ToolError(f"{_show(name)} is not a text file")
     else:
-        text = data.decode("utf-8-sig", "replace")
+        text = _decode_bytes(data)
     if text.count("\N{REPLACEMENT CHARACTER}") > MAX_UNREADABLE_RATIO * len(text):
         raise ToolError(f"{_show(name)} is not a text file")
     return text
+
+
+def _decode_bytes(data: bytes) -> str:
+    """Return the text of UTF-8, or of Windows-1252 (which holds Latin-1) if more of its bytes
+    beyond ASCII are broken UTF-8 than valid, and all of them can be Windows-1252."""
+    text = data.decode("utf-8-sig", "replace")
+    n_broken = text.count("\N{REPLACEMENT CHARACTER}")
+    n_valid = len(_BEYOND_ASCII.findall(text)) - n_broken
+    if n_broken <= n_valid:
+        return text
+    try:
+        old = data.decode("cp1252")
+    except UnicodeDecodeError:
+        return text
+    n_accented = len(_BEYOND_ASCII.findall(old))
+    is_text = n_accented <= MAX_ACCENTED_RATIO * len(old) and not _BINARY.search(old)
+    return old if is_text else text
 
 
 def _split_lines(text: str, *, is_cut: bool) -> list[str]:

@@ -81,7 +81,8 @@ _COUNTED = re.compile(
     re.MULTILINE,
 )
 _FOUND = re.compile(r"(?:\A|\n\n)(\S.*?), lines (\d+)-\d+")  # the head of a passage
-_NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
+# without what `read_file` says of a line that it cut
+_NUMBERED_LINE = re.compile(r"^ *(\d+): (.*?)(?: … \(\d+ more characters in this line\))?$")
 
 
 class RehearsalModel:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from babyagi import inbox
 from babyagi.reporting.next_command import Need, next_command
@@ -330,13 +331,13 @@ def _explain_asked(facts: Facts) -> Reason:
 def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     """Return why an objective that is paused or has ended makes no progress."""
     objective, here = facts.objective, facts.here
+    detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     if objective.stop_reason is None:
-        says = f"{who} is paused"
+        says = f"{who} is paused{detail}"
         return Reason(why=Why.PAUSED, word="paused", says=says, change=f"babyagi resume {here}")
     has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
     found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
     reason = objective.stop_reason
-    detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     is_limit = reason.value.startswith("limit:")
     is_owed = found.need is Need.REPORT
     why = Why.REPORT if is_owed else Why.LIMIT if is_limit else Why.ENDED
@@ -457,15 +458,23 @@ def _find_outage(facts: Facts) -> Reason | None:
     if outage is None:
         return None
     until = outage.at + timedelta(seconds=float(outage.data.get("retry_in_s", 0)))
-    reason = _short(str(outage.data.get("reason", "the model does not answer")))
     is_due = until <= facts.standing.at
     tried = "it is being tried again" if is_due else f"next try at {until.astimezone():%H:%M:%S}"
     return Reason(
         why=Why.ENDPOINT,
         word="endpoint down",
-        says=f"the endpoint of the model is down: {reason}; {tried}",
-        change="it is retried until it answers; babyagi doctor checks it now",
+        says=f"the endpoint of the model is down: {describe_outage(outage.data)}; {tried}",
+        change=_short(str(outage.data.get("fix") or "babyagi doctor checks it now"))
+        + "; it is retried until it answers",
     )
+
+
+def describe_outage(data: Mapping[str, Any]) -> str:
+    """Return what the event of an outage (`data`) says: the reason, and the evidence in brackets,
+    such as the server's words."""
+    reason = _short(str(data.get("reason", "the model does not answer")))
+    why = _short(str(data.get("why", "")))
+    return f"{reason} ({why})" if why else reason
 
 
 # -- words

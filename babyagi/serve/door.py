@@ -320,6 +320,12 @@ LOCKED = Refusal(
     detail="for a browser, type `babyagi open`; a program sends `Authorization: Bearer TOKEN` with "
     "a token that `babyagi open --token read` prints",
 )
+WRONG_KEY = Refusal(
+    status=401,
+    title="the key is not valid here",
+    detail="it is misspelled, of another home, or was ended by `babyagi open --renew`; "
+    "`babyagi open --token read` prints one, sent as `Authorization: Bearer TOKEN`",
+)
 UNSIGNED = Refusal(
     status=403,
     title="the change was not sent by a page of this server",
@@ -384,7 +390,7 @@ class Door:
         if access is None:
             if path.startswith(PUBLIC_PREFIXES):
                 return None
-            raise RefusedError(LOCKED)
+            raise RefusedError(WRONG_KEY if "authorization" in head else LOCKED)
         if access.session:
             self._require_own_page(scope, head, access)
         return access

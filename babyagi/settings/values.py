@@ -105,6 +105,9 @@ def parse_token(text: str) -> Secret:
     return token
 
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
 def parse_notify(text: str) -> Secret:
     """Parse the address or the command line of BABYAGI_NOTIFY. It is a secret, because anyone who
     knows the address of a webhook can use it."""
@@ -114,6 +117,8 @@ def parse_notify(text: str) -> Secret:
     is_address = target.startswith(("http://", "https://"))
     try:
         if not (_is_address(target) if is_address else shlex.split(target)):
+            raise ValueError
+        if not is_address and _SCHEME.match(target):  # ftp://…, or http:// in capitals
             raise ValueError
     except ValueError:
         raise ValueError(

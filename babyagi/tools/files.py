@@ -266,12 +266,15 @@ def render_found(found: Found, *, words: str) -> str:
     lines 12-18, under HEADING`. At the end follows what was not searched or is not shown."""
     notes = []
     if found.n_files < found.n_listed:
-        notes = [
+        notes.append(
             f"[{found.n_files} of {found.n_listed} files searched; a pattern such as docs/* "
             "searches others]"
-        ]
+        )
+    if found.textless:
+        notes.append(f"[not searched, because it is no readable text: {_name(found.textless)}]")
     if not found.extracts:
-        return "\n".join([f"No passage of {found.n_files} files holds {words[:100]!r}.", *notes])
+        n_read = found.n_files - len(found.textless)
+        return "\n".join([f"No passage of {n_read} files holds {words[:100]!r}.", *notes])
     shown: list[str] = []
     n_chars = 0
     for extract in found.extracts:
@@ -286,6 +289,11 @@ def render_found(found: Found, *, words: str) -> str:
             "words or a pattern find others]"
         )
     return "\n\n".join([*shown, *notes])
+
+
+def _name(paths: Sequence[str]) -> str:
+    n_more = len(paths) - MAX_NAMED
+    return ", ".join(paths[:MAX_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
 def _render_extract(extract: Extract) -> str:
@@ -363,6 +371,7 @@ MAX_QUESTION_CHARS = 1000
 # a long line is cut into such pieces first, so that the time grows only linearly with its length
 LINE_PIECE_CHARS = 50_000
 MAX_HEADING_CHARS = 80
+MAX_NAMED = 5  # of the files that a search cannot read
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*")
@@ -388,14 +397,16 @@ class Found:
     Attributes:
         extracts: the best passages, the best first.
         n_extracts: how many passages contain at least one of the words.
-        n_files: how many files were searched.
+        n_files: how many files were opened.
         n_listed: how many files match the pattern.
+        textless: the opened files that cannot be read as text, so nothing was searched in them.
     """
 
     extracts: tuple[Extract, ...]
     n_extracts: int
     n_files: int
     n_listed: int
+    textless: tuple[str, ...]
 
 
 class FileSearch:
@@ -404,7 +415,8 @@ class FileSearch:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._kept: dict[tuple[str, str], tuple[Extract, ...]] = {}
+        # None: the file cannot be read as text
+        self._kept: dict[tuple[str, str], tuple[Extract, ...] | None] = {}
         self._turn = Lock()
 
     def find(self, words: str, *, pattern: str = "") -> Found:
@@ -424,7 +436,8 @@ class FileSearch:
         listing = self._folder.list(pattern, limit=MAX_SEARCHED_FILES)
         files = _within_bytes(listing.files)
         with self._turn:
-            extracts = self._split(files)
+            split = self._split(files)
+        extracts = [extract for of_file in split for extract in of_file or ()]
         scores = score_words(words, [extract.counted for extract in extracts])
         held = [at for at, score in enumerate(scores) if score > 0] or range(len(extracts))
         exact = {at for at in held if wanted in " ".join(extracts[at].lines).casefold()}
@@ -437,25 +450,30 @@ class FileSearch:
             n_extracts=len(ranked),
             n_files=len(files),
             n_listed=listing.n_files,
+            textless=tuple(
+                file.path for file, of_file in zip(files, split, strict=True) if of_file is None
+            ),
         )
 
-    def _split(self, files: Sequence[ListedFile]) -> list[Extract]:
+    def _split(self, files: Sequence[ListedFile]) -> list[tuple[Extract, ...] | None]:
+        """Return the passages of each of these files; None for a file that cannot be read as
+        text."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
-        split |= {_key(file): () for file in new}  # a file that is not text is not read again
+        split |= {_key(file): None for file in new}  # a file that is not text is not read again
         for file, lines in self._folder.read_lines(new):
             split[_key(file)] = tuple(split_extracts(file.path, lines))
         self._keep(split)
-        return [extract for file in files for extract in split[_key(file)]]
+        return [split[_key(file)] for file in files]
 
-    def _keep(self, split: Mapping[tuple[str, str], tuple[Extract, ...]]) -> None:
+    def _keep(self, split: Mapping[tuple[str, str], tuple[Extract, ...] | None]) -> None:
         """Cache the passages of these files, and those cached before, as many as fit. Of each file
         only the passages of its latest state are cached."""
         paths = {path for path, _ in split}
         before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
         n_chars, self._kept = 0, {}
         for key, extracts in {**split, **before}.items():
-            n_chars += sum(len(extract.counted.joined) for extract in extracts)
+            n_chars += sum(len(extract.counted.joined) for extract in extracts or ())
             if key[1] and n_chars <= MAX_KEPT_CHARS:
                 self._kept[key] = extracts
 

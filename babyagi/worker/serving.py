@@ -994,7 +994,12 @@ class Serving:
         if not is_known:
             self._rest(min(delay_s, MAX_MODEL_WAIT_S) if error.is_limit else delay_s)
             outages.waits_for_model = True
-            data = {"reason": error.what, "why": error.why, "retry_in_s": round(delay_s, 1)}
+            data = {
+                "reason": error.what,
+                "why": error.why,
+                "fix": error.fix,
+                "retry_in_s": round(delay_s, 1),
+            }
             await self._store.append_event(
                 self._objective_id, kind=events.MODEL_UNAVAILABLE, data=data
             )

@@ -184,6 +184,14 @@ def test_the_doctor_finds_a_home_that_cannot_be_written(tmp_path, monkeypatch, c
     assert "BABYAGI_HOME" in capsys.readouterr().out
 
 
+def test_the_doctor_warns_of_a_notification_whose_command_is_not_there(monkeypatch, capsys):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    for given, is_told in (("no-such-command x", True), ("true x", False), ("http://h/x", False)):
+        monkeypatch.setenv("BABYAGI_NOTIFY", given)
+        assert run_guarded(["doctor"]) == 0
+        assert ("there is no command no-such-command" in capsys.readouterr().out) is is_told
+
+
 def test_the_doctor_tells_of_settings_that_cannot_be_read(monkeypatch, capsys):
     monkeypatch.setenv("BABYAGI_MAX_TASKS", "sixty")
 

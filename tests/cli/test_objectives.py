@@ -83,6 +83,7 @@ def test_status_says_how_it_stands(capsys):
     out = capsys.readouterr().out
     assert out.startswith("REHEARSAL: no language model was asked\n")
     assert "1 done, 2 queued" in out
+    assert "Next:     babyagi resume --objective 1\n" in out
 
 
 @pytest.mark.parametrize("line", [["tasks"], ["tasks", "list"]], ids=" ".join)

@@ -27,6 +27,24 @@ def test_a_wrong_folder_is_told_before_an_objective_is_made(given, said, tmp_pat
     assert "there is no objective yet" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["submit", "x", "--model", "rehearsal"],
+        ["schedule", "add", "x", "--every", "1d", "--model", "rehearsal"],
+        ["tools"],
+        ["tools", "test", "list_files"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_takes_a_folder_tells_a_wrong_one_at_once(line, capsys):
+    assert run_guarded([*line, "--files", "nowhere"]) == 2
+    assert "there is no folder" in capsys.readouterr().err
+    assert run_guarded(["status"]) == 8
+    assert run_guarded(["schedule", "list"]) == 0
+    assert "There is no schedule" in capsys.readouterr().out
+
+
 def keys_in_clear(tmp_path, **environ):
     return list(find_keys_in_clear(load_settings(flags={}, environ=environ, cwd=tmp_path).settings))
 

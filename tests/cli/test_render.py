@@ -134,6 +134,18 @@ def test_every_screen_of_a_rehearsal_says_so():
     )
 
 
+def test_what_a_worker_works_on_is_watched_and_what_none_works_on_is_resumed():
+    active = samples.objective(stop_reason=None, status=ObjectiveStatus.ACTIVE)
+    paused = samples.objective(stop_reason=None, status=ObjectiveStatus.PAUSED)
+
+    def after(objective, is_served):
+        return render.render_next(objective, samples.COUNTS, is_served=is_served)
+
+    assert after(active, True) == "babyagi watch --objective 3"
+    assert after(active, False) == after(paused, True) == "babyagi resume --objective 3"
+    assert "babyagi resume --objective 3  (or `babyagi watch`, if" in after(active, None)
+
+
 def test_only_limits_that_are_set_are_shown():
     spec = samples.spec(limits=Limits(max_tasks=0, max_cost_usd=0.0, max_tokens=0, max_time_s=0.0))
 

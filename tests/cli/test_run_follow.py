@@ -83,6 +83,17 @@ async def test_a_plain_view_says_one_line_for_each_finished_task(store, objectiv
     ]
 
 
+async def test_the_report_is_said_to_be_written_after_it_was_begun(store, objective, capsys):
+    await store.end_objective(objective.id, reason=StopReason.FINISHED)
+    await store.append_event(objective.id, kind=events.REPORT_WRITTEN, data={})
+
+    await Follower(store, objective.id, PlainView(store)).drain()
+
+    lines = [line.split(" ", 1)[-1] for line in capsys.readouterr().err.splitlines()]
+    assert lines[-2:] == ["report is being written", "the report is written"]
+    assert "no further task starts" in lines[-3]
+
+
 async def test_each_change_of_state_is_one_record_in_the_log(store, objective, caplog):
     caplog.set_level("INFO", logger="babyagi")
     await homes.finish_a_task(store, objective.id)

@@ -54,7 +54,18 @@ def test_every_change_of_state_has_words(kind):
         (
             events.MODEL_UNAVAILABLE,
             {"reason": "http://here/v1 answered 500", "why": "overloaded", "retry_in_s": 12.2},
-            "waiting for the model: http://here/v1 answered 500, next try in 12 s",
+            "waiting for the model: http://here/v1 answered 500 (overloaded), next try in 12 s",
+        ),
+        (
+            events.MODEL_UNAVAILABLE,
+            {
+                "reason": "m at http://here sent an invalid answer",
+                "why": "a web page",
+                "fix": "check OPENAI_BASE_URL",
+                "retry_in_s": 1.0,
+            },
+            "waiting for the model: m at http://here sent an invalid answer (a web page), next "
+            "try in 1 s; check OPENAI_BASE_URL",
         ),
         (
             events.OBJECTIVE_CHECKED,

@@ -359,10 +359,10 @@ def test_a_missing_file_is_answered_with_the_nearest_ones(root):
         (b"\xef\xbb\xbfa", "a"),
         ("ä\nö".encode("utf-16"), "ä\nö"),
         ("ä".encode("utf-16-be").join([b"\xfe\xff", b""]), "ä"),
-        (
-            "Grüße aus München, ziemlich lang".encode("latin-1"),
-            "Gr\ufffd\ufffde aus M\ufffdnchen, ziemlich lang",
-        ),
+        ("Grüße aus München".encode("latin-1"), "Grüße aus München"),
+        ("“Zum Café” – 5 €, um drei".encode("cp1252"), "“Zum Café” – 5 €, um drei"),
+        ("Grüße, und ein ".encode() + b"\xfc allein", "Grüße, und ein \ufffd allein"),
+        (b"an old\x81 box of DOS\n" * 2, "an old\ufffd box of DOS\nan old\ufffd box of DOS"),
         ("a\x0cb\u2028c\x85d".encode(), "a b c d"),
         (b"\n\n", "\n"),
     ],
@@ -376,7 +376,23 @@ def test_text_is_read_in_its_encoding(root, data, text):
     assert read.n_lines == text.count("\n") + 1
 
 
-@pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0", bytes(range(128, 256)) * 4, b"MZ\0"])
+def test_a_pdf_is_refused_with_what_makes_a_text_of_it(root):
+    (root / "paper.pdf").write_bytes(b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj")
+
+    with pytest.raises(ToolError, match=r"^'paper\.pdf' is a PDF, not a text file; pdftotext"):
+        Folder(root).read("paper.pdf")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x89PNG\r\n\x1a\n\0\0",
+        bytes(range(128, 256)) * 4,
+        b"MZ\0",
+        b"\x1f\x8b\x08\xe9\xfc\x02\xf3",
+        "Привет, мир".encode("cp1251"),
+    ],
+)
 def test_a_file_that_is_no_text_is_refused(root, data):
     (root / "x.bin").write_bytes(data)
 

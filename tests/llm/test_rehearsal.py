@@ -174,6 +174,16 @@ async def test_a_large_document_is_searched_and_read_where_the_words_stand(tmp_p
     assert quotes_in(report)[0] == (lines[4321], "gauge.log", 4322)
 
 
+async def test_of_a_line_that_is_too_long_only_its_own_words_are_quoted(tmp_path):
+    (tmp_path / "long.txt").write_text("blank " * 1000, encoding="utf-8")
+    (tmp_path / "policy.txt").write_text("A password has 14 characters.", encoding="utf-8")
+
+    world, objective = await rehearse(tmp_path, "How many characters does a password have?")
+
+    report = await world.store.report(objective.id)
+    assert "14 characters" in report and "more characters" not in report
+
+
 async def test_every_document_is_read_once_and_the_comparison_comes_after_them(tmp_path):
     world, objective = await rehearse(
         write_documents(tmp_path / "town", TOPICS[:8]), "Who sets the price?"

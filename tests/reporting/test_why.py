@@ -216,6 +216,22 @@ def test_the_place_of_a_task_is_said():
     assert "the next to start" in ask(queued(), facts(), place=1).says
 
 
+def test_an_outage_is_told_with_its_evidence_and_with_what_may_mend_it():
+    data = {"reason": "m sent an invalid answer", "why": "a web page", "fix": "check the address"}
+    told = samples.event(kind=events.MODEL_UNAVAILABLE, data=data, at=NOW)
+
+    reason = explain_objective(facts(outage=told))
+
+    assert "is down: m sent an invalid answer (a web page); " in reason.says
+    assert reason.change == "check the address; it is retried until it answers"
+
+
+def test_an_objective_that_was_set_aside_says_for_what():
+    known = facts(stop_reason=None, status="paused", stop_detail="there is no folder here")
+
+    assert explain_objective(known).says.endswith("is paused (there is no folder here)")
+
+
 @pytest.mark.parametrize(
     ("known", "running", "why", "says"),
     [

@@ -131,9 +131,11 @@ async def test_a_renewed_token_ends_keys_sessions_codes_and_listeners(tmp_path, 
                 await asyncio.sleep(0.01)
             renew_token(home, new_token=lambda: "n" * 43)
             await listening
-        after = [(await served.send(one)).status for one in (asked, cookie)]
+        replies = [await served.send(one) for one in (asked, cookie)]
 
-        assert (before, after) == ([200, 200], [401, 401])
+        assert (before, [one.status for one in replies]) == ([200, 200], [401, 401])
+        assert "the key is not valid here" in str(replies[0].body)
+        assert "a key is required" in str(replies[1].body)
         assert served.desk.keys.take_code(code) is None
         assert (await served.ask("GET", "/api/v1/workers")).status == 200
         assert (home / "serve_token").stat().st_mode & 0o777 == 0o600
