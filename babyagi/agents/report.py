@@ -67,7 +67,11 @@ async def write_answer(
     )
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
     return clean(
-        (await ask(journal, REPORT, prompt, role=Role.REPORT, read=read_text, takes_cut=True)).value
+        (
+            await ask(
+                journal, REPORT, prompt, role=Role.REPORT, read=read_text, read_last=read_text
+            )
+        ).value
     ).strip()
 
 

@@ -65,7 +65,7 @@ async def ask(
     *,
     role: Role,
     read: Callable[[Completion], T],
-    takes_cut: bool = False,
+    read_last: Callable[[Completion], T] | None = None,
 ) -> Asked[T]:
     """Ask the model until its reply can be used, and return what `read` makes of that reply.
 
@@ -75,8 +75,8 @@ async def ask(
     Args:
         read: raises `MalformedReplyError` for a reply that cannot be used; the error's text is
             shown to the model.
-        takes_cut: whether to accept a reply that is cut off even the last time. It must be False
-            for tool calls and JSON.
+        read_last: reads the reply to the last request if `read` cannot, and raises as `read` does.
+            With it, that reply may also be cut off; tool calls and JSON then need another check.
         prompt: with `is_schema_late`, its schema is sent only after a reply that could not be read,
             unless the model is known to follow a schema.
 
@@ -98,11 +98,11 @@ async def ask(
             continue
         asker.usage += completion.usage
         fault = _find_fault(completion, asker.prompt)
-        is_cut_for_good = fault == BE_SHORTER and asker.n_asked == MAX_REASKS
-        if not fault or (is_cut_for_good and takes_cut and completion.text.strip()):
+        at_last = read_last if asker.n_asked == MAX_REASKS else None
+        if not fault or (fault == BE_SHORTER and at_last and completion.text.strip()):
             try:
                 return Asked(
-                    value=read(completion),
+                    value=_read(completion, read, at_last),
                     completion=completion,
                     prompt=asker.prompt,
                     usage=asker.usage,
@@ -118,6 +118,19 @@ async def ask(
         f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last "
         f"message to it was: {fault}"
     )
+
+
+def _read(
+    completion: Completion,
+    read: Callable[[Completion], T],
+    at_last: Callable[[Completion], T] | None,
+) -> T:
+    try:
+        return read(completion)
+    except MalformedReplyError:
+        if at_last is None:
+            raise
+        return at_last(completion)
 
 
 class _Asker:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -310,7 +311,7 @@ class Executor:
                     self._render(protocol, conversation),
                     role=Role.EXECUTION,
                     read=partial(self._read, protocol, conversation),
-                    takes_cut=True,
+                    read_last=partial(self._read_prose, protocol, conversation),
                 )
             except _UnreadableError as error:
                 raise MalformedReplyError(
@@ -426,6 +427,20 @@ class Executor:
         if self.output is not None and isinstance(decision, Finish):
             self.output.read(decision.output)
         return decision
+
+    def _read_prose(
+        self, protocol: AgentProtocol, conversation: Conversation, completion: Completion
+    ) -> AgentDecision:
+        """Read the reply of a model that was told twice which form to keep: plain text is its
+        answer, unless it names a tool.
+
+        Raises:
+            MalformedReplyError: the reply may be meant as a call, or is no answer.
+        """
+        names = "|".join(re.escape(tool.name) for tool in conversation.tools)
+        if names and re.search(rf"\b(?:{names})\b", completion.text):
+            raise MalformedReplyError("The reply names a tool, but is not a call.")
+        return self._read(protocol, replace(conversation, is_last=True), completion)
 
     def _malformed(self, error: MalformedReplyError) -> Exception:
         """Return the error to raise for a reply that cannot be read. `MalformedReplyError` asks the

@@ -567,15 +567,33 @@ async def test_a_task_that_the_model_gives_up_says_why(protocol, reply):
 
 @pytest.mark.parametrize("protocol", ["text", "json", "native"])
 async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol):
-    desk = await open_desk(lambda prompt, role: "plain words")
-
-    run = await open_executor(desk, [echo_tool([])], protocol=protocol, max_errors=0).run(ASK)
     forced = await open_executor(
         await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol
     )._generate(ASK, [], _Deadline(0))
 
-    assert run.output == ("plain words" if protocol == "native" else "")
     assert forced[1] == "plain words"
+
+
+@pytest.mark.parametrize("protocol", UNREADABLE)
+async def test_plain_text_without_a_trace_of_a_call_is_the_answer_of_a_model_that_was_told_twice(
+    protocol,
+):
+    desk = await open_desk(lambda prompt, role: "The capital is Paris.")
+
+    run = await open_executor(desk, [echo_tool([])], protocol=protocol).run(ASK)
+
+    assert (run.output, run.stopped) == ("The capital is Paris.", Stopped.FINISH)
+    assert len(desk.model.calls) == 3
+
+
+@pytest.mark.parametrize("protocol", UNREADABLE)
+@pytest.mark.parametrize("reply", ["I will echo hello.", 'Action:\n{"word": "hello"}'])
+async def test_plain_text_that_may_be_meant_as_a_call_is_never_an_answer(protocol, reply):
+    desk = await open_desk(lambda prompt, role: reply)
+
+    run = await open_executor(desk, [echo_tool([])], protocol=protocol).run(ASK)
+
+    assert (run.output, run.stopped) == ("", Stopped.MAX_ERRORS)
 
 
 @pytest.mark.parametrize(
