@@ -55,6 +55,7 @@ from babyagi.cli.text import (
 )
 from babyagi.errors import (
     BabyagiError,
+    SettingsError,
     find_fix,
     first_error,
 )
@@ -736,6 +737,7 @@ BROKEN_PIPE_CODE = 141  # the exit code of a process that was ended by SIGPIPE
 
 def run_guarded(args: list[str]) -> int:
     """Run the command line, print any error on standard error, and return the exit code."""
+    _open_closed_streams()
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
@@ -768,6 +770,9 @@ def _tell(error: BaseException) -> int:
         case BrokenPipeError() | OSError(errno=errno.EIO):  # the reader, or the terminal, is gone
             _silence_stdout()
             return BROKEN_PIPE_CODE
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG, filename=None):
+            _silence_stdout()
+            return _tell(_no_room(error))
         case _:
             return _tell_crash(error)
 
@@ -882,6 +887,23 @@ def _tell_crash(error: BaseException) -> int:
         Style.RED,
     )
     return ExitCode.UNEXPECTED
+
+
+def _no_room(error: OSError) -> SettingsError:
+    return SettingsError(
+        "standard output cannot be written",
+        why=f"{error.strerror}; nothing stored is lost",
+        fix="make room where the output goes, or send it elsewhere, then type the same again",
+        guide="report",
+    )
+
+
+def _open_closed_streams() -> None:
+    """Put /dev/null in the place of each standard stream that the caller closed. Without it, the
+    next opened file, such as the task store, would get the number of that stream."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 (open to the end)
 
 
 def _silence_stdout() -> None:

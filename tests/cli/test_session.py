@@ -2,6 +2,7 @@ import logging
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -94,6 +95,37 @@ def test_a_reader_that_goes_away_ends_the_program_quietly(tmp_path):
 
     assert done.stderr == ""
     assert done.returncode == 141
+
+
+@pytest.mark.system
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_output_without_room_is_an_error_that_says_so(tmp_path):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "babyagi", "config"],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"BABYAGI_HOME": str(tmp_path)},
+        )
+
+    assert done.stderr.startswith("babyagi: standard output cannot be written\n  because: No space")
+    assert done.returncode == 2 and done.stderr.count("\n") == 4
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_error(tmp_path, closed):
+    done = subprocess.run(
+        ["sh", "-c", f'"$0" -m babyagi objectives {closed}', sys.executable],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"BABYAGI_HOME": str(tmp_path)},
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
