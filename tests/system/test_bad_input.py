@@ -5,6 +5,7 @@ import asyncio
 import json
 import socket
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,73 @@ def check_refusal(ended, code, *words):
     assert lines[-1].startswith("  more:    babyagi guide")
     for word in words:
         assert word in ended.err
+
+
+# -- the streams and the folder that a process is started with
+# --------------------------------------------------------------------------------------------------
+
+CLOSED = ("<&-", ">&-", "2>&-", "<&- >&- 2>&-")
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+
+
+async def in_shell(line, tmp_path):
+    """Let a shell run the line, with a run in the place of `{}`; return how it ended, and the
+    objectives that are stored then."""
+    if not (tmp_path / "docs").exists():
+        write_documents(tmp_path / "docs")
+    run = '"$PYTHON" -m babyagi run --max-tasks 3 "What is said about stores?"'
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        line.format(run),
+        env=environ(
+            tmp_path / "home",
+            PYTHON=sys.executable,
+            LLM_MODEL="rehearsal",
+            BABYAGI_FILES=str(tmp_path / "docs"),
+        ),
+        cwd=tmp_path,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    ended = await finish(process)
+    assert "Traceback" not in ended.said and "Exception ignored" not in ended.said, ended.said
+    return ended, rows(tmp_path / "home", "SELECT stop_reason FROM objective")
+
+
+@pytest.mark.parametrize("streams", CLOSED)
+async def test_a_run_whose_standard_streams_are_closed_comes_to_its_end(streams, tmp_path):
+    ended, objectives = await in_shell("{} " + streams, tmp_path)
+
+    assert ended.code == 3 and objectives == [{"stop_reason": "limit:tasks"}]
+    assert ended.out.startswith("# Report") == (">&-" not in streams.split())
+
+
+@needs_full
+async def test_a_run_goes_on_where_there_is_no_room_for_what_it_says_on_the_way(tmp_path):
+    ended, objectives = await in_shell("{} 2>/dev/full", tmp_path)
+
+    assert ended.code == 3 and objectives == [{"stop_reason": "limit:tasks"}]
+    assert ended.out.startswith("# Report")
+
+
+@needs_full
+@pytest.mark.parametrize("words", ["", "--json", "--format html"])
+async def test_a_report_that_there_is_no_room_for_is_one_error_and_is_kept(words, tmp_path):
+    ended, objectives = await in_shell(f"{{}} {words} >/dev/full", tmp_path)
+
+    check_refusal(ended, 2, "standard output cannot be written", "No space left on device")
+    again, (objective,) = await in_shell("{}", tmp_path)
+    assert again.code == 3 and objective["stop_reason"] == "limit:tasks" and len(objectives) == 1
+    assert again.out.startswith("# Report")
+
+
+async def test_a_working_folder_that_was_removed_is_one_error(tmp_path):
+    ended, objectives = await in_shell("mkdir gone; cd gone; rmdir ../gone; {}", tmp_path)
+
+    check_refusal(ended, 2, "the working folder does not exist any more")
+    assert objectives == []
 
 
 # -- keys and models
