@@ -25,6 +25,7 @@ from itertools import accumulate, takewhile
 from pathlib import Path, PurePosixPath
 
 from babyagi.errors import ToolError
+from babyagi.files.private import NO_LINKS
 from babyagi.text import shorten
 
 _SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
@@ -143,21 +144,28 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
         try:
             if replace:
                 os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-            else:  # linking fails if a file exists, also one that was just created
-                os.link(
-                    temporary,
-                    name,
-                    src_dir_fd=folder_fd,
-                    dst_dir_fd=folder_fd,
-                    follow_symlinks=False,
-                )
-                os.unlink(temporary, dir_fd=folder_fd)
+            else:
+                _name_new(folder_fd, temporary, name)
         except OSError:
             os.unlink(temporary, dir_fd=folder_fd)
             raise
         os.fsync(folder_fd)
     finally:
         os.close(folder_fd)
+
+
+def _name_new(folder_fd: int, temporary: str, name: str) -> None:
+    """Give the temporary file its name. Fails if a file of this name exists, also one that was just
+    created."""
+    try:
+        os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE))  # takes the name
+        os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    else:
+        os.unlink(temporary, dir_fd=folder_fd)
 
 
 def is_temporary(name: str) -> bool:
