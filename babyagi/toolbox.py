@@ -221,7 +221,7 @@ class Toolbox:
                 fix="name the folder again: --files FOLDER",
                 guide="objectives",
             )
-        return Folder(folder)
+        return Folder(folder, without=home)
 
 
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:

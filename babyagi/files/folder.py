@@ -297,10 +297,15 @@ class Folder:
 
     Every failure is a `ToolError` of one line that names no path outside the folder. At most
     `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` bytes can be written.
+
+    Args:
+        without: a folder that counts as hidden if it lies below `root`, such as the home of this
+            program, which holds keys.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, without: Path | None = None) -> None:
         self._root = root
+        self._without = _parts_below(root, without) if without is not None else None
         self._n_written, self._written_bytes = 0, 0
         self._quota = threading.Lock()
 
@@ -487,7 +492,7 @@ class Folder:
                 raise ToolError(f"{_show(path)} leads through a link; name the file without it")
             else:
                 parts.pop()
-        if "\\" in path or not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
+        if "\\" in path or self._is_hidden(parts) or len(parts) > MAX_DEPTH:
             raise ToolError(
                 f"{_show(path)} is hidden or too deep, or not written with /; such files cannot "
                 "be used"
@@ -506,9 +511,15 @@ class Folder:
         if not resolved.is_relative_to(root):
             raise ToolError(f"{_show(path)} leads outside the folder")
         parts = resolved.relative_to(root).parts
-        if not all(map(_is_shown, parts)):
+        if self._is_hidden(parts):
             raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
         return parts
+
+    def _is_hidden(self, parts: Sequence[str]) -> bool:
+        return self._is_left_out(parts) or not all(map(_is_shown, parts))
+
+    def _is_left_out(self, parts: Sequence[str]) -> bool:
+        return self._without is not None and tuple(parts[: len(self._without)]) == self._without
 
     def _read_bytes(
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
@@ -590,6 +601,8 @@ class Folder:
     ) -> Iterator[tuple[str, os.stat_result | None]]:
         """Yield the name of each entry of a folder, with the entry's status if it is a file or
         folder that may be shown, else with None."""
+        if self._is_left_out(parts):
+            return
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):
@@ -607,6 +620,12 @@ class Folder:
         ]
         nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
         return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
+
+
+def _parts_below(root: Path, folder: Path) -> tuple[str, ...] | None:
+    """Return the path components of the folder below the root; None if it is not there."""
+    whole, place = Path(os.path.realpath(root)), Path(os.path.realpath(folder))
+    return place.relative_to(whole).parts if place.is_relative_to(whole) else None
 
 
 def _is_shown(name: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from babyagi.llm.prompt import Speaker, ToolCall
 from support.local_server import Answer, LocalServer, agreeing
 from support.processes import babyagi, environ, finish, look, rows, start, write_documents
 from support.prompts import results_in
@@ -133,6 +134,25 @@ async def test_a_report_that_there_is_no_room_for_is_one_error_and_is_kept(words
     again, (objective,) = await in_shell("{}", tmp_path)
     assert again.code == 3 and objective["stop_reason"] == "limit:tasks" and len(objectives) == 1
     assert again.out.startswith("# Report")
+
+
+async def test_no_file_of_a_home_within_the_folder_reaches_a_prompt(tmp_path):
+    (tmp_path / "a.md").write_text("Limits are 50 tasks.")
+    wanted = ToolCall(id="c", name="read_file", arguments='{"path": "home/home_id"}')
+
+    def answer(request):
+        has_looked = any(message.speaker is Speaker.TOOL for message in request.messages)
+        is_first = request.agent == "execution" and not has_looked
+        return Answer(tool_calls=(wanted,)) if is_first else Answer(text="Limits are 50 tasks.")
+
+    async with LocalServer(agreeing(answer)) as server:
+        home = tmp_path / "home"
+        env = environ(home, server.base_url, LLM_MODEL="m", BABYAGI_EMBEDDING_MODEL="hash")
+        ended = await babyagi("run", "--max-tasks", "1", "--files", ".", "What?", env=env)
+
+    prompts = json.dumps([record.body for record in server.requests])
+    assert ended.code in (0, 3) and "home/home_id" in prompts and "is hidden" in prompts
+    assert (home / "home_id").read_text() not in prompts
 
 
 async def test_a_working_folder_that_was_removed_is_one_error(tmp_path):
