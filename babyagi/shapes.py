@@ -28,9 +28,26 @@ from babyagi.text import shorten
 
 MAX_SHOWN_CHARS = 100
 MAX_NAMED = 20  # choices and fields listed in `Shape.words`
+MAX_DEPTH = 100  # nested lists and objects
 
 Read = Callable[[Any, str, bool], Any]
 Make = Callable[[Any], "Shape"]
+
+
+def is_deep(value: Any) -> bool:
+    """Return whether lists and objects in the value are nested so deeply that Python may fail to
+    write or traverse it."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, list | dict)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True
 
 
 class ShapeError(ValueError):

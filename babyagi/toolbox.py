@@ -222,7 +222,7 @@ class Toolbox:
                 fix="name the folder again: --files FOLDER",
                 guide="objectives",
             )
-        return Folder(folder)
+        return Folder(folder, without=home)
 
 
 def require_folder(settings: Settings) -> None:

@@ -599,7 +599,8 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
             fix="set BABYAGI_FILES to its path",
             guide="inbox",
         )
-    (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=Folder(path)))
+    folder = Folder(path, without=settings.home)
+    (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=folder))
     return await tool.preview(arguments) if tool.preview is not None else None
 
 

@@ -46,6 +46,7 @@ from babyagi.cli.options import (
 )
 from babyagi.cli.report import Output, choose_output, output_options
 from babyagi.cli.text import (
+    NO_ROOM,
     Style,
     echo,
     echo_lines,
@@ -743,6 +744,7 @@ def run_guarded(args: list[str]) -> int:
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
+        sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except SystemExit as error:
         # click raises this with code 0 after a completion, with 1 if the reader of a pipe is gone
@@ -770,11 +772,11 @@ def _tell(error: BaseException) -> int:
             warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` continues it")
             return ExitCode.INTERRUPTED
         case BrokenPipeError() | OSError(errno=errno.EIO):  # the reader, or the terminal, is gone
-            _silence_stdout()
             return BROKEN_PIPE_CODE
-        case OSError(errno=errno.ENOSPC | errno.EDQUOT | errno.EFBIG, filename=None):
-            _silence_stdout()
+        case OSError(filename=None) if error.errno in NO_ROOM:
             return _tell(_no_room(error))
+        case FileNotFoundError() if not _has_working_folder():
+            return _tell(_no_folder())
         case _:
             return _tell_crash(error)
 
@@ -900,16 +902,24 @@ def _no_room(error: OSError) -> SettingsError:
     )
 
 
+def _has_working_folder() -> bool:
+    try:
+        return Path.cwd().is_dir()
+    except FileNotFoundError:
+        return False
+
+
+def _no_folder() -> SettingsError:
+    return SettingsError(
+        "the working folder does not exist any more",
+        fix="change to a folder that exists, then type the command again",
+        guide="settings",
+    )
+
+
 def _open_closed_streams() -> None:
     """Put /dev/null in the place of each standard stream that the caller closed. Without it, the
     next opened file, such as the task store, would get the number of that stream."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 (open to the end)
-
-
-def _silence_stdout() -> None:
-    """Send standard output to /dev/null, so that the interpreter does not fail when it flushes
-    standard output at exit and the reader of the pipe is gone."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())

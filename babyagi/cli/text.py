@@ -7,6 +7,7 @@ of them reaches the terminal. Colour is a property of a whole line, so no text c
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -37,6 +38,9 @@ _NEVER_JOINED = re.compile(
 _JOINED = re.compile("[\U0001f3fb-\U0001f3ff\u0e33\u0eb3\uff9e\uff9f\u1160-\u11ff\ud7b0-\ud7ff]")
 _FLAG_LETTER = re.compile("[\U0001f1e6-\U0001f1ff]")
 _VIRAMA = 9  # the combining class of marks that join two consonants
+
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})  # a full disk, a quota, a limit
 
 
 class Style(Enum):
@@ -297,14 +301,31 @@ def is_in_foreground() -> bool:
         return False
 
 
+def silence_broken() -> None:
+    """Send a standard stream that cannot be written to /dev/null, so that the interpreter does not
+    fail when it flushes the stream at exit: the reader of the pipe is gone, or the disk is full."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            devnull = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(devnull, stream.fileno())
+            os.close(devnull)
+
+
 def echo(text: str = "", style: Style = Style.PLAIN) -> None:
     """Write the text, neutralised, and a line end to standard output."""
     _write(sys.stdout, text, style)
 
 
 def warn(text: str = "", style: Style = Style.PLAIN) -> None:
-    """Write the text, neutralised, and a line end to standard error."""
-    _write(sys.stderr, text, style)
+    """Write the text, neutralised, and a line end to standard error. What there is no room for is
+    dropped, because a run must not end where only its log is full."""
+    try:
+        _write(sys.stderr, text, style)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
 
 
 def echo_lines(lines: Iterable[Line]) -> None:

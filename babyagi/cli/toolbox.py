@@ -121,7 +121,7 @@ def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
     from babyagi.tools.catalog import open_tools
 
     require_folder(settings)
-    folder = Folder(settings.files or Path())
+    folder = Folder(settings.files or Path(), without=settings.home)
     return open_tools(names, open_tool_context(settings, folder, pages=settings.home / "pages"))
 
 

@@ -25,6 +25,7 @@ from itertools import accumulate, takewhile
 from pathlib import Path, PurePosixPath
 
 from babyagi.errors import ToolError
+from babyagi.files.private import NO_LINKS
 from babyagi.text import shorten
 
 _SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
@@ -143,21 +144,28 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
         try:
             if replace:
                 os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-            else:  # linking fails if a file exists, also one that was just created
-                os.link(
-                    temporary,
-                    name,
-                    src_dir_fd=folder_fd,
-                    dst_dir_fd=folder_fd,
-                    follow_symlinks=False,
-                )
-                os.unlink(temporary, dir_fd=folder_fd)
+            else:
+                _name_new(folder_fd, temporary, name)
         except OSError:
             os.unlink(temporary, dir_fd=folder_fd)
             raise
         os.fsync(folder_fd)
     finally:
         os.close(folder_fd)
+
+
+def _name_new(folder_fd: int, temporary: str, name: str) -> None:
+    """Give the temporary file its name. Fails if a file of this name exists, also one that was just
+    created."""
+    try:
+        os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        os.close(open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE))  # takes the name
+        os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+    else:
+        os.unlink(temporary, dir_fd=folder_fd)
 
 
 def is_temporary(name: str) -> bool:
@@ -292,10 +300,15 @@ class Folder:
 
     Every failure is a `ToolError` of one line that names no path outside the folder. At most
     `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` bytes can be written.
+
+    Args:
+        without: a folder that counts as hidden if it lies below `root`, such as the home of this
+            program, which holds keys.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, without: Path | None = None) -> None:
         self._root = root
+        self._without = _parts_below(root, without) if without is not None else None
         self._n_written, self._written_bytes = 0, 0
         self._quota = threading.Lock()
 
@@ -482,7 +495,7 @@ class Folder:
                 raise ToolError(f"{_show(path)} leads through a link; name the file without it")
             else:
                 parts.pop()
-        if "\\" in path or not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
+        if "\\" in path or self._is_hidden(parts) or len(parts) > MAX_DEPTH:
             raise ToolError(
                 f"{_show(path)} is hidden or too deep, or not written with /; such files cannot "
                 "be used"
@@ -501,9 +514,15 @@ class Folder:
         if not resolved.is_relative_to(root):
             raise ToolError(f"{_show(path)} leads outside the folder")
         parts = resolved.relative_to(root).parts
-        if not all(map(_is_shown, parts)):
+        if self._is_hidden(parts):
             raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
         return parts
+
+    def _is_hidden(self, parts: Sequence[str]) -> bool:
+        return self._is_left_out(parts) or not all(map(_is_shown, parts))
+
+    def _is_left_out(self, parts: Sequence[str]) -> bool:
+        return self._without is not None and tuple(parts[: len(self._without)]) == self._without
 
     def _read_bytes(
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
@@ -586,6 +605,8 @@ class Folder:
     ) -> Iterator[tuple[str, os.stat_result | None]]:
         """Yield the name of each entry of a folder, with the entry's status if it is a file or
         folder that may be shown, else with None."""
+        if self._is_left_out(parts):
+            return
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):
@@ -603,6 +624,12 @@ class Folder:
         ]
         nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
         return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
+
+
+def _parts_below(root: Path, folder: Path) -> tuple[str, ...] | None:
+    """Return the path components of the folder below the root; None if it is not there."""
+    whole, place = Path(os.path.realpath(root)), Path(os.path.realpath(folder))
+    return place.relative_to(whole).parts if place.is_relative_to(whole) else None
 
 
 def _is_shown(name: str) -> bool:

@@ -11,7 +11,7 @@ import secrets
 import shutil
 import socket
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from babyagi.errors import SettingsError, StoreUnusableError
@@ -38,15 +38,29 @@ def make_home(home: Path) -> None:
     Raises:
         StoreUnusableError: the folder cannot be created or written to.
     """
-    try:
+    with _using(home):
         private.make_folder(home)
         if not os.access(home, os.W_OK | os.X_OK):
             raise PermissionError(13, "not writable")
-    except OSError as error:
+
+
+@contextmanager
+def _using(home: Path) -> Iterator[None]:
+    """Translate what fails at the files of the home folder.
+
+    Raises:
+        StoreUnusableError: a file cannot be read or written, or is not what it should be.
+    """
+    try:
+        yield
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        name = (error.filename2 or error.filename) if isinstance(error, OSError) else None
         raise StoreUnusableError(
             f"the home folder {home} cannot be used",
-            why=str(error.strerror or error),
-            fix="set BABYAGI_HOME to a folder that you may write to",
+            why=f"{name}: {why}" if name and Path(str(name)) != home else why,
+            fix="set BABYAGI_HOME to a folder that you may write to and that has room, or move "
+            "what is in the way",
             guide="settings",
         ) from error
 
@@ -54,14 +68,8 @@ def make_home(home: Path) -> None:
 def home_id(home: Path) -> str:
     """Return the random id of this home folder, created at the first use. It distinguishes the home
     folders of two machines whose workers have the same name."""
-    path = home / "home_id"
-    if not path.is_file():
-        made = path.with_name(f"home_id.{os.getpid()}")
-        private.write_file(made, secrets.token_hex(8))
-        with suppress(FileExistsError):  # another process created it first
-            os.link(made, path)
-        made.unlink()
-    return path.read_text(encoding="utf-8")
+    with _using(home):
+        return private.keep_word(home / "home_id", new_word=lambda: secrets.token_hex(8))
 
 
 @contextmanager
@@ -80,19 +88,23 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
         SettingsError: `MAX_WORKERS_PER_NAME` workers have this name already.
     """
     base = wanted or socket.gethostname()
-    private.make_folder(home / "locks")
+    with _using(home):
+        private.make_folder(home / "locks")
     for number in range(1, MAX_WORKERS_PER_NAME + 1):
         name = base if number == 1 else f"{base}-{number}"
         if name in taken:
             continue
-        with open(_lock_path(home, name), "a", opener=private.open_file) as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            lock.truncate(0)
-            lock.write(_boot_id())
-            lock.flush()
+        with ExitStack() as held:
+            with _using(home):
+                path = _lock_path(home, name)
+                lock = held.enter_context(open(path, "a", opener=private.open_file))
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                lock.truncate(0)
+                lock.write(_boot_id())
+                lock.flush()
             yield name
             return
     raise SettingsError(
@@ -132,17 +144,13 @@ def _boot_id() -> str:
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
     """Store the path of an objective's folder in this home folder, so that `babyagi resume` finds
     it. A path means something on this machine only, so it is not in the task store."""
-    path = home / "folders" / uid
-    private.make_folder(path.parent)
-    private.write_file(path, str(folder.resolve()))
+    _remember(home, "folders", uid, str(folder.resolve()))
 
 
 def remember_hook(home: Path, uid: str, address: str) -> None:
     """Store the webhook address that is notified about an objective. Anyone who knows the address
     can use it, so it is stored in this home folder and not in the task store."""
-    path = home / HOOKS / uid
-    private.make_folder(path.parent)
-    private.write_file(path, address)
+    _remember(home, HOOKS, uid, address)
 
 
 def remembered_hooks(home: Path) -> dict[str, str]:
@@ -154,16 +162,25 @@ def remembered_hooks(home: Path) -> dict[str, str]:
 def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
     """Store how many tasks of an objective run at once here. Like the objective's folder, this is
     stored in the home folder and not in the task store."""
-    path = home / "concurrency" / uid
-    private.make_folder(path.parent)
-    private.write_file(path, str(concurrency))
+    _remember(home, "concurrency", uid, str(concurrency))
+
+
+def _remember(home: Path, kind: str, uid: str, text: str) -> None:
+    with _using(home):
+        private.make_folder(home / kind)
+        private.write_file(home / kind / uid, text)
 
 
 def remembered_concurrency(home: Path, uid: str) -> int | None:
     """Return what `remember_concurrency` stored for the objective, or None."""
-    path = home / "concurrency" / uid
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text = _recall(home, "concurrency", uid)
     return int(text) if text.isdecimal() else None
+
+
+def _recall(home: Path, kind: str, uid: str) -> str:
+    path = home / kind / uid
+    with _using(home):
+        return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
 def remember_touch(home: Path, uid: str, objective_id: int) -> None:
@@ -176,9 +193,10 @@ def remember_touch(home: Path, uid: str, objective_id: int) -> None:
 
 
 def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
-    private.make_folder(home)
     lines = [f"{uid} {number}" for uid, number in entries]
-    private.write_file(home / TOUCHED, "\n".join(lines))
+    with _using(home):
+        private.make_folder(home)
+        private.write_file(home / TOUCHED, "\n".join(lines))
 
 
 def touched(home: Path) -> list[tuple[str, int]]:
@@ -238,5 +256,5 @@ def _abilities_path(home: Path, address: str) -> Path:
 
 def remembered_folder(home: Path, uid: str) -> Path | None:
     """Return the path that `remember_folder` stored for the objective, or None."""
-    path = home / "folders" / uid
-    return Path(path.read_text(encoding="utf-8")) if path.is_file() else None
+    text = _recall(home, "folders", uid)
+    return Path(text) if text else None

@@ -6,6 +6,7 @@ The umask itself is never changed, because it belongs to the whole process.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from pathlib import Path
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
+# what linking answers where there are no hard links, as on Android and in some shared folders
+NO_LINKS = frozenset({errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS})
 
 
 def make_folder(path: Path) -> None:
@@ -49,9 +52,14 @@ def write_file(path: Path, text: str) -> None:
 def write_bytes(path: Path, data: bytes) -> None:
     """Write the bytes. A reader sees the old file or the new one, never a part."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(unfinished, "wb", opener=open_file) as file:
-        file.write(data)
-    unfinished.replace(path)
+    try:
+        with open(unfinished, "wb", opener=open_file) as file:
+            file.write(data)
+        unfinished.replace(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink()
+        raise
 
 
 def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
@@ -61,9 +69,16 @@ def keep_word(path: Path, *, new_word: Callable[[], str]) -> str:
     if not path.is_file():
         made = path.with_name(f"{path.name}.{os.getpid()}")
         write_file(made, new_word())
-        with suppress(FileExistsError):
+        try:
             os.link(made, path)
-        made.unlink()
+        except FileExistsError:
+            pass
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            if not path.exists():
+                made.replace(path)
+        made.unlink(missing_ok=True)
     return path.read_text(encoding="utf-8").strip()
 
 

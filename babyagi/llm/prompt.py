@@ -17,6 +17,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
+from babyagi.shapes import is_deep
 from babyagi.tasks import Passage
 from babyagi.text import clean, disarm
 
@@ -185,6 +186,8 @@ def _disarm_json(written: str) -> str:
     try:
         value = json.loads(written)
     except (ValueError, RecursionError):
+        return disarm(clean(written))
+    if is_deep(value):
         return disarm(clean(written))
     disarmed = _disarm_value(value)
     return disarm(written) if disarmed == value else json.dumps(disarmed, ensure_ascii=False)

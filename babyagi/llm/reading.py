@@ -18,6 +18,7 @@ from babyagi.llm.prompt import (
     estimate_tokens,
     prompt_text_bytes,
 )
+from babyagi.shapes import is_deep
 from babyagi.tasks import Usage
 from babyagi.text import clean
 
@@ -174,6 +175,8 @@ MAX_ID_CHARS = 64
 UNNAMED = "call"  # the id of a call that came without one begins so
 # a parameter that no tool has, so that the model is told what the tool takes instead of free text
 CUSTOM_INPUT = "custom input"
+# in place of arguments that cannot be written; it is no JSON, so that the model is told so
+TOO_DEEP = "{nested too deeply"
 
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 _FINISH_REASONS = {
@@ -214,11 +217,12 @@ def as_text(value: Any) -> str:
 
 def arguments_to_send(arguments: str) -> str:
     """Return a call's arguments in a form that a server accepts when the call is sent back: an
-    empty object in place of anything that is not a JSON object."""
+    empty object in place of anything that is not a JSON object, or is nested too deeply."""
     try:
-        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+        value = json.loads(arguments)
     except (ValueError, RecursionError):
         return "{}"
+    return arguments if isinstance(value, dict) and not is_deep(value) else "{}"
 
 
 def build_completion(
@@ -313,4 +317,6 @@ def read_call(*, id_: Any, name: Any, arguments: Any) -> ToolCall:
 
 
 def _read_arguments(given: Any) -> str:
-    return clean(given) or "{}" if isinstance(given, str) else json.dumps(given)
+    if isinstance(given, str):
+        return clean(given) or "{}"
+    return TOO_DEEP if is_deep(given) else json.dumps(given)

@@ -16,6 +16,7 @@ from babyagi.llm.port import OnText
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, Speaker
 from babyagi.llm.reading import as_mapping, as_text, count_stopped, larger_usage, least_tokens
+from babyagi.shapes import is_deep
 from babyagi.text import clean
 
 AFTER_END_S = 5.0  # to wait for the stream's usage, once the answer has ended
@@ -174,7 +175,7 @@ def _parse(name: str, data: str) -> Mapping[str, Any]:
         found = data if name == "error" else None
     if name == "error":
         return {"error": as_mapping(found).get("error") or found or "an error"}
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or is_deep(found):
         raise StreamError("an event of the stream is not a JSON object", has_begun=True)
     return found
 

@@ -79,8 +79,18 @@ class FileLock:
         """Try a few times to take the lock, without queueing for it. Return whether that
         succeeded."""
         for pause_s in PAUSES_S:
-            with suppress(BlockingIOError):
+            try:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                pass
+            except OSError as error:  # some network file systems have no locks
+                raise StoreUnusableError(
+                    f"the task store {self._path.with_suffix('')} cannot be locked",
+                    why=f"{self._path}: {error.strerror}",
+                    fix="set BABYAGI_HOME to a folder on a disk of this machine",
+                    guide="store",
+                ) from error
+            else:
                 return True
             time.sleep(pause_s)
         return False
@@ -554,6 +564,8 @@ class SqliteDatabase(SqliteEngine):
         Raises:
             StoreUnusableError, StoreUnavailableError.
         """
+        # SQLite keeps its log beside the file itself, and whoever opens it needs the same lock
+        path = path.resolve() if path.is_symlink() else path
         super().__init__(str(path), clock=clock, scripts=scripts)
         self.path = path
         self._wal = path.with_name(path.name + "-wal")

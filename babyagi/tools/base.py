@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from babyagi.errors import ToolError
 from babyagi.llm.port import Abilities, Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
-from babyagi.shapes import takes_null
+from babyagi.shapes import MAX_DEPTH, is_deep, takes_null
 from babyagi.tasks import Artifact, Effect, Fetched, Passage, Role, Step, write_form
 from babyagi.text import shorten
 
@@ -267,7 +267,6 @@ async def run_composed(arguments: Mapping[str, Any]) -> Passage:
 
 MAX_ARGUMENT_CHARS = 50_000
 MAX_NAMED_CHOICES = 12
-MAX_DEPTH = 100  # nested lists and objects
 
 Schema = Mapping[str, Any]
 
@@ -292,22 +291,6 @@ class _Decoder(json.JSONDecoder):
         if is_deep(value):
             raise json.JSONDecodeError(f"nested deeper than {MAX_DEPTH}", s, idx)
         return value, end
-
-
-def is_deep(value: Any) -> bool:
-    """Return whether lists and objects in the value are nested so deeply that Python may fail to
-    write or traverse it."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, list | dict)
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return False
-    return True
 
 
 # For JSON from a model: refuses objects with a key twice, numbers that only Python accepts, and

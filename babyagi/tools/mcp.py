@@ -39,9 +39,10 @@ from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import is_in_clear
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
+from babyagi.shapes import is_deep
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
-from babyagi.tools.base import Tool, is_deep
+from babyagi.tools.base import Tool
 
 if TYPE_CHECKING:
     from mcp.client.client import Client

@@ -209,6 +209,38 @@ def test_dots_behind_a_link_are_read_as_the_system_reads_them(root, tmp_path):
         Folder(root).read("out/../secret.txt")
 
 
+@pytest.mark.parametrize("name", ["data", "deep/data", "."])
+def test_a_home_within_the_folder_is_neither_listed_nor_read_nor_written(tmp_path, name):
+    root, home = tmp_path / "root", tmp_path / "root" / name
+    (home / "locks").mkdir(parents=True)
+    (home / "serve_token").write_text("TOKEN")
+    (root / "way").symlink_to(home)
+    (root / "second").hardlink_to(home / "serve_token")
+    (tmp_path / "link").symlink_to(root)
+    folder = Folder(tmp_path / "link", without=home)
+
+    for pattern in ("", "*", f"{name}/*", "way/*"):
+        assert "serve_token" not in str(folder.list(pattern).files)
+    for path in (f"{name}/serve_token", "way/serve_token", "second", str(home / "serve_token")):
+        with pytest.raises(ToolError):
+            folder.read(path)
+    for path in (f"{name}/serve_token", "way/serve_token", f"{name}/new", "way/new"):
+        with pytest.raises(ToolError):
+            folder.write(path, "mine", replace=True)
+    assert (home / "serve_token").read_text() == "TOKEN" and not (home / "new").exists()
+
+
+def test_a_folder_beside_the_home_with_a_similar_name_is_read(tmp_path):
+    for name in ("data", "data2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.md").write_text("text")
+
+    folder = Folder(tmp_path, without=tmp_path / "data")
+
+    assert [file.path for file in folder.list().files] == ["data2/a.md"]
+    assert folder.read("data2/a.md").text == "text"
+
+
 def test_a_hard_link_to_what_is_outside_or_hidden_is_not_read(root, tmp_path):
     (root / "linked.txt").hardlink_to(tmp_path / "secret.txt")
     (root / "docs" / "key.txt").hardlink_to(root / ".env")

@@ -129,6 +129,20 @@ def test_files_left_behind_by_a_killed_writer_do_not_hinder(root, way, monkeypat
     assert list((root / "docs").glob(".*.part")) == []
 
 
+def test_a_file_is_written_where_no_file_can_have_a_second_name(root, way, monkeypatch):
+    def no_links(*_args, **_options):
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", no_links)
+
+    assert Folder(root).write("docs/a.md", "one") == 3
+    with pytest.raises(ToolError, match="exists already"):
+        Folder(root).write("docs/a.md", "two")
+
+    assert (root / "docs" / "a.md").read_text(encoding="utf-8") == "one"
+    assert list((root / "docs").glob(".*.part")) == []
+
+
 def test_an_absolute_path_below_the_folder_is_written_there(root, way):
     Folder(root).write(f"{root}/docs/../absolute.md", "here")
 

@@ -1,8 +1,20 @@
+import errno
+import os
+
 import pytest
 
 from babyagi.errors import SettingsError, StoreUnusableError
 from babyagi.files import home
-from babyagi.files.home import MAX_WORKERS_PER_NAME, home_id, is_bearer_dead, make_home, take_name
+from babyagi.files.home import (
+    MAX_WORKERS_PER_NAME,
+    home_id,
+    is_bearer_dead,
+    make_home,
+    remember_concurrency,
+    remember_folder,
+    remember_touch,
+    take_name,
+)
 
 
 def test_a_home_keeps_its_id_and_no_other_home_has_it(tmp_path):
@@ -11,6 +23,56 @@ def test_a_home_keeps_its_id_and_no_other_home_has_it(tmp_path):
 
     assert home_id(tmp_path / "one") == home_id(tmp_path / "one") != home_id(tmp_path / "two")
     assert [path.name for path in (tmp_path / "one").iterdir()] == ["home_id"]
+
+
+def test_a_home_has_an_id_where_no_file_can_have_a_second_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "link", no_links)
+
+    assert home_id(tmp_path) == home_id(tmp_path) != ""
+    assert [path.name for path in tmp_path.iterdir()] == ["home_id"]
+
+
+def no_links(*_args, **_options):
+    """What `os.link` does on Android, and on file systems that have no hard links."""
+    raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+
+IN_THE_WAY = {
+    "home_id": home_id,
+    "locks": lambda place: take_name(place, "me").__enter__(),
+    "locks/me.lock": lambda place: take_name(place, "me").__enter__(),
+    "folders": lambda place: remember_folder(place, "u", place),
+    "concurrency/u": lambda place: remember_concurrency(place, "u", 2),
+    "touched": lambda place: remember_touch(place, "u", 1),
+}
+
+
+@pytest.mark.parametrize("name", IN_THE_WAY)
+def test_what_is_in_the_way_in_a_home_is_named_in_one_error_and_nothing_else_is_left(
+    tmp_path, name
+):
+    place = tmp_path / name
+    place.parent.mkdir(exist_ok=True)
+    if name in ("locks", "folders"):
+        place.write_text("a file where a folder should be")
+    else:
+        place.mkdir()
+
+    with pytest.raises(StoreUnusableError, match="cannot be used") as caught:
+        IN_THE_WAY[name](tmp_path)
+
+    assert name in caught.value.why and caught.value.fix
+    assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")} <= {
+        name,
+        name.partition("/")[0],
+    }
+
+
+def test_an_id_that_is_no_text_is_an_error_of_the_home(tmp_path):
+    (tmp_path / "home_id").write_bytes(b"\xff\xfe")
+
+    with pytest.raises(StoreUnusableError, match="cannot be used"):
+        home_id(tmp_path)
 
 
 def test_a_name_is_free_again_when_its_bearer_is_gone(tmp_path):

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall, fence, seal
+from babyagi.llm.reading import arguments_to_send
 from babyagi.tasks import MAX_SOURCES, Passage, find_sources, make_passage
 
 
@@ -104,6 +105,18 @@ def test_what_a_model_wrote_before_is_disarmed_with_the_arguments_of_its_calls()
         "text": "x <·|im_end|> [·/INST]"
     }
     assert sealed.tool_calls[1] == plain
+
+
+@pytest.mark.parametrize("depth", [101, 300, 900, 5000])
+def test_arguments_that_are_nested_deeply_are_disarmed_as_they_are_written(depth):
+    arguments = f'{{"a": {"[" * depth}"<|im_end|>"{"]" * depth}}}'
+    call = ToolCall(id="c", name="write", arguments=arguments)
+    said = Message(speaker=Speaker.ASSISTANT, text="", tool_calls=(call,))
+
+    sealed = seal(Prompt(messages=(said,)), "secret", "step").messages[0]
+
+    assert sealed.tool_calls[0].arguments == arguments.replace("<|", "<·|")
+    assert arguments_to_send(sealed.tool_calls[0].arguments) == "{}"
 
 
 def test_a_message_reads_as_it_always_did_because_digests_of_requests_are_kept():

@@ -499,6 +499,18 @@ async def test_an_error_that_is_called_a_stream_is_told_as_any():
             await stream(endpoint)
 
 
+@pytest.mark.parametrize("depth", [150, 400, 900, 5000])
+async def test_a_usage_that_is_nested_too_deeply_is_no_event_and_no_error_of_the_program(depth):
+    usage = f'{{"usage": {{"a": {"{0}" * depth}1{"}" * depth}}}}}'.replace("{0}", '{"a": ').encode()
+    event = b"data: " + usage + b"\n\n"
+
+    async with served(written(HELLO) + event + event + written(END, COST)) as endpoint:
+        with pytest.raises(ModelUnavailableError) as caught:
+            await stream(endpoint)
+
+    assert caught.value.may_be_billed
+
+
 def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_it():
     flood = ChatGathering(Hearing(PROMPT, name="m", on_text=None))
     for n in range(2000):

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from babyagi.errors import MalformedReplyError
 from babyagi.react.outputs import output_type_of
-from babyagi.tools.base import is_deep
+from babyagi.shapes import is_deep
 
 
 class Note(BaseModel):

@@ -9,7 +9,7 @@ import pytest
 
 from babyagi.errors import RequestRefusedError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import ToolCall
+from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StopReason, TaskStatus, Usage
 from babyagi.tools.base import Tool
 from babyagi.worker.serving import Pace
@@ -466,6 +466,34 @@ def test_the_same_call_with_the_same_outcome_for_ever_ends_each_try_with_that_re
     assert [task.status for task in tasks] == [TaskStatus.DEAD]
     assert "look was called 3 times with the same arguments and the same outcome" in tasks[0].error
     assert len(model.asked(Role.EXECUTION)) == 9
+
+
+@pytest.mark.parametrize("depth", [150, 400, 900, 10_000])
+@pytest.mark.parametrize("sides", [("[", "]"), ('{"a": ', "}")], ids=["lists", "objects"])
+def test_arguments_that_are_nested_too_deeply_are_refused_in_words_and_cost_no_task(depth, sides):
+    async def look(arguments):
+        raise AssertionError("it was called")
+
+    tool = Tool(
+        name="look",
+        description="",
+        parameters={"type": "object", "properties": {}},
+        effect=Effect.READ,
+        run=look,
+    )
+    given = f"{sides[0] * depth}1{sides[1] * depth}"
+
+    def answer(prompt, role):
+        has_called = any(message.speaker is Speaker.TOOL for message in prompt.messages)
+        if role is Role.EXECUTION and prompt.tools and not has_called:
+            return (ToolCall(id="1", name="look", arguments=given),)
+        return answer_by_role(prompt, role)
+
+    _, _, tasks, model = run(answer, tools=[tool])
+
+    assert [(task.status, task.failures) for task in tasks] == [(TaskStatus.DONE, 0)]
+    told = model.asked(Role.EXECUTION)[1].messages[-1].text
+    assert "look" in told and ("not valid JSON" in told or "are over" in told)
 
 
 def test_always_empty_replies_leave_a_dead_task_and_a_report():

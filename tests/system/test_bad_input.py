@@ -5,10 +5,12 @@ import asyncio
 import json
 import socket
 import sqlite3
+import sys
 from pathlib import Path
 
 import pytest
 
+from babyagi.llm.prompt import Speaker, ToolCall
 from support.local_server import Answer, LocalServer, agreeing
 from support.processes import babyagi, environ, finish, look, rows, start, write_documents
 from support.prompts import results_in
@@ -72,6 +74,92 @@ def check_refusal(ended, code, *words):
     assert lines[-1].startswith("  more:    babyagi guide")
     for word in words:
         assert word in ended.err
+
+
+# -- the streams and the folder that a process is started with
+# --------------------------------------------------------------------------------------------------
+
+CLOSED = ("<&-", ">&-", "2>&-", "<&- >&- 2>&-")
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+
+
+async def in_shell(line, tmp_path):
+    """Let a shell run the line, with a run in the place of `{}`; return how it ended, and the
+    objectives that are stored then."""
+    if not (tmp_path / "docs").exists():
+        write_documents(tmp_path / "docs")
+    run = '"$PYTHON" -m babyagi run --max-tasks 3 "What is said about stores?"'
+    process = await asyncio.create_subprocess_exec(
+        "bash",
+        "-c",
+        line.format(run),
+        env=environ(
+            tmp_path / "home",
+            PYTHON=sys.executable,
+            LLM_MODEL="rehearsal",
+            BABYAGI_FILES=str(tmp_path / "docs"),
+        ),
+        cwd=tmp_path,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    ended = await finish(process)
+    assert "Traceback" not in ended.said and "Exception ignored" not in ended.said, ended.said
+    return ended, rows(tmp_path / "home", "SELECT stop_reason FROM objective")
+
+
+@pytest.mark.parametrize("streams", CLOSED)
+async def test_a_run_whose_standard_streams_are_closed_comes_to_its_end(streams, tmp_path):
+    ended, objectives = await in_shell("{} " + streams, tmp_path)
+
+    assert ended.code == 3 and objectives == [{"stop_reason": "limit:tasks"}]
+    assert ended.out.startswith("# Report") == (">&-" not in streams.split())
+
+
+@needs_full
+async def test_a_run_goes_on_where_there_is_no_room_for_what_it_says_on_the_way(tmp_path):
+    ended, objectives = await in_shell("{} 2>/dev/full", tmp_path)
+
+    assert ended.code == 3 and objectives == [{"stop_reason": "limit:tasks"}]
+    assert ended.out.startswith("# Report")
+
+
+@needs_full
+@pytest.mark.parametrize("words", ["", "--json", "--format html"])
+async def test_a_report_that_there_is_no_room_for_is_one_error_and_is_kept(words, tmp_path):
+    ended, objectives = await in_shell(f"{{}} {words} >/dev/full", tmp_path)
+
+    check_refusal(ended, 2, "standard output cannot be written", "No space left on device")
+    again, (objective,) = await in_shell("{}", tmp_path)
+    assert again.code == 3 and objective["stop_reason"] == "limit:tasks" and len(objectives) == 1
+    assert again.out.startswith("# Report")
+
+
+async def test_no_file_of_a_home_within_the_folder_reaches_a_prompt(tmp_path):
+    (tmp_path / "a.md").write_text("Limits are 50 tasks.")
+    wanted = ToolCall(id="c", name="read_file", arguments='{"path": "home/home_id"}')
+
+    def answer(request):
+        has_looked = any(message.speaker is Speaker.TOOL for message in request.messages)
+        is_first = request.agent == "execution" and not has_looked
+        return Answer(tool_calls=(wanted,)) if is_first else Answer(text="Limits are 50 tasks.")
+
+    async with LocalServer(agreeing(answer)) as server:
+        home = tmp_path / "home"
+        env = environ(home, server.base_url, LLM_MODEL="m", BABYAGI_EMBEDDING_MODEL="hash")
+        ended = await babyagi("run", "--max-tasks", "1", "--files", ".", "What?", env=env)
+
+    prompts = json.dumps([record.body for record in server.requests])
+    assert ended.code in (0, 3) and "home/home_id" in prompts and "is hidden" in prompts
+    assert (home / "home_id").read_text() not in prompts
+
+
+async def test_a_working_folder_that_was_removed_is_one_error(tmp_path):
+    ended, objectives = await in_shell("mkdir gone; cd gone; rmdir ../gone; {}", tmp_path)
+
+    check_refusal(ended, 2, "the working folder does not exist any more")
+    assert objectives == []
 
 
 # -- keys and models

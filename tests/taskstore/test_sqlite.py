@@ -105,6 +105,35 @@ async def test_a_place_that_cannot_be_written_is_unusable(tmp_path, place):
         await open_inline(tmp_path / place)
 
 
+async def test_a_store_behind_a_link_is_the_store_itself_with_one_lock(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "tasks.db").symlink_to(tmp_path / "disk" / "store.db")
+
+    linked = await open_inline(tmp_path / "home" / "tasks.db")
+    direct = await open_inline(tmp_path / "disk" / "store.db")
+    made = await begin(linked)
+    seen = await direct.objectives()
+    await linked.close()
+    await direct.close()
+
+    assert [objective.id for objective in seen] == [made]
+    assert [path.name for path in (tmp_path / "home").iterdir()] == ["tasks.db"]
+    assert (tmp_path / "disk" / "store.db.lock").exists()
+
+
+async def test_a_disk_without_locks_is_unusable_and_says_so(tmp_path, monkeypatch):
+    def no_locks(*_args):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+
+    with pytest.raises(StoreUnusableError, match="cannot be locked") as caught:
+        await open_inline(tmp_path / "tasks.db")
+
+    assert "No locks available" in caught.value.why
+
+
 async def test_a_file_that_is_no_database_is_unusable_and_left_alone(tmp_path):
     path = tmp_path / "tasks.db"
     path.write_bytes(b"these are my notes, and no database at all\n" * 100)
