@@ -596,7 +596,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     if path is None:
         raise SettingsError(
             "the folder of this objective is not known here",
-            fix="set BABYAGI_FILES to its path",
+            fix="set BABYAGI_FILES to the path of that folder",
             guide="inbox",
         )
     folder = Folder(path, without=settings.home)

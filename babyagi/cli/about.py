@@ -419,15 +419,14 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(settings: Settings) -> Check:
-    """Check that a server listens at OPENAI_BASE_URL, or at the proxy that is used for it, and that
-    the certificate of an https server is trusted."""
+    """Check that a server listens at OPENAI_BASE_URL, or at the proxy that is used for it, that the
+    certificate of an https server is trusted, and that the server is not a web site."""
     base_url = settings.openai_base_url
     proxy = settings.proxies.find(base_url)
     host, port = host_and_port(proxy or base_url)
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
-        if base_url.lower().startswith("https:"):
-            asyncio.run(_greet(settings))
+        stranger = asyncio.run(_greet(settings))
     except BabyagiError as error:
         why = f" ({error.why})" if error.why else ""
         return Check(name="address", state=FAIL, found=f"{error.what}{why}", fix=error.fix)
@@ -444,6 +443,13 @@ def _check_address(settings: Settings) -> Check:
             fix=fix,
         )
     shown = redact_url(base_url)
+    if stranger:
+        return Check(
+            name="address",
+            state=WARN,
+            found=f"{shown} answers a request for its models with {stranger}",
+            fix="check OPENAI_BASE_URL (it mostly ends in /v1)",
+        )
     found = (
         f"the proxy {host}:{port} listens; {shown} is reached through it"
         if proxy
@@ -452,9 +458,9 @@ def _check_address(settings: Settings) -> Check:
     return Check(name="address", state=OK, found=found)
 
 
-async def _greet(settings: Settings) -> None:
-    """Connect to the model's endpoint without sending a call. Raises the error that a call would
-    raise while it connects."""
+async def _greet(settings: Settings) -> str:
+    """Connect to the model's endpoint without sending a call. Return what shows that it is no API
+    for models, or "". Raises the error that a call would raise while it connects."""
     from babyagi.llm.client import Endpoint
 
     endpoint = Endpoint(
@@ -463,7 +469,7 @@ async def _greet(settings: Settings) -> None:
         sleep=asyncio.sleep,
         random=lambda: 0.5,
     )
-    await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
+    return await endpoint.greet(timeout_s=CONNECT_TIMEOUT_S)
 
 
 def _check_abilities(settings: Settings) -> list[Check]:

@@ -237,7 +237,7 @@ class BoardScreen(Screen[None]):
     async def action_pause(self) -> None:
         selected, states = self._board.selected, list(self._board.states)
         if selected is None and len(states) != 1:
-            self.say("first select a task of the objective to pause")
+            self.say("to pause an objective, first select one of its tasks")
             return
         await self._try(self._desk.pause_or_resume(selected[0] if selected else states[0]))
 

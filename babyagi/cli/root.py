@@ -699,9 +699,9 @@ def route(args: Sequence[str]) -> list[str]:
 
 
 def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Return whether the words are an objective to run, and not a mistyped command. They are if
-    `flags`, the names of the typed flags, contain the first task, or contain another flag of the
-    original BabyAGI and there are several words."""
+    """Return whether the words are an objective to run, and not a mistyped command: if a first task
+    was typed as a flag, or if there are several words and another flag of the original BabyAGI.
+    `flags` has the names of the typed flags."""
     if words[0] in babyagi.commands:
         return False
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))

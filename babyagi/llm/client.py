@@ -508,23 +508,37 @@ class Endpoint:
                 guide="models",
             ) from error
 
-    async def greet(self, *, timeout_s: float) -> None:
-        """Connect to the server as a call would, but send neither key nor prompt.
+    async def greet(self, *, timeout_s: float) -> str:
+        """Connect to the server as a call would, and ask for its list of models, but send neither
+        key nor prompt. Return why the answer is none of an API for models; "" if it may be one, or
+        if the server gives none.
 
         Raises:
-            ModelRejectedError, ModelUnavailableError: no connection can be made. What the server
-                then answers, or whether it answers, does not matter.
+            ModelRejectedError, ModelUnavailableError: no connection can be made.
         """
         import httpx2
 
         address = self._address("")
         async with self._open_http(address) as client:
             try:
-                await client.head(self.base_url, timeout=timeout_s)
+                async with client.stream(
+                    "GET", f"{self.base_url}/models", timeout=timeout_s
+                ) as answer:
+                    return _describe_stranger(answer)
             except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError) as error:
                 raise translate(error, address) from error
             except httpx2.HTTPError:
-                return
+                return ""
+
+
+def _describe_stranger(answer: httpx2.Response) -> str:
+    """Return what shows that the answer to a request for the list of models is not that of an API
+    for models; "" if nothing does."""
+    is_page = "html" in answer.headers.get("content-type", "").lower()
+    if is_page and answer.status_code < 500:  # a gateway says so of an API that is down
+        return f"a web page (status {answer.status_code})"
+    is_nowhere = answer.status_code == 404 and answer.request.url.path == "/models"
+    return "status 404" if is_nowhere else ""
 
 
 def _now_s() -> float:

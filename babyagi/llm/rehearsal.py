@@ -1126,8 +1126,9 @@ def _run_on(
     sections: Sequence[Section], at: int, place: int, quoted: Collection[int]
 ) -> tuple[list[Unit], int]:
     """Return the sentences of a quote, and the index of the last section that they come from. The
-    quote begins at this sentence (or at the start of its section, if the whole section fits) and
-    continues, as long as it fits, up to the next heading or quoted section."""
+    quote begins at sentence `place` of section `at`, or at the start of that section if a quote may
+    be as long as the section. It goes on to the longest that a quote may be, the next heading, or a
+    section that is quoted already."""
     section, last = sections[at], at
     most = MAX_CODE_CHARS if section.is_code else MAX_QUOTE_CHARS
     own = section.units if len(section.text) <= most else section.units[place:]

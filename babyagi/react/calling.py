@@ -42,8 +42,8 @@ def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
         raise ValueError(f"two tools are called {twice[0]!r}; rename one of them")
     if taken := [name for name in count if name.casefold() in UNCALLABLE]:
         raise ValueError(
-            f"a tool cannot be called {taken[0]!r}: in a reply this word "
-            "is not a tool call; rename the tool"
+            f"a tool cannot have the name {taken[0]!r}, which has another meaning in a reply; "
+            "rename the tool"
         )
     return tuple(tools)
 

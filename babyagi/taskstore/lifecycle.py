@@ -528,9 +528,9 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a new step (the record of a call) that is not stored yet, in the state INTENDED, with
-    `fields` as its further fields. `kind` is "" when the caller does not give one, for an outcome
-    that is recorded without an intention."""
+    """Return a new step (the record of a call), not stored yet, in the state INTENDED, with
+    `fields` as its further fields. Without a `kind` among them it is of the kind "": its outcome is
+    about to be recorded, and nothing was stored before the call."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,

@@ -794,8 +794,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         If `is_met`, the objective ends: with `OBJECTIVE_MET` if an agent had claimed that it is
         met, else with `FINISHED` unless a task was added meanwhile. If not, `proposals` (tasks for
         what is missing) are added, or `fallback` when all the proposals are in the list already.
-        When the list stays empty and such tasks have brought nothing often enough
-        (`lifecycle.is_in_vain`), the objective ends with `UNMET`.
+        But if the tasks that earlier checks added have led to nothing several times in a row
+        (`lifecycle.is_in_vain`), nothing is added, and the objective ends with `UNMET`.
         """
         ...
 

@@ -3,6 +3,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -139,6 +142,49 @@ def address_check(capsys):
     code = run_guarded(["doctor", "--json"])
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     return code, checks["address"]
+
+
+@contextmanager
+def answering(head, body=b""):
+    """The address of a server that answers each request with this."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.wfile.write(b"HTTP/1.0 " + head + b"\r\n\r\n" + body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "head", "state", "said"),
+    [
+        ("", b"200 OK\r\nContent-Type: text/html", "warn", "a web page (status 200)"),
+        ("/v1", b"302 Found\r\nContent-Type: text/html", "warn", "a web page (status 302)"),
+        ("", b"404 Not Found\r\nContent-Type: text/plain", "warn", "status 404"),
+        ("/v1", b"404 Not Found\r\nContent-Type: application/json", "ok", "can be reached"),
+        ("/v1", b"401 Unauthorized\r\nContent-Type: application/json", "ok", "can be reached"),
+    ],
+)
+def test_the_doctor_warns_of_an_address_that_is_no_api_for_models(
+    path, head, state, said, monkeypatch, capsys
+):
+    with answering(head) as address:
+        monkeypatch.setenv("OPENAI_BASE_URL", address + path)
+
+        code, found = address_check(capsys)
+
+    assert (code, found["state"]) == (0, state) and said in found["found"]
+    assert ("/v1" in found.get("fix", "")) == (state == "warn")
 
 
 def test_the_doctor_says_that_a_certificate_is_not_trusted_and_what_to_set(monkeypatch, capsys):
