@@ -523,6 +523,21 @@ def name_sense(name: str) -> str:
     return f"{key[:_KEPT_SENSE_CHARS]} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
 
 
+_OVER_ALL = frozenset(
+    "compare comparison rank ranking total sum overall altogether combined average".split()
+)
+_OF_TIME = frozenset({"latest", "newest", "oldest", "earliest"})
+
+
+def takes_all(name: str) -> bool:
+    """Return whether the name asks for something that only many results together can give: a
+    comparison, a ranking, a sum, or whatever is the most of its kind."""
+    words = [stem(strip_signs(word)) for word in fold(to_plain(name)).split()]
+    return any(
+        word in _OVER_ALL or (_is_superlative(word) and word not in _OF_TIME) for word in words
+    )
+
+
 def _without_numbering(plain: str) -> str:
     """Return the name without its list number: `Task 3:` is always removed, `1.` only before a word
     that a task begins with, because `1. FC Köln` is a name."""

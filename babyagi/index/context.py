@@ -4,8 +4,8 @@ and little more.
 A task is given the results of the tasks that it depends on or was planned from. Then come the
 results that establish the names, codes and numbers in its own name, and results that are near in
 words or meaning. If none of these is related to the task, it is given the results from which its
-parent was made. A check or a report of the whole objective is shown every result that fits, the
-most important ones whole.
+parent was made. A task that compares or adds up everything, and names nothing of it, is given every
+result that fits. So is a check or a report of the whole objective, the most important ones whole.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.subjects import Subjects, head, phrases
 from babyagi.index.trigrams import Words, fold
 from babyagi.marks import MarkedText, find_marks, mark_tokens
+from babyagi.names import takes_all
 from babyagi.tasks import Objective, Result, Task
 
 N_CACHED = 4000  # texts whose words are cached
@@ -156,7 +157,10 @@ def _pick(
     named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
-    if not _names_all_it_takes(task.name, marks, picked.results):
+    has_inputs = asked == task.name and (bool(task.after) or len(named) > 1)
+    if takes_all(task.name) and not (has_inputs or find_marks(task.name)):
+        picked.add_all(pool.newest_first(), "near")
+    elif not _names_all_it_takes(task.name, marks, picked.results):
         threshold = NEAR_BESIDE_MARKS if marks or named else NEAR
         picked.add_all(pool.near(threshold, picked.results), "near")
     return picked, n_needed
@@ -371,6 +375,9 @@ class _Pool:
             for result in (found if n_leading <= N_LEADING else [self._results[earliest]])
             if self.name_share(result) >= least
         ]
+
+    def newest_first(self) -> list[Result]:
+        return self._results[::-1]
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
         """Return the results whose names mostly occur in what the task asks, then those nearest to

@@ -121,6 +121,45 @@ async def test_of_names_in_plain_words_each_input_is_found_though_all_share_thei
     assert len(chosen) <= 3
 
 
+PRICED = {
+    "Look up what the Korvo costs": "It costs 300.",
+    "Look up what the Fjell costs": "It costs 420.",
+    "Look up what the Tamsin costs": "It costs 275.",
+    "Look up what the Dorn costs": "It costs 310.",
+    "Read the makers' terms": "Returns are free.",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Establish the dearest machine of the shortlist",
+        "Rank the machines",
+        "Say how much the machines come to altogether",
+    ],
+)
+async def test_a_task_over_everything_that_names_no_input_is_given_everything(name):
+    store, objective, task = await open_task(name, texts=PRICED)
+
+    assert set(names(await choose(store, objective, task))) == set(PRICED)
+
+
+async def test_a_task_over_everything_that_tries_again_is_not_given_only_what_it_lacked():
+    store, objective, task = await open_task("Rank the machines", texts=PRICED)
+
+    chosen = await choose(store, objective, task, lack="what the Dorn costs")
+
+    assert names(chosen)[0] == "Look up what the Dorn costs"
+    assert set(names(chosen)) == set(PRICED)
+
+
+@pytest.mark.parametrize("name", ["Rank the Korvo and the Fjell", "Describe the shop floor"])
+async def test_a_task_that_names_its_inputs_or_compares_nothing_is_given_little(name):
+    store, objective, task = await open_task(name, texts=PRICED)
+
+    assert len(await choose(store, objective, task)) <= 3
+
+
 async def test_the_words_of_the_objective_make_no_result_near():
     texts = {
         "Water": "The lake is deep.",
