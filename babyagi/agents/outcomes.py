@@ -751,6 +751,8 @@ def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
 
 
 def _classify_one(sentence: str) -> _Says:
+    reserved = phrases.RESERVATION.search(sentence)
+    sentence = sentence[: reserved.start()] if reserved and reserved.start() else sentence
     if _CITATION.search(sentence):
         return _Says.CONTENT
     says = _classify_want(sentence)
