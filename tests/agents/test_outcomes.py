@@ -231,6 +231,17 @@ def test_a_value_that_could_not_be_confirmed_is_no_lack(reply):
     assert judge(reply).kind in (OutcomeKind.ANSWERED, OutcomeKind.DOUBTFUL)
 
 
+def test_an_item_that_only_sounds_like_a_lack_makes_none_of_the_items_below_it():
+    answer = (
+        "- **Those waiting for the ferry**: Anna Berg and Otto Lund\n- Both carried lamps.\n\n"
+        "Let me know if you need anything else!"
+    )
+    lack = "I am waiting for these:\n- the yield of the south slope\n- the depth of the cellar"
+
+    assert judge(answer).kind in (OutcomeKind.ANSWERED, OutcomeKind.DOUBTFUL)
+    assert judge(lack).kind is OutcomeKind.LACKING
+
+
 @pytest.mark.parametrize(
     "reply",
     [
