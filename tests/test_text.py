@@ -261,7 +261,10 @@ def test_names_that_a_rule_could_take_for_twins_keep_apart(one, other):
         ("Follow up on who signed the lease", "Identify who signed the lease"),
         ("Answer the question of who signed the lease", "Find out who signed the lease"),
         ("Look into who signed the lease and report back", "Who signed the lease?"),
-        ("Using the map, find the height of the tower", "Find the height of the tower using the map"),
+        (
+            "Using the map, find the height of the tower",
+            "Find the height of the tower using the map",
+        ),
     ],
 )
 def test_one_thing_asked_in_two_ways_has_one_sense(one, other):

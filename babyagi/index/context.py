@@ -494,20 +494,31 @@ def choose_for_objective(
     *,
     budget_tokens: int,
     leaf_ids: Collection[int] = (),
+    proven: Mapping[int, str] | None = None,
 ) -> tuple[list[Chosen], list[Result]]:
     """Choose what a check or a report is shown: the most important results whole, up to half of the
-    budget, and the best passage of each other result.
+    budget, and the best passage of each other result. First come the results that an earlier check
+    quoted, so that a part once answered stays answered.
 
     Args:
         leaf_ids: the tasks from which no other task was planned, and on which none depends.
+        proven: by task, what an earlier check quoted from its result.
 
     Returns:
         The chosen results, whole ones first and the others by task id; and the results that did not
             fit at all.
     """
     budget = budget_tokens * BYTES_PER_TOKEN
+    quotes = proven or {}
     weights = _weigh_for_objective(results, objective_text, leaf_ids)
-    ordered = sorted(results, key=lambda result: (-weights[_key(result)][1], -result.task_id))
+    ordered = sorted(
+        results,
+        key=lambda result: (
+            result.task_id not in quotes,
+            -weights[_key(result)][1],
+            -result.task_id,
+        ),
+    )
     picked = _Picked()
     whole: list[Chosen] = []
     others: list[Chosen] = []
@@ -520,7 +531,9 @@ def choose_for_objective(
         text = (
             result.text
             if is_whole
-            else _extract(result, is_decisive=reason == "marks")
+            else _extract(
+                result, is_decisive=reason == "marks", quote=quotes.get(result.task_id, "")
+            )
             if left >= MIN_NEEDED_BYTES
             else ""
         )
@@ -560,9 +573,11 @@ def _weigh_for_objective(
     return weights
 
 
-def _extract(result: Result, *, is_decisive: bool) -> str:
+def _extract(result: Result, *, is_decisive: bool, quote: str) -> str:
     return (
-        cut_result(result, MIN_NEEDED_BYTES) if is_decisive else cut_passage(result, EXTRACT_BYTES)
+        cut_result(result, MIN_NEEDED_BYTES, task_name=quote)
+        if is_decisive or quote
+        else cut_passage(result, EXTRACT_BYTES)
     )
 
 

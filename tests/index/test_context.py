@@ -381,6 +381,26 @@ def test_an_objective_is_shown_what_decides_it_whole_and_of_every_other_result_t
     assert sum(len(entry.text.encode()) for entry in chosen) <= 16_000
 
 
+def test_what_an_earlier_check_quoted_is_shown_again_however_many_results_came_since():
+    quoted = make_result(
+        1, f"{FILLER * 40}The lamps burnt until dawn. {FILLER * 40}", name="Ask the keeper"
+    )
+    later = [
+        make_result(n, f"The reading of K-{n} is {n}47. {FILLER * 9}", name=f"Find K-{n} at dawn")
+        for n in range(2, 90)
+    ]
+
+    def shown(proven):
+        chosen, _ = choose_for_objective(
+            [quoted, *later], "Find K-7 and who lay awake", budget_tokens=3000, proven=proven
+        )
+        assert sum(len(entry.text.encode()) for entry in chosen) <= 12_000
+        return {entry.result.task_id: entry.text for entry in chosen}
+
+    assert "The lamps burnt" not in shown({}).get(1, "")
+    assert "The lamps burnt until dawn." in shown({1: "lamps burnt until dawn"})[1]
+
+
 def test_what_does_not_fit_at_all_is_named_and_a_repetition_is_not():
     results = [
         make_result(
