@@ -247,7 +247,8 @@ _ASK_IN_TWO = {
 }  # fmt: skip
 _EXPLAINED = {"difference", "meaning", "effect"}
 _ASKED_BY = {
-    "check": {"whether", "if", *_ASKING}, "clarify": {"whether", "if", *_ASKING}, "state": _ASKING, "explain": _ASKING | _EXPLAINED,
+    "check": {"whether", "if", *_ASKING}, "clarify": {"whether", "if", *_ASKING},
+    "state": _ASKING, "explain": _ASKING | _EXPLAINED,
     "describe": {"how", *_EXPLAINED},
 }  # fmt: skip
 _MAKING = frozenset("establish work get give".split())

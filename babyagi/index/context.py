@@ -511,20 +511,12 @@ def choose_for_objective(
     budget = budget_tokens * BYTES_PER_TOKEN
     quotes = proven or {}
     weights = _weigh_for_objective(results, objective_text, leaf_ids)
-    ordered = sorted(
-        results,
-        key=lambda result: (
-            result.task_id not in quotes,
-            -weights[_key(result)][1],
-            -result.task_id,
-        ),
-    )
     picked = _Picked()
     whole: list[Chosen] = []
     others: list[Chosen] = []
     left_out: list[Result] = []
     whole_left, left = budget // 2, budget
-    for result in ordered:
+    for result in _order_for_objective(results, weights, quotes):
         reason, weight = weights[_key(result)]
         size = _size(result.text)
         is_whole = size <= max(whole_left, 0) or size <= min(EXTRACT_BYTES, left)
@@ -553,6 +545,18 @@ def choose_for_objective(
     others.sort(key=lambda chosen: chosen.result.task_id)
     left_out.sort(key=lambda result: result.task_id)
     return [*whole, *others], left_out
+
+
+def _order_for_objective(
+    results: Sequence[Result],
+    weights: Mapping[tuple[int, int], tuple[str, float]],
+    quotes: Collection[int],
+) -> list[Result]:
+    """Return the quoted results, then the others, each group with the weightiest first."""
+    return sorted(
+        results,
+        key=lambda one: (one.task_id not in quotes, -weights[_key(one)][1], -one.task_id),
+    )
 
 
 def _weigh_for_objective(

@@ -612,7 +612,8 @@ _NUMBERS = re.compile(r"[\d\s,#]+")
 _VERDICT = re.compile(
     r"^[ \t>*_#•-]{0,9}(?:the |finished )?task[ \t]{1,3}#?(?P<task>\d{1,18})\b[ \t*_]{0,6}"
     r"(?:[:–—-][ \t*_]{0,6})?"
-    r"(?:(?:(?:is|was|has|remains|stays|could|still)[ \t]{1,3}){1,3}(?:been )?(?P<state>open|lacking|missing)\b"
+    r"(?:(?:(?:is|was|has|remains|stays|could|still)[ \t]{1,3}){1,3}(?:been )?"
+    r"(?:open|lacking|missing)\b"
     r"|(?:(?:is|was|has|remains|could|still)[ \t]{1,3}){0,3}"
     r"(?:unanswered|incomplete|not (?:(?:yet|fully|been|be|really) ){0,3}(?:answered|complete))\b"
     r"|(?:still )?(?:lacks|misses|needs)\b(?![ \t]to\b))(?P<lack>[^\n]*)$",
@@ -625,7 +626,8 @@ _BEFORE_LACK = re.compile(
 )
 _PRIORITY = r"(?:very )?(?:high|highest|medium|normal|low|lowest|top)"
 _URGENCY = re.compile(
-    rf"\s*[(\[](?:(?P<bare>{_PRIORITY}|urgent)|{_PRIORITY}[ -]priority|priority[: ]{{1,2}}\w{{1,8}}|p[0-5])"
+    rf"\s*[(\[](?:(?P<bare>{_PRIORITY}|urgent)|{_PRIORITY}[ -]priority"
+    r"|priority[: ]{1,2}\w{1,8}|p[0-5])"
     r"[)\]]\.?\Z",
     re.IGNORECASE,
 )
@@ -680,9 +682,9 @@ def parse_creation(
 
     The words of a name are kept exactly. Only white space is collapsed, and four things are
     removed: quotes or bold around the whole name, the numbers of a list, a note such as "(high
-    priority)", and chat markers such as `<|im_end|>`. Of a reply that was cut off, only complete objects count. A number in `after` is
-    always the id of a known or finished task; a reference to anything else than such a task, or
-    another task of the reply, is dropped.
+    priority)", and chat markers such as `<|im_end|>`. Of a reply that was cut off, only complete
+    objects count. A number in `after` is always the id of a known or finished task; a reference to
+    anything else than such a task, or another task of the reply, is dropped.
 
     Raises:
         MalformedReplyError: the reply says neither which tasks are needed nor that none are.
@@ -1160,9 +1162,11 @@ def _without_urgency(name: str) -> str:
     such as "(high)", is such a note only behind a name in bold."""
     name = unwrap(_URGENCY_FIRST.sub("", name))
     note = _URGENCY.search(name, max(0, len(name) - MAX_URGENCY_CHARS))
-    bare = unwrap(name[: note.start()]) if note else ""
-    is_bold = bool(note) and bare != name[: note.start()]
-    return bare if note and bare and (is_bold or not note["bare"]) else name
+    if note is None:
+        return name
+    before = name[: note.start()]
+    bare = unwrap(before)
+    return bare if bare and (bare != before or not note["bare"]) else name
 
 
 def _without_question(name: str) -> str:
