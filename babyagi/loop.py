@@ -1016,7 +1016,11 @@ class Loop:
         }
         leaves = [result.task_id for result in results if result.task_id not in built_on]
         chosen, left_out = choose_for_objective(
-            results, objective.spec.asked, budget_tokens=budget_tokens, leaf_ids=leaves
+            results,
+            objective.spec.asked,
+            budget_tokens=budget_tokens,
+            leaf_ids=leaves,
+            proven=_quotes_by_task(objective),
         )
         excerpts = [
             Excerpt(
@@ -1028,6 +1032,14 @@ class Loop:
             for one in chosen
         ]
         return excerpts, left_out
+
+
+def _quotes_by_task(objective: Objective) -> Mapping[int, str]:
+    """Return what the last check quoted, by the tasks from whose results it quoted."""
+    quotes: dict[int, list[str]] = {}
+    for part in objective.checks.parts:
+        quotes.setdefault(part.task_id, []).append(part.quote)
+    return {task_id: "\n".join(quoted) for task_id, quoted in quotes.items()}
 
 
 def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:

@@ -237,7 +237,7 @@ _AUXILIARIES = frozenset(
 )
 _ASK_SURELY = frozenset("find determine identify ascertain discover detect".split())
 _ASK_OF_FACTS = frozenset(
-    "get establish research investigate retrieve list name give calculate".split()
+    "get establish research investigate clarify retrieve list name give calculate".split()
 )
 # True: these two words always ask. False: they ask only before a fact.
 _ASK_IN_TWO = {
@@ -247,7 +247,8 @@ _ASK_IN_TWO = {
 }  # fmt: skip
 _EXPLAINED = {"difference", "meaning", "effect"}
 _ASKED_BY = {
-    "check": {"whether", "if"}, "state": _ASKING, "explain": _ASKING | _EXPLAINED,
+    "check": {"whether", "if", *_ASKING}, "clarify": {"whether", "if", *_ASKING},
+    "state": _ASKING, "explain": _ASKING | _EXPLAINED,
     "describe": {"how", *_EXPLAINED},
 }  # fmt: skip
 _MAKING = frozenset("establish work get give".split())
@@ -323,10 +324,11 @@ _POLITE = tuple(
     for phrase in (
         "i want you to", "i need you to", "i would like you to", "we need to", "we should",
         "you should", "you need to", "need to",
-        "try to", "your task is to", "let us", "help me", "help us", "go ahead and",
+        "try to", "your task is to", "let us", "help me", "help us", "go ahead and", "go and",
         "make sure to", "be sure to", "do not forget to",
     )
 )  # fmt: skip
+_REPORTING_BACK = ["and", "report", "back"]
 # Maps verbs to one form where a person who asks for one is content with the other.
 _SAME_VERB = {
     "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect",
@@ -383,6 +385,8 @@ _PHRASES = {
     "keep eye on": "monitor", "can you tell me": "tell me", "i would like to know": "tell me",
     "i want to know": "tell me",
     "let me know": "tell me", "send email to": "email",
+    **{f"follow up on {word}": f"find {word}" for word in (*_ASKING, "whether")},
+    "answer question of": "find",
     "time needed to": "duration to", "time required to": "duration to",
     "time it take to": "duration to",
 }  # fmt: skip
@@ -500,7 +504,7 @@ def name_sense(name: str) -> str:
       height of; why X ended);
     * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the
       order of two equal things that `and` joins;
-    * whether a phrase of place or time (`In the manual, ...`) comes first or last.
+    * whether a phrase of place, time or means (`In the manual, ...`) comes first or last.
 
     All other words count, and so does their order; `to` and `from`, `all` and `each`, `for` and
     `about` are different words.
@@ -523,6 +527,21 @@ def name_sense(name: str) -> str:
     return f"{key[:_KEPT_SENSE_CHARS]} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
 
 
+_OVER_ALL = frozenset(
+    "compare comparison rank ranking total sum overall altogether combined average".split()
+)
+_OF_TIME = frozenset({"latest", "newest", "oldest", "earliest"})
+
+
+def takes_all(name: str) -> bool:
+    """Return whether the name asks for something that only many results together can give: a
+    comparison, a ranking, a sum, or whatever is the most of its kind."""
+    words = [stem(strip_signs(word)) for word in fold(to_plain(name)).split()]
+    return any(
+        word in _OVER_ALL or (_is_superlative(word) and word not in _OF_TIME) for word in words
+    )
+
+
 def _without_numbering(plain: str) -> str:
     """Return the name without its list number: `Task 3:` is always removed, `1.` only before a word
     that a task begins with, because `1. FC Köln` is a name."""
@@ -543,7 +562,9 @@ _STARTS = (
     | _SAME_VERB.keys()
     | {first for first, _ in _VERB_IN_TWO}
 )
-_FRONTED = re.compile(r"((?:in|for|from|on|at|with)\s[^,\"`]+),\s+((\w+)\s[^,]+)", re.IGNORECASE)
+_FRONTED = re.compile(
+    r"((?:in|for|from|on|at|with|using)\s[^,\"`]+),\s+((\w+)\s[^,]+)", re.IGNORECASE
+)
 
 
 def _place_last(plain: str) -> str:
@@ -715,6 +736,8 @@ def _without_politeness(words: list[str]) -> list[str]:
             kept.extend(_article(words, at))
         elif word not in _DROPPABLE or not _is_filler(words, at, kept):
             kept.append(word)
+    if len(kept) > 3 and kept[-3:] == _REPORTING_BACK:
+        kept = kept[:-3]
     for phrase in _POLITE:
         if len(kept) > len(phrase) and tuple(kept[: len(phrase)]) == phrase:
             kept = kept[len(phrase) :]

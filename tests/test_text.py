@@ -186,6 +186,12 @@ TRAPS = [
     ("Which days did shops open?", "Which day shops opened?"),
     ("Are flying drones legal?", "Is it legal to fly drones?"),
     ("Calculate the difference between A and B", "Explain the difference between A and B"),
+    ("Check that the lease is signed", "Find the signed lease"),
+    ("Check the height of the tower", "Find the height of the tower"),
+    ("Follow up on the order", "Find the order"),
+    ("Answer question 3 of the form", "Find question 3 of the form"),
+    ("Using the map, find the tower", "Find the tower using the photo"),
+    ("Weigh the parcel and report back", "Weigh the parcel and report"),
 ]
 
 
@@ -247,6 +253,18 @@ def test_names_that_a_rule_could_take_for_twins_keep_apart(one, other):
         ("Turn the table into a CSV file", "Convert the table to CSV"),
         ("Note the age of every guest", "Note the age of each guest"),
         ("Find out how many moons Jupiter has", "How many moons does Jupiter have?"),
+        ("Check who signed the lease", "Find out who signed the lease"),
+        ("Please clarify where the key was left", "Where was the key left?"),
+        ("Clarify whether the shop is open", "Is the shop open?"),
+        ("Clarify the height of the tower", "Find the height of the tower"),
+        ("Go and find out who signed the lease", "Who signed the lease?"),
+        ("Follow up on who signed the lease", "Identify who signed the lease"),
+        ("Answer the question of who signed the lease", "Find out who signed the lease"),
+        ("Look into who signed the lease and report back", "Who signed the lease?"),
+        (
+            "Using the map, find the height of the tower",
+            "Find the height of the tower using the map",
+        ),
     ],
 )
 def test_one_thing_asked_in_two_ways_has_one_sense(one, other):

@@ -740,7 +740,7 @@ def _asks_refusal(text: str, task: str) -> bool:
 
 def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
     """Yield the class of each sentence. Items of a list have the class of the line above them, such
-    as "I need:"."""
+    as "I need:". That one item says that something is absent says nothing about the next one."""
     heading = None
     for sentence in sentences:
         if heading is not None and _ITEM.match(sentence):
@@ -748,13 +748,14 @@ def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
             continue
         says = _classify_one(_fold(sentence)[:MAX_SENTENCE_CHARS])
         yield says
-        is_open = says in (_Says.STRONG, _Says.ABSENT) or sentence.rstrip(" *_").endswith(
-            (":", "：")
-        )
+        is_absent = says is _Says.ABSENT and not _ITEM.match(sentence)
+        is_open = says is _Says.STRONG or is_absent or sentence.rstrip(" *_").endswith((":", "："))
         heading = says if is_open and says is not _Says.CONTENT else None
 
 
 def _classify_one(sentence: str) -> _Says:
+    reserved = phrases.RESERVATION.search(sentence)
+    sentence = sentence[: reserved.start()] if reserved and reserved.start() else sentence
     if _CITATION.search(sentence):
         return _Says.CONTENT
     says = _classify_want(sentence)

@@ -390,6 +390,14 @@ OFFER = any_of(
         r"|do you want me\b|how (?:can|may) i\b|what would you like\b|anything else\b"
     ),
 )
+# The end of a sentence that states something, and then that nobody has confirmed it.
+RESERVATION = late_pattern(
+    r"[,(–—]\s?(?:but|though|although|however|albeit|yet|even though|even if)\b"
+    r"(?:.{0,60}\b(?:verify|confirm|corroborate|double-check|cross-check|check)\b.{0,20}"
+    r"\b(?:this|that|it|them|these)\b|.{0,60}\b(?:this|that|it|them|these)\b.{0,40}\b(?:verified"
+    r"|confirmed|corroborated)\b|.{0,60}"
+    r"\b(?:second|another|other|independent) (?:source|witness)\b)"
+)
 # The reply reports a search outside of the prompt that found nothing.
 FINDING = any_of(
     words=(

@@ -4,8 +4,8 @@ and little more.
 A task is given the results of the tasks that it depends on or was planned from. Then come the
 results that establish the names, codes and numbers in its own name, and results that are near in
 words or meaning. If none of these is related to the task, it is given the results from which its
-parent was made. A check or a report of the whole objective is shown every result that fits, the
-most important ones whole.
+parent was made. A task that compares or adds up everything, and names nothing of it, is given every
+result that fits. So is a check or a report of the whole objective, the most important ones whole.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from babyagi.index.search import RankedResult, Ranking, ResultSearch
 from babyagi.index.subjects import Subjects, head, phrases
 from babyagi.index.trigrams import Words, fold
 from babyagi.marks import MarkedText, find_marks, mark_tokens
+from babyagi.names import takes_all
 from babyagi.tasks import Objective, Result, Task
 
 N_CACHED = 4000  # texts whose words are cached
@@ -156,7 +157,10 @@ def _pick(
     named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
-    if not _names_all_it_takes(task.name, marks, picked.results):
+    has_inputs = asked == task.name and (bool(task.after) or len(named) > 1)
+    if takes_all(task.name) and not (has_inputs or find_marks(task.name)):
+        picked.add_all(pool.newest_first(), "near")
+    elif not _names_all_it_takes(task.name, marks, picked.results):
         threshold = NEAR_BESIDE_MARKS if marks or named else NEAR
         picked.add_all(pool.near(threshold, picked.results), "near")
     return picked, n_needed
@@ -373,6 +377,9 @@ class _Pool:
             if self.name_share(result) >= least
         ]
 
+    def newest_first(self) -> list[Result]:
+        return self._results[::-1]
+
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
         """Return the results whose names mostly occur in what the task asks, then those nearest to
         it. The nearest of all is returned if its nearness reaches `NEAR`, any other one only if its
@@ -490,33 +497,38 @@ def choose_for_objective(
     *,
     budget_tokens: int,
     leaf_ids: Collection[int] = (),
+    proven: Mapping[int, str] | None = None,
 ) -> tuple[list[Chosen], list[Result]]:
     """Choose what a check or a report is shown: the most important results whole, up to half of the
-    budget, and the best passage of each other result.
+    budget, and the best passage of each other result. First come the results that an earlier check
+    quoted, so that a part once answered stays answered.
 
     Args:
         leaf_ids: the tasks from which no other task was planned, and on which none depends.
+        proven: by task, what an earlier check quoted from its result.
 
     Returns:
         The chosen results, whole ones first and the others by task id; and the results that did not
             fit at all.
     """
     budget = budget_tokens * BYTES_PER_TOKEN
+    quotes = proven or {}
     weights = _weigh_for_objective(results, objective_text, leaf_ids)
-    ordered = sorted(results, key=lambda result: (-weights[_key(result)][1], -result.task_id))
     picked = _Picked()
     whole: list[Chosen] = []
     others: list[Chosen] = []
     left_out: list[Result] = []
     whole_left, left = budget // 2, budget
-    for result in ordered:
+    for result in _order_for_objective(results, weights, quotes):
         reason, weight = weights[_key(result)]
         size = _size(result.text)
         is_whole = size <= max(whole_left, 0) or size <= min(EXTRACT_BYTES, left)
         text = (
             result.text
             if is_whole
-            else _extract(result, is_decisive=reason == "marks")
+            else _extract(
+                result, is_decisive=reason == "marks", quote=quotes.get(result.task_id, "")
+            )
             if left >= MIN_NEEDED_BYTES
             else ""
         )
@@ -538,6 +550,18 @@ def choose_for_objective(
     return [*whole, *others], left_out
 
 
+def _order_for_objective(
+    results: Sequence[Result],
+    weights: Mapping[tuple[int, int], tuple[str, float]],
+    quotes: Collection[int],
+) -> list[Result]:
+    """Return the quoted results, then the others, each group with the weightiest first."""
+    return sorted(
+        results,
+        key=lambda one: (one.task_id not in quotes, -weights[_key(one)][1], -one.task_id),
+    )
+
+
 def _weigh_for_objective(
     results: Sequence[Result], objective_text: str, leaf_ids: Collection[int]
 ) -> Mapping[tuple[int, int], tuple[str, float]]:
@@ -556,9 +580,11 @@ def _weigh_for_objective(
     return weights
 
 
-def _extract(result: Result, *, is_decisive: bool) -> str:
+def _extract(result: Result, *, is_decisive: bool, quote: str) -> str:
     return (
-        cut_result(result, MIN_NEEDED_BYTES) if is_decisive else cut_passage(result, EXTRACT_BYTES)
+        cut_result(result, MIN_NEEDED_BYTES, task_name=quote)
+        if is_decisive or quote
+        else cut_passage(result, EXTRACT_BYTES)
     )
 
 

@@ -218,6 +218,42 @@ def test_a_lack_in_words_is_kept_as_it_was_said():
     )
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The south slope yields 300 sacks, but I could not verify this in the ledger.",
+        "The south slope yields 300 sacks, although I was unable to confirm it.",
+        "It appears that the yield is 300 sacks, though I could not check that independently.",
+        "The keeper is Anna Berg; however, I do not have a second source for it.",
+    ],
+)
+def test_a_value_that_could_not_be_confirmed_is_no_lack(reply):
+    assert judge(reply).kind in (OutcomeKind.ANSWERED, OutcomeKind.DOUBTFUL)
+
+
+def test_an_item_that_only_sounds_like_a_lack_makes_none_of_the_items_below_it():
+    answer = (
+        "- **Those waiting for the ferry**: Anna Berg and Otto Lund\n- Both carried lamps.\n\n"
+        "Let me know if you need anything else!"
+    )
+    lack = "I am waiting for these:\n- the yield of the south slope\n- the depth of the cellar"
+
+    assert judge(answer).kind in (OutcomeKind.ANSWERED, OutcomeKind.DOUBTFUL)
+    assert judge(lack).kind is OutcomeKind.LACKING
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I do not have the yield of the south slope, though I could not verify that.",
+        "I need the yield of the south slope, but I could not confirm it in the ledger.",
+        "I cannot confirm the yield of the south slope.",
+    ],
+)
+def test_a_lack_stays_one_though_it_speaks_of_confirming(reply):
+    assert judge(reply).kind is OutcomeKind.LACKING
+
+
 def test_a_lack_keeps_the_quoted_name_of_what_is_missing():
     lack = judge(
         'I cannot go on. The value of "south slope yield" has not been given, nor that of '

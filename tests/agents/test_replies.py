@@ -482,6 +482,77 @@ def test_a_number_may_be_left_out_when_only_one_task_is_finished(text):
     assert two.unanswered == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "lack"),
+    [
+        ("Task 12 is not answered: it lacks the tide table.", "the tide table"),
+        ("Task 12 was not fully answered because the tide table is missing.",
+         "the tide table is missing"),
+        ("**Task 12:** unanswered – still needs the tide table", "the tide table"),
+        ("- Task 12 lacks the tide table", "the tide table"),
+        ("Task #12 remains open.", ""),
+    ],
+)  # fmt: skip
+def test_a_sentence_beside_or_without_a_list_calls_a_finished_task_unanswered(said, lack):
+    read = partial(parse_creation, known_ids=(3,), finished_ids=(12, 14), max_tasks=5)
+    listed = f"1. Ask the pilot\n2. Ask the cook\n{said}"
+    table = f"| Task | After |\n|---|---|\n| Ask the pilot | 3 |\n\n{said}"
+
+    assert read(said).tasks == ()
+    assert [one.name for one in read(listed).tasks] == ["Ask the pilot", "Ask the cook"]
+    assert [one.name for one in read(table).tasks] == ["Ask the pilot"]
+    for text in (said, listed, table):
+        assert read(text).unanswered == (Unanswered(task_id=12, lack=lack),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Task 12: Open the ledger\nTask 14: Lack of sleep: ask the crew about it",
+        "1. Task 12 needs to be read again by the cook\n2. Ask the pilot",
+    ],
+)
+def test_a_proposal_is_no_verdict_on_the_task_that_it_names(text):
+    assert len(names_of(text)) == 2
+    assert not parse_creation(
+        text, known_ids=(3,), finished_ids=(12, 14), max_tasks=5
+    ).unanswered  # fmt: skip
+
+
+def test_a_verdict_on_a_task_that_was_not_shown_is_no_reply():
+    with pytest.raises(MalformedReplyError):
+        parse_creation("Task 9 is not answered.", known_ids=(3,), finished_ids=(12,), max_tasks=5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- **Ask the pilot** (high priority)\n- **Ask the cook** (medium)",
+        "1. Ask the pilot (priority 2)\n2. Ask the cook [P1]",
+        "- [High] Ask the pilot\n- [low priority] Ask the cook",
+        '{"tasks": ["Ask the pilot (Priority: high)", "**Ask the cook** (after 3)"]}',
+    ],
+)
+def test_how_urgent_a_task_is_does_not_belong_to_its_name(text):
+    reply = parse_creation(text, known_ids=(3,), max_tasks=5)
+
+    assert [one.name for one in reply.tasks] == ["Ask the pilot", "Ask the cook"]
+
+
+def test_words_in_brackets_that_say_no_priority_belong_to_the_name():
+    names = ["Measure the tide (high)", "Read the rules [2024]", "Ask both (pilot and cook)"]
+
+    assert names_of("\n".join(f"- {name}" for name in names)) == names
+
+
+def test_the_first_column_of_a_table_labels_its_rows():
+    text = "| # | Task | After |\n|---|---|---|\n| a | Ask the pilot | – |\n| b | Ask her | a, 3 |"
+
+    reply = parse_creation(text, known_ids=(3,), max_tasks=5)
+
+    assert [one.after for one in reply.tasks] == [(), ("a", 3)]
+
+
 # -- a result and the plan behind it
 # --------------------------------------------------------------------------------------------
 

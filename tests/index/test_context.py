@@ -121,6 +121,45 @@ async def test_of_names_in_plain_words_each_input_is_found_though_all_share_thei
     assert len(chosen) <= 3
 
 
+PRICED = {
+    "Look up what the Korvo costs": "It costs 300.",
+    "Look up what the Fjell costs": "It costs 420.",
+    "Look up what the Tamsin costs": "It costs 275.",
+    "Look up what the Dorn costs": "It costs 310.",
+    "Read the makers' terms": "Returns are free.",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Establish the dearest machine of the shortlist",
+        "Rank the machines",
+        "Say how much the machines come to altogether",
+    ],
+)
+async def test_a_task_over_everything_that_names_no_input_is_given_everything(name):
+    store, objective, task = await open_task(name, texts=PRICED)
+
+    assert set(names(await choose(store, objective, task))) == set(PRICED)
+
+
+async def test_a_task_over_everything_that_tries_again_is_not_given_only_what_it_lacked():
+    store, objective, task = await open_task("Rank the machines", texts=PRICED)
+
+    chosen = await choose(store, objective, task, lack="what the Dorn costs")
+
+    assert names(chosen)[0] == "Look up what the Dorn costs"
+    assert set(names(chosen)) == set(PRICED)
+
+
+@pytest.mark.parametrize("name", ["Rank the Korvo and the Fjell", "Describe the shop floor"])
+async def test_a_task_that_names_its_inputs_or_compares_nothing_is_given_little(name):
+    store, objective, task = await open_task(name, texts=PRICED)
+
+    assert len(await choose(store, objective, task)) <= 3
+
+
 async def test_the_words_of_the_objective_make_no_result_near():
     texts = {
         "Water": "The lake is deep.",
@@ -340,6 +379,26 @@ def test_an_objective_is_shown_what_decides_it_whole_and_of_every_other_result_t
     assert all(f"{entry.result.task_id}47" in entry.text for entry in chosen)
     assert {entry.result.task_id for entry in chosen} == set(range(1, 31)) and left_out == []
     assert sum(len(entry.text.encode()) for entry in chosen) <= 16_000
+
+
+def test_what_an_earlier_check_quoted_is_shown_again_however_many_results_came_since():
+    quoted = make_result(
+        1, f"{FILLER * 40}The lamps burnt until dawn. {FILLER * 40}", name="Ask the keeper"
+    )
+    later = [
+        make_result(n, f"The reading of K-{n} is {n}47. {FILLER * 9}", name=f"Find K-{n} at dawn")
+        for n in range(2, 90)
+    ]
+
+    def shown(proven):
+        chosen, _ = choose_for_objective(
+            [quoted, *later], "Find K-7 and who lay awake", budget_tokens=3000, proven=proven
+        )
+        assert sum(len(entry.text.encode()) for entry in chosen) <= 12_000
+        return {entry.result.task_id: entry.text for entry in chosen}
+
+    assert "The lamps burnt" not in shown({}).get(1, "")
+    assert "The lamps burnt until dawn." in shown({1: "lamps burnt until dawn"})[1]
 
 
 def test_what_does_not_fit_at_all_is_named_and_a_repetition_is_not():

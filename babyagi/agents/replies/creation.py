@@ -311,7 +311,7 @@ def _to_cells(line: str) -> list[str]:
 
 
 def _to_column(heading: str) -> str:
-    key = to_key(heading)
+    key = to_key(heading) or ("id" if heading.strip() in ("#", "№") else "")
     if key in NAME_KEYS or key in _SIDE_KEYS:
         return key
     if key.startswith(("after", "depend", "require", "prereq")):
@@ -609,6 +609,32 @@ _LACK = re.compile(
     r"\W*(?:task\s*)?#?(\d{1,18})\b\s*(?:[:.)–—-]+\s*)?(.*)", re.IGNORECASE | re.DOTALL
 )
 _NUMBERS = re.compile(r"[\d\s,#]+")
+_VERDICT = re.compile(
+    r"^[ \t>*_#•-]{0,9}(?:the |finished )?task[ \t]{1,3}#?(?P<task>\d{1,18})\b[ \t*_]{0,6}"
+    r"(?:[:–—-][ \t*_]{0,6})?"
+    r"(?:(?:(?:is|was|has|remains|stays|could|still)[ \t]{1,3}){1,3}(?:been )?"
+    r"(?:open|lacking|missing)\b"
+    r"|(?:(?:is|was|has|remains|could|still)[ \t]{1,3}){0,3}"
+    r"(?:unanswered|incomplete|not (?:(?:yet|fully|been|be|really) ){0,3}(?:answered|complete))\b"
+    r"|(?:still )?(?:lacks|misses|needs)\b(?![ \t]to\b))(?P<lack>[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_BEFORE_LACK = re.compile(
+    r"[\s:;,.()–—-]*(?:(?:because|since|as|and|it|still|lacks?|lacking|misses|missing|needs?)\b"
+    r"[\s:]*){0,6}",
+    re.IGNORECASE,
+)
+_PRIORITY = r"(?:very )?(?:high|highest|medium|normal|low|lowest|top)"
+_URGENCY = re.compile(
+    rf"\s*[(\[](?:(?P<bare>{_PRIORITY}|urgent)|{_PRIORITY}[ -]priority"
+    r"|priority[: ]{1,2}\w{1,8}|p[0-5])"
+    r"[)\]]\.?\Z",
+    re.IGNORECASE,
+)
+_URGENCY_FIRST = re.compile(
+    rf"\A\[(?:{_PRIORITY}(?:[ -]priority)?|urgent|p[0-5])\]\s+", re.IGNORECASE
+)
+MAX_URGENCY_CHARS = 40
 _CODE_FENCE = re.compile(r"\A\s*`{3}\w*\s*")
 
 _REFUSAL = re.compile(
@@ -654,11 +680,11 @@ def parse_creation(
     """Return the tasks that a reply proposes, at most `max_tasks`, and the finished tasks that it
     calls unanswered.
 
-    The words of a name are kept exactly. Only white space is collapsed, and three things are
-    removed: quotes or bold around the whole name, the numbers of a list, and chat markers such as
-    `<|im_end|>`. Of a reply that was cut off, only complete objects count. A number in `after` is
-    always the id of a known or finished task; a reference to anything else than such a task, or
-    another task of the reply, is dropped.
+    The words of a name are kept exactly. Only white space is collapsed, and four things are
+    removed: quotes or bold around the whole name, the numbers of a list, a note such as "(high
+    priority)", and chat markers such as `<|im_end|>`. Of a reply that was cut off, only complete
+    objects count. A number in `after` is always the id of a known or finished task; a reference to
+    anything else than such a task, or another task of the reply, is dropped.
 
     Raises:
         MalformedReplyError: the reply says neither which tasks are needed nor that none are.
@@ -971,16 +997,30 @@ def _read_words(text: str) -> _Plan:
         raise MalformedReplyError(
             f"The reply does not say which tasks are needed; {EXPECTED_TASKS}."
         )
+    text, lacks = _split_verdicts(text)
+    body = _CODE_FENCE.sub("", text).strip() if lacks else body
     if _NOT_NEEDED.match(body):
-        return _Plan(is_stated=True)
-    plan = _Plan()
+        return _Plan(lacks=lacks, is_stated=True)
+    plan = _Plan(lacks=lacks)
     listed = read_listed(text)
     if listed is not None:
         plan.take(listed)
         return plan
     if is_nothing(body) or (len(body) < 600 and _SAYS_NOTHING.search(body)):
         return plan
+    if lacks and not body:
+        return replace(plan, is_broken=True)
     raise MalformedReplyError(f"The reply does not say which tasks are needed; {EXPECTED_TASKS}.")
+
+
+def _split_verdicts(text: str) -> tuple[str, list[dict[str, Any]]]:
+    """Return the text without its lines that call a finished task unanswered, and what these
+    say."""
+    lacks: list[dict[str, Any]] = [
+        {"task": found["task"], "lacks": _BEFORE_LACK.sub("", found["lack"], count=1)}
+        for found in _VERDICT.finditer(text)
+    ]
+    return (_VERDICT.sub("", text), lacks) if lacks else (text, lacks)
 
 
 def _is_refusal(text: str) -> bool:
@@ -1113,10 +1153,22 @@ def _item_name(item: Any) -> str:
             name = value if is_label and isinstance(value, str) else ""
     else:
         name = item if isinstance(item, str) else ""
-    name = unwrap(
-        to_line(_without_question(own_turn(name) if "\n" in name or "<" in name else name))
+    name = _without_urgency(
+        unwrap(to_line(_without_question(own_turn(name) if "\n" in name or "<" in name else name)))
     )
     return "" if len(name) < 60 and _PLAIN_NUMBER.fullmatch(name) else name
+
+
+def _without_urgency(name: str) -> str:
+    """Return the name without a note in brackets that says how urgent the task is. A single word,
+    such as "(high)", is such a note only behind a name in bold."""
+    name = unwrap(_URGENCY_FIRST.sub("", name))
+    note = _URGENCY.search(name, max(0, len(name) - MAX_URGENCY_CHARS))
+    if note is None:
+        return name
+    before = name[: note.start()]
+    bare = unwrap(before)
+    return bare if bare and (bare != before or not note["bare"]) else name
 
 
 def _without_question(name: str) -> str:
@@ -1186,7 +1238,8 @@ def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
     note = _AFTER_NOTE.search(name[-200:])
     numbers = [int(number) for number in re.findall(r"\d{1,18}", note[1])] if note else []
     if note and numbers and set(numbers) <= known and len(note[0]) < len(name):
-        return _Draft(name=name[: -len(note[0])], after=numbers, label="", source=None)
+        bare = unwrap(name[: -len(note[0])])
+        return _Draft(name=bare, after=numbers, label="", source=None)
     return _Draft(name=name, after=None, label="", source=None)
 
 
