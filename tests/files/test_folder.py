@@ -41,7 +41,8 @@ def paths(listing):
 
 
 def searched(folder):
-    return [file.path for file, _ in folder.read_lines(folder.list().files)]
+    found = folder.read_lines(folder.list().files)
+    return [file.path for file, lines in found if lines is not None]
 
 
 # -- list
