@@ -104,7 +104,7 @@ DEFAULT_LINES = 200
 MAX_LINES = 400
 NUMBERING_CHARS = 8  # of `123456: ` before each line
 FRAME_CHARS = 1500  # of the lines before and after the text, each with a path
-TIMEOUT_S = 60.0  # more than a search takes that a call may wait for, and a PDF
+TIMEOUT_S = 120.0  # a call may wait for searches and PDFs of other tasks
 
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
@@ -551,7 +551,8 @@ def _is_named_pdf(file: ListedFile) -> bool:
 
 
 def _text_bytes(file: ListedFile) -> int:
-    """Return how many bytes of text a file has at most, by its size and its name."""
+    """Return how many bytes a file counts for: as many as are read of it, or by its name, of a PDF
+    no more than the text that is made of it."""
     return min(file.size_bytes, MAX_CHARS if _is_named_pdf(file) else MAX_FILE_BYTES)
 
 

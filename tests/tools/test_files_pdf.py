@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import threading
 import zlib
 
 import pypdf
@@ -13,6 +14,7 @@ from babyagi.files.folder import Folder
 from babyagi.retrieval import pages as pages_room
 from babyagi.retrieval.pages import read_pdf
 from babyagi.tools import files as file_tools
+from babyagi.tools.catalog import ToolContext, open_tools
 from babyagi.tools.files import FileSearch, build_file_tools, render_found
 from tests.small_web import make_pdf
 
@@ -196,6 +198,23 @@ def test_a_pdf_outside_the_folder_is_not_parsed(tmp_path, parsed):
             search.read(path, first_line=1, max_lines=1, max_chars=100)
 
     assert search.find("gulls").extracts == () and parsed == []
+
+
+async def test_nothing_waits_at_the_end_for_a_pdf_that_is_being_parsed(tmp_path, monkeypatch):
+    (tmp_path / "slow.pdf").write_bytes(b"%PDF-1.7")
+    is_daemon = []
+
+    def parse(name, body):
+        is_daemon.append(threading.current_thread().daemon)
+        return "text"
+
+    monkeypatch.setattr(file_tools, "read_pdf", parse)
+    context = ToolContext(offload=asyncio.to_thread, folder=Folder(tmp_path))
+    for name in ("read_file", "search_files"):
+        (tool,) = open_tools([name], context)
+        await tool.run({"path": "slow.pdf", "words": "text"})
+
+    assert is_daemon == [True, True]
 
 
 @pytest.mark.system
