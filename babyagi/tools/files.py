@@ -494,11 +494,11 @@ class FileSearch:
         )
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
-        """Return what is cached of each of these files after reading the new ones: PDFs last, the
-        smallest first, and none when the time is over."""
+        """Return what is cached of each of these files, after reading the new ones until the time
+        is over: PDFs last, of these the ones that cannot be cached last, and the smallest first."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
-        new.sort(key=lambda file: (_is_named_pdf(file), file.size_bytes))
+        new.sort(key=lambda file: (_is_named_pdf(file), not file.state, file.size_bytes))
         ends_at = self._monotonic() + MAX_READING_S
         for file, lines in self._folder.read_lines(new, read_pdf=self._read_pdf):
             # a PDF is in the cache already
