@@ -236,13 +236,16 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # written. A file with a hard link that may be outside is not read. `..` and absolute paths are
 # accepted where they stay inside.
 #
-# Does not cover: formats other than plain text; what other workers of the same objective write.
+# Text files are read here; the text of a PDF comes from the function that the caller gives.
+#
+# Does not cover: other formats; what other workers of the same objective write.
 # --------------------------------------------------------------------------------------------------
 
 MAX_LISTED = 500
 MAX_WALKED = 20_000  # directory entries that one listing examines
 MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
+MAX_PDF_BYTES = 20_000_000
 MAX_LINE_CHARS = 2000
 MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
 MAX_WRITTEN_BYTES = 50_000_000
@@ -267,6 +270,9 @@ class ListedFile:
     path: str
     size_bytes: int
     state: str = ""
+
+
+ReadPdf = Callable[[ListedFile, bytes], str]  # returns the text of a PDF, or raises `ToolError`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,19 +338,24 @@ class Folder:
         return Listing(files=tuple(files[:limit]), n_files=len(files), is_cut=is_cut)
 
     def read(
-        self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000
+        self,
+        path: str,
+        *,
+        first_line: int = 1,
+        max_lines: int = 200,
+        max_chars: int = 12_000,
+        read_pdf: ReadPdf | None = None,
     ) -> FileText:
-        """Return lines of a text file: at least one, at most `max_lines`, in at most `max_chars`
-        characters.
+        """Return lines of a text file, or of a PDF if `read_pdf` is given: at least one, at most
+        `max_lines`, in at most `max_chars` characters.
 
         Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. The text is UTF-8,
-        UTF-16 with its mark, or Windows-1252; bytes that fit none of them become U+FFFD.
+        UTF-16 or UTF-32 with its mark, or Windows-1252; bytes that fit none of them become U+FFFD.
         """
         parts = self._resolve(path)
         name = "/".join(parts)
-        data = self._read_bytes(parts, self._count_names)
-        is_cut = len(data) > MAX_FILE_BYTES
-        lines = _split_lines(_decode(name, data[:MAX_FILE_BYTES]), is_cut=is_cut)
+        file, data = self._read(parts, self._count_names)
+        lines, is_cut = _read_lines(file, data, read_pdf)
         if first_line > max(len(lines), 1):
             has = "is too large; the part that can be read has" if is_cut else "has"
             raise ToolError(
@@ -374,23 +385,25 @@ class Folder:
         Raises:
             ToolError: the file cannot be read, or is larger than `MAX_FILE_BYTES`.
         """
-        data = self._read_bytes(self._resolve(path), self._count_names)
+        _, data = self._read(self._resolve(path), self._count_names)
         if len(data) > MAX_FILE_BYTES:
             raise ToolError(f"{_show(path)} is over {MAX_FILE_BYTES} bytes")
         return data
 
-    def read_lines(self, files: Iterable[ListedFile]) -> Iterator[tuple[ListedFile, Sequence[str]]]:
-        """Yield all lines of each of these files that is readable text; of a file over
-        `MAX_FILE_BYTES`, the lines of its beginning."""
+    def read_lines(
+        self, files: Iterable[ListedFile], *, read_pdf: ReadPdf | None = None
+    ) -> Iterator[tuple[ListedFile, Sequence[str] | None]]:
+        """Yield all lines of each of these files, of a text file over `MAX_FILE_BYTES` those of its
+        beginning; None for a file that is no readable text."""
         count_names = cache(self._count_names)
         for file in files:
             try:
-                data = self._read_bytes(tuple(file.path.split("/")), count_names)
-                text = _decode(file.path, data[:MAX_FILE_BYTES])
+                _, data = self._read(tuple(file.path.split("/")), count_names)
+                lines, _ = _read_lines(file, data, read_pdf)
             except ToolError:  # not a text file, not allowed, or deleted meanwhile
-                continue
-            lines = _split_lines(text, is_cut=len(data) > MAX_FILE_BYTES)
-            yield file, [_LINE_BREAKERS.sub(" ", line) for line in lines]
+                yield file, None
+            else:
+                yield file, [_LINE_BREAKERS.sub(" ", line) for line in lines]
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
         """Write a text file, all of it or nothing, and create missing folders. Return its size in
@@ -426,7 +439,7 @@ class Folder:
             return None
         except OSError as error:
             raise ToolError(f"{_show(path)} cannot be read: {error.strerror}") from None
-        return self._read_bytes(parts, self._count_names)
+        return self._read(parts, self._count_names)[1][: MAX_FILE_BYTES + 1]
 
     @contextmanager
     def _within_quota(self, n_bytes: int) -> Iterator[None]:
@@ -524,11 +537,12 @@ class Folder:
     def _is_left_out(self, parts: Sequence[str]) -> bool:
         return self._without is not None and tuple(parts[: len(self._without)]) == self._without
 
-    def _read_bytes(
+    def _read(
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
-    ) -> bytes:
-        """Return at most `MAX_FILE_BYTES + 1` bytes of a regular file. A file with hard links is
-        read only if `count_names` finds all its names inside the folder."""
+    ) -> tuple[ListedFile, bytes]:
+        """Return a regular file as it was when it was opened, and at most `MAX_FILE_BYTES + 1` of
+        its bytes, of a PDF `MAX_PDF_BYTES + 1`. A file with hard links is read only if
+        `count_names` finds all its names inside the folder."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows its files")
@@ -554,8 +568,8 @@ class Folder:
                     f"{_show(name)} is not read: it is a hard link, and its other name may be "
                     "outside the folder; a copy can be read"
                 )
-            with open(fd, "rb", closefd=False) as file:
-                return file.read(MAX_FILE_BYTES + 1)
+            listed = ListedFile(path=name, size_bytes=status.st_size, state=_state_of(status))
+            return listed, _read_beginning(fd)
         except OSError as error:
             raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
         finally:
@@ -688,12 +702,38 @@ def _natural(path: str) -> list[tuple[list[str | int], str]]:
     ]
 
 
-def _decode(name: str, data: bytes) -> str:
-    if data.startswith(b"%PDF-"):
+def _read_beginning(fd: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        data = file.read(MAX_FILE_BYTES + 1)
+        return data + file.read(MAX_PDF_BYTES + 1 - len(data)) if _is_pdf(data) else data
+
+
+def _is_pdf(data: bytes) -> bool:
+    return data.startswith(b"%PDF-")
+
+
+def _read_lines(
+    file: ListedFile, data: bytes, read_pdf: ReadPdf | None
+) -> tuple[Sequence[str], bool]:
+    """Return the lines of a file, and whether only its beginning was read."""
+    if not _is_pdf(data):
+        is_cut = len(data) > MAX_FILE_BYTES
+        return _split_lines(_decode(file.path, data[:MAX_FILE_BYTES]), is_cut=is_cut), is_cut
+    if read_pdf is None:
         raise ToolError(
-            f"{_show(name)} is a PDF, not a text file; pdftotext, for instance, makes a text of it"
+            f"{_show(file.path)} is a PDF, not a text file; pdftotext, for instance, makes a text "
+            "of it"
         )
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if len(data) > MAX_PDF_BYTES:
+        raise ToolError(f"{_show(file.path)} is a PDF over {MAX_PDF_BYTES:,} bytes")
+    return _split_lines(read_pdf(file, data), is_cut=False), False
+
+
+def _decode(name: str, data: bytes) -> str:
+    # the mark of UTF-32 may begin with that of UTF-16
+    if data.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        text = data.decode("utf-32", "replace")
+    elif data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         text = data.decode("utf-16", "replace")
     elif b"\0" in data:
         raise ToolError(f"{_show(name)} is not a text file")

@@ -254,22 +254,29 @@ def _read_pdf(body: bytes) -> PageText:
         import pypdf
     except ImportError:
         raise UnreadableError(
-            "the page is a PDF, and the package that reads PDFs is not installed: pip install pypdf"
+            "it is a PDF, and the package that reads PDFs is not installed: pip install pypdf"
         ) from None
+    kind = "a PDF"
     try:
         reader = pypdf.PdfReader(io.BytesIO(body))
+        kind = "an encrypted PDF" if reader.is_encrypted else kind
         title = str(reader.metadata.title or "") if reader.metadata else ""
-        pages, n_chars = [], 0
-        for n, page in enumerate(reader.pages[:MAX_PDF_PAGES], start=1):
-            pages.append(f"## Page {n}\n\n{page.extract_text()}")
-            n_chars += len(pages[-1])
+        n_pages, texts, n_chars = len(reader.pages), list[str](), 0
+        for page in reader.pages[:MAX_PDF_PAGES]:
+            texts.append(page.extract_text())
+            n_chars += len(texts[-1])
             if n_chars > MAX_CHARS:
                 break
     except Exception as error:  # the library may raise anything at a broken file
         raise UnreadableError(
-            f"the page is a PDF that cannot be read ({type(error).__name__})"
+            f"it is {kind} that cannot be read ({type(error).__name__})"
         ) from None
-    return PageText(title=title[:300], text="\n\n".join(pages)[:MAX_CHARS])
+    if not any(text.strip() for text in texts):
+        raise UnreadableError("it is a PDF without text, perhaps only pictures of its pages")
+    text = "\n\n".join(f"## Page {n}\n\n{text}" for n, text in enumerate(texts, start=1))
+    if len(texts) < n_pages or len(text) > MAX_CHARS:
+        text = f"{text[:MAX_CHARS]}\n\n[the PDF is longer: its end is not read]"
+    return PageText(title=title[:300], text=text)
 
 
 def main() -> None:

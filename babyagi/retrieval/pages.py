@@ -11,6 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 from babyagi.errors import ToolError
@@ -26,6 +27,8 @@ MAX_SAID_BYTES = 6 * 2**20
 KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
 MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
+# run as a file, it needs nothing else of this package
+_PAGE_TEXT = (sys.executable, "-I", "-W", "ignore", str(Path(__file__).with_name("page_text.py")))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,8 +163,7 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
         ToolError: the process took too much time or memory, or crashed.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-W", "ignore", "-m", "babyagi.retrieval.page_text",
-        page.content_type[:200], page.url,
+        *_PAGE_TEXT, page.content_type[:200], page.url,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True, env={},
     )  # fmt: skip
@@ -174,13 +176,42 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
         if process.returncode is None:
             process.kill()
             await process.wait()
+    return _parse_said(said, page.url)
+
+
+def _parse_said(said: bytes, what: str) -> dict[str, str]:
     try:
         found = json.loads(said[:MAX_SAID_BYTES])
         return {key: str(found[key]) for key in ("title", "text", "error") if key in found}
     except (ValueError, TypeError):
+        raise ToolError(f"{what} cannot be read: its text takes too much time or memory") from None
+
+
+def read_pdf(name: str, body: bytes, *, timeout_s: float = READ_TIMEOUT_S) -> str:
+    """Return the text of a PDF as Markdown, with a heading for each page. `page_text` extracts it
+    in a separate process, as in `read_apart`; this call blocks meanwhile.
+
+    Raises:
+        ToolError: the package for PDFs is not installed, or the PDF has no text, or none within the
+            bounds. The error is one line, which begins with `name`.
+    """
+    if find_spec("pypdf") is None:
         raise ToolError(
-            f"{page.url} cannot be read: its text takes too much time or memory"
-        ) from None
+            f"{name} is a PDF, and the package that reads PDFs is not installed: pip install "
+            "pypdf, or make a text of it, for instance with pdftotext"
+        )
+    try:
+        process = subprocess.run(
+            [*_PAGE_TEXT, "application/pdf", ""],
+            input=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            start_new_session=True, env={}, timeout=timeout_s, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        raise ToolError(f"{name} takes too long to parse") from None
+    said = _parse_said(process.stdout, name)
+    if "error" in said:
+        raise ToolError(f"{name} cannot be read: {said['error']}")
+    return clean("\n".join(said["text"].strip().splitlines()))
 
 
 # -- from a question to parts of pages

@@ -16,7 +16,7 @@ from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
 from babyagi.retrieval.rank import BM25, Ranker
 from babyagi.tasks import Effect, Passage, ToolGrant
-from babyagi.tools.base import Tool, takes_text
+from babyagi.tools.base import Tool, in_thread, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import build_file_tools, build_write_file
 from babyagi.tools.issues import (
@@ -123,7 +123,8 @@ def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]
 
 def _open_all(context: ToolContext) -> Iterator[Tool]:
     if context.folder is not None:
-        yield from build_file_tools(context.folder, offload=context.offload)
+        # parsing PDFs takes long, so it neither fills a pool of threads nor delays the end of a run
+        yield from build_file_tools(context.folder, offload=in_thread)
         yield build_write_file(context.folder, offload=context.offload)
     yield build_calculator()
     if context.searcher is not None and context.pages is not None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.files.folder import MAX_FILE_BYTES, FileText, Folder, ListedFile, Listing
 from babyagi.offload import Offload
+from babyagi.retrieval.page_text import MAX_CHARS
+from babyagi.retrieval.pages import read_pdf
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
+from babyagi.text import shorten
 from babyagi.tools.base import Preview, Tool, takes
 
 # of each text, between the first and the last change; in the worst case, the time to compare grows
@@ -100,14 +104,16 @@ DEFAULT_LINES = 200
 MAX_LINES = 400
 NUMBERING_CHARS = 8  # of `123456: ` before each line
 FRAME_CHARS = 1500  # of the lines before and after the text, each with a path
+TIMEOUT_S = 120.0  # a call may wait for searches and PDFs of other tasks
 
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
     """Return the tools `list_files`, `read_file` and `search_files` for the folder."""
+    search = FileSearch(folder)
     return (
         _build_list_files(folder, offload),
-        _build_read_file(folder, offload),
-        _build_search_files(folder, offload),
+        _build_read_file(search, offload),
+        _build_search_files(search, offload),
     )
 
 
@@ -127,12 +133,12 @@ def _build_list_files(folder: Folder, offload: Offload) -> Tool:
     )
 
 
-def _build_read_file(folder: Folder, offload: Offload) -> Tool:
+def _build_read_file(search: FileSearch, offload: Offload) -> Tool:
     async def read_file(arguments: Mapping[str, Any]) -> Passage:
         n_lines = arguments.get("n_lines", DEFAULT_LINES)
         max_chars = MAX_OUTPUT_CHARS - FRAME_CHARS - NUMBERING_CHARS * n_lines
         text = await offload(
-            lambda: folder.read(
+            lambda: search.read(
                 arguments["path"],
                 first_line=arguments.get("first_line", 1),
                 max_lines=n_lines,
@@ -144,8 +150,8 @@ def _build_read_file(folder: Folder, offload: Offload) -> Tool:
     return Tool(
         name="read_file",
         description=(
-            "Read a text file of the folder. Each line comes with its number, so that it can "
-            "be cited as path:number."
+            "Read a text file or a PDF of the folder. Each line comes with its number, so that it "
+            "can be cited as path:number."
         ),
         parameters=takes(
             "path",
@@ -164,13 +170,12 @@ def _build_read_file(folder: Folder, offload: Offload) -> Tool:
         ),
         effect=Effect.READ,
         run=read_file,
+        timeout_s=TIMEOUT_S,
         max_output_chars=MAX_OUTPUT_CHARS,
     )
 
 
-def _build_search_files(folder: Folder, offload: Offload) -> Tool:
-    search = FileSearch(folder)
-
+def _build_search_files(search: FileSearch, offload: Offload) -> Tool:
     async def search_files(arguments: Mapping[str, Any]) -> Passage:
         words = arguments["words"]
         found = await offload(lambda: search.find(words, pattern=arguments.get("pattern", "")))
@@ -182,10 +187,10 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
     return Tool(
         name="search_files",
         description=(
-            "Find the passages of the folder's text files that come closest to a question or to "
-            "some words, the best first. Each line comes with its number, so that it can be cited "
-            "as path:number, and read_file reads on from there. In a folder of many files, search "
-            "before you read."
+            "Find the passages of the folder's text files and PDFs that come closest to a question "
+            "or to some words, the best first. Each line comes with its number, so that it can be "
+            "cited as path:number, and read_file reads on from there. In a folder of many files, "
+            "search before you read."
         ),
         parameters=takes(
             "words",
@@ -197,6 +202,7 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
         ),
         effect=Effect.READ,
         run=search_files,
+        timeout_s=TIMEOUT_S,
         max_output_chars=MAX_OUTPUT_CHARS,
     )
 
@@ -265,13 +271,21 @@ def render_found(found: Found, *, words: str) -> str:
     """Return the passages as text for a model: each has numbered lines under a line such as `PATH,
     lines 12-18, under HEADING`. At the end follows what was not searched or is not shown."""
     notes = []
-    if found.n_files < found.n_listed:
+    if found.n_files + len(found.late) < found.n_listed:
         notes.append(
             f"[{found.n_files} of {found.n_listed} files searched; a pattern such as docs/* "
             "searches others]"
         )
     if found.textless:
-        notes.append(f"[not searched, because it is no readable text: {_name(found.textless)}]")
+        notes.append(
+            f"[not searched, because it is no readable text: {_name(found.textless)}; read_file "
+            "says why]"
+        )
+    if found.late:
+        notes.append(
+            f"[not searched, because the time was over: {_name(found.late)}; the next search goes "
+            "on with them]"
+        )
     if not found.extracts:
         n_read = found.n_files - len(found.textless)
         return "\n".join([f"No passage of {n_read} files holds {words[:100]!r}.", *notes])
@@ -356,11 +370,12 @@ def _render_size(size_bytes: int) -> str:
 
 
 # --------------------------------------------------------------------------------------------------
-# Searching the folder: its text files in passages, ranked by the words they share with a question.
+# Searching the folder: its files in passages, ranked by the words they share with a question.
 # --------------------------------------------------------------------------------------------------
 
 MAX_SEARCHED_FILES = 5000
 MAX_SEARCHED_BYTES = 20_000_000  # of the files that one search reads, the smallest first
+MAX_READING_S = 15.0  # after so many seconds, a search reads no further file
 MAX_KEPT_CHARS = 8_000_000  # of passages that are cached for the next search
 MAX_EXTRACTS = 10
 MAX_EXTRACTS_OF_FILE = 3  # further passages of a file come after those of other files
@@ -400,6 +415,7 @@ class Found:
         n_files: how many files were opened.
         n_listed: how many files match the pattern.
         textless: the opened files that cannot be read as text, so nothing was searched in them.
+        late: the files that were not opened, because the time for reading was over.
     """
 
     extracts: tuple[Extract, ...]
@@ -407,17 +423,39 @@ class Found:
     n_files: int
     n_listed: int
     textless: tuple[str, ...]
+    late: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kept:
+    """What is cached of a file: its passages, or None if it cannot be read as text. Only of a PDF
+    also its lines, or in `fault` why it has none."""
+
+    extracts: tuple[Extract, ...] | None
+    lines: tuple[str, ...] = ()
+    fault: str = ""
 
 
 class FileSearch:
-    """Finds passages in the text files of a folder. Its methods block; only one search runs at a
-    time. The passages of a file are cached until the file changes."""
+    """Reads the text files and PDFs of a folder, and finds passages in them. Its methods block;
+    only one search runs at a time, and only one PDF is parsed. The passages of a file and the text
+    of a PDF are cached until the file changes."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
-        # None: the file cannot be read as text
-        self._kept: dict[tuple[str, str], tuple[Extract, ...] | None] = {}
-        self._turn = Lock()
+        self._monotonic = monotonic
+        self._kept: dict[tuple[str, str], _Kept] = {}
+        self._turn = RLock()
+
+    def read(self, path: str, *, first_line: int, max_lines: int, max_chars: int) -> FileText:
+        """Return lines of a text file or of a PDF, as `Folder.read` does."""
+        return self._folder.read(
+            path,
+            first_line=first_line,
+            max_lines=max_lines,
+            max_chars=max_chars,
+            read_pdf=self._read_pdf,
+        )
 
     def find(self, words: str, *, pattern: str = "") -> Found:
         """Return the passages that fit the words best. Passages that contain all of them in a row
@@ -437,7 +475,8 @@ class FileSearch:
         files = _within_bytes(listing.files)
         with self._turn:
             split = self._split(files)
-        extracts = [extract for of_file in split for extract in of_file or ()]
+        opened = [(file.path, split[_key(file)]) for file in files if _key(file) in split]
+        extracts = [extract for _, kept in opened for extract in kept.extracts or ()]
         scores = score_words(words, [extract.counted for extract in extracts])
         held = [at for at, score in enumerate(scores) if score > 0] or range(len(extracts))
         exact = {at for at in held if wanted in " ".join(extracts[at].lines).casefold()}
@@ -448,45 +487,80 @@ class FileSearch:
         return Found(
             extracts=tuple(_choose([extracts[at] for at in ranked])),
             n_extracts=len(ranked),
-            n_files=len(files),
+            n_files=len(opened),
             n_listed=listing.n_files,
-            textless=tuple(
-                file.path for file, of_file in zip(files, split, strict=True) if of_file is None
-            ),
+            textless=tuple(path for path, kept in opened if kept.extracts is None),
+            late=tuple(file.path for file in files if _key(file) not in split),
         )
 
-    def _split(self, files: Sequence[ListedFile]) -> list[tuple[Extract, ...] | None]:
-        """Return the passages of each of these files; None for a file that cannot be read as
-        text."""
+    def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
+        """Return what is cached of each of these files, after reading the new ones until the time
+        is over: PDFs last, of these the ones that cannot be cached last, and the smallest first."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
-        split |= {_key(file): None for file in new}  # a file that is not text is not read again
-        for file, lines in self._folder.read_lines(new):
-            split[_key(file)] = tuple(split_extracts(file.path, lines))
+        new.sort(key=lambda file: (_is_named_pdf(file), not file.state, file.size_bytes))
+        ends_at = self._monotonic() + MAX_READING_S
+        for file, lines in self._folder.read_lines(new, read_pdf=self._read_pdf):
+            # a PDF is in the cache already
+            split[_key(file)] = self._kept.get(_key(file)) or _Kept(
+                extracts=None if lines is None else tuple(split_extracts(file.path, lines))
+            )
+            if self._monotonic() >= ends_at:
+                break
         self._keep(split)
-        return [split[_key(file)] for file in files]
+        return split
 
-    def _keep(self, split: Mapping[tuple[str, str], tuple[Extract, ...] | None]) -> None:
+    def _read_pdf(self, file: ListedFile, data: bytes) -> str:
+        """Return the text of a PDF, from the cache if it has not changed. Raises `ToolError` if it
+        has none."""
+        with self._turn:
+            kept = self._kept.get(_key(file))
+            if kept is None or not (kept.lines or kept.fault):
+                kept = _parse_pdf(file.path, data)
+                self._keep({_key(file): kept})
+        if kept.fault:
+            raise ToolError(kept.fault)
+        return "\n".join(kept.lines)
+
+    def _keep(self, split: Mapping[tuple[str, str], _Kept]) -> None:
         """Cache the passages of these files, and those cached before, as many as fit. Of each file
         only the passages of its latest state are cached."""
         paths = {path for path, _ in split}
         before = {key: kept for key, kept in self._kept.items() if key[0] not in paths}
         n_chars, self._kept = 0, {}
-        for key, extracts in {**split, **before}.items():
-            n_chars += sum(len(extract.counted.joined) for extract in extracts or ())
+        for key, kept in {**split, **before}.items():
+            n_chars += sum(len(extract.counted.joined) for extract in kept.extracts or ())
             if key[1] and n_chars <= MAX_KEPT_CHARS:
-                self._kept[key] = extracts
+                self._kept[key] = kept
+
+
+def _parse_pdf(path: str, data: bytes) -> _Kept:
+    try:
+        lines = tuple(read_pdf(repr(shorten(path, 200)), data).split("\n"))
+    except ToolError as error:
+        return _Kept(extracts=None, fault=error.what)
+    return _Kept(extracts=tuple(split_extracts(path, lines)), lines=lines)
 
 
 def _key(file: ListedFile) -> tuple[str, str]:
     return file.path, file.state
 
 
+def _is_named_pdf(file: ListedFile) -> bool:
+    return file.path.casefold().endswith(".pdf")
+
+
+def _text_bytes(file: ListedFile) -> int:
+    """Return how many bytes a file counts for: as many as are read of it, or by its name, of a PDF
+    no more than the text that is made of it."""
+    return min(file.size_bytes, MAX_CHARS if _is_named_pdf(file) else MAX_FILE_BYTES)
+
+
 def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:
-    """Return the files that one search reads: the smallest ones that have `MAX_SEARCHED_BYTES`
-    together, in the given order."""
-    by_size = sorted(files, key=lambda file: file.size_bytes)
-    sizes = accumulate(min(file.size_bytes, MAX_FILE_BYTES) for file in by_size)
+    """Return the files that one search reads: the smallest ones that have `MAX_SEARCHED_BYTES` of
+    text together, in the given order."""
+    by_size = sorted(files, key=_text_bytes)
+    sizes = accumulate(map(_text_bytes, by_size))
     chosen = {file.path for file, n in zip(by_size, sizes, strict=True) if n <= MAX_SEARCHED_BYTES}
     return [file for file in files if file.path in chosen]
 

@@ -41,7 +41,8 @@ def paths(listing):
 
 
 def searched(folder):
-    return [file.path for file, _ in folder.read_lines(folder.list().files)]
+    found = folder.read_lines(folder.list().files)
+    return [file.path for file, lines in found if lines is not None]
 
 
 # -- list
@@ -390,6 +391,7 @@ def test_a_missing_file_is_answered_with_the_nearest_ones(root):
         (b"a\r\nb\rc", "a\nb\nc"),
         (b"\xef\xbb\xbfa", "a"),
         ("ä\nö".encode("utf-16"), "ä\nö"),
+        ("ä\nö".encode("utf-32"), "ä\nö"),
         ("ä".encode("utf-16-be").join([b"\xfe\xff", b""]), "ä"),
         ("Grüße aus München".encode("latin-1"), "Grüße aus München"),
         ("“Zum Café” – 5 €, um drei".encode("cp1252"), "“Zum Café” – 5 €, um drei"),

@@ -13,6 +13,7 @@ from babyagi.tools.files import build_file_tools
 from support.demo_folders import FOLDERS, ask_demo, load_questions, place_of
 from support.demo_folders import quotes_of as quotes_in
 from support.world import World
+from tests.small_web import make_pdf
 
 TOPICS = (
     "apples",
@@ -66,6 +67,16 @@ async def test_its_report_quotes_lines_that_really_stand_where_it_says(tmp_path)
         rest = (folder / path).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
         assert " ".join(filter(None, rest)).startswith(text)
         assert "price" in text
+
+
+@pytest.mark.system
+async def test_its_report_quotes_a_pdf(tmp_path):
+    (tmp_path / "fees.pdf").write_bytes(make_pdf("The price of ferries is set by the council."))
+
+    world, objective = await rehearse(tmp_path, "Who sets the price?")
+
+    quotes = quotes_of(await world.store.report(objective.id) or "")
+    assert quotes == [("The price of ferries is set by the council.", "fees.pdf", "3")]
 
 
 async def test_it_speaks_every_protocol_and_says_the_same(tmp_path):

@@ -4,7 +4,9 @@ import codecs
 
 import pytest
 
+from babyagi.retrieval import page_text
 from babyagi.retrieval.page_text import MAX_CHARS, UnreadableError, read_text
+from tests.small_web import make_pdf
 
 OPS = """<!doctype html><html><head><title> Backups &amp; more </title><style>p{}</style></head><body>
 <nav><a href="/">Home</a></nav><h1>Ops</h1><h2>Backups</h2>
@@ -76,11 +78,22 @@ def test_a_page_that_is_cut_in_mid_character_keeps_its_encoding():
         (b"\0", "", "an unknown type"),
         (b"%PDF-1.7 junk", "application/pdf", "a PDF that cannot be read"),
         (b"%PDF-1.7 junk", "text/html", "a PDF that cannot be read"),
+        (make_pdf(""), "application/pdf", "a PDF without text, perhaps only pictures"),
     ],
 )
 def test_what_has_no_text_says_so(body, content_type, why):
     with pytest.raises(UnreadableError, match=why):
         read(body, content_type)
+
+
+def test_a_pdf_that_is_too_long_says_that_its_end_is_not_read(monkeypatch):
+    assert read(make_pdf("word")).text == "## Page 1\n\nword"
+
+    monkeypatch.setattr(page_text, "MAX_CHARS", 12)
+
+    assert read(make_pdf("word")).text == (
+        "## Page 1\n\nw\n\n[the PDF is longer: its end is not read]"
+    )
 
 
 ODD = {

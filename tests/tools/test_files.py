@@ -158,14 +158,15 @@ async def test_a_search_gives_the_best_passages_with_their_lines_and_says_whose_
 async def test_a_search_names_the_files_that_it_could_not_read(tools, tmp_path):
     (tmp_path / "old.txt").write_bytes("Die Größe: zwei Meter".encode("cp1252"))
     for n in range(7):
-        (tmp_path / f"paper{n}.pdf").write_bytes(b"%PDF-1.7 dollars")
+        (tmp_path / f"photo{n}.png").write_bytes(b"\x89PNG\0 dollars")
 
     for _ in range(2):  # the second search finds the files in its cache
-        nothing = await search(tools, "euros", pattern="p*.pdf")
+        nothing = await search(tools, "euros", pattern="p*.png")
         found = await search(tools, "Größe", pattern="[op]*")
         assert nothing.text == (
             "No passage of 0 files holds 'euros'.\n[not searched, because it is no readable text: "
-            "paper0.pdf, paper1.pdf, paper2.pdf, paper3.pdf, paper4.pdf and 2 more]"
+            "photo0.png, photo1.png, photo2.png, photo3.png, photo4.png and 2 more; "
+            "read_file says why]"
         )
         assert found.text.startswith("old.txt, lines 1-1\n1: Die Größe: zwei Meter\n\n[not ")
 
