@@ -3,7 +3,7 @@ may cost much time or memory. It takes the content type and the address as argum
 on standard input, and writes one JSON object to standard output.
 
 The main text of a long HTML page is found by trafilatura, if that is installed (the extra `web`);
-all other HTML is read by `_PlainReader`. PDF is read by pypdf (the same extra).
+all other HTML is read by `_PlainReader`. PDF is read by pypdf.
 """
 
 from __future__ import annotations
