@@ -1,7 +1,9 @@
 """The data types: objective, task, result, step, event, and the small values they consist of.
 
-All are frozen, slotted and keyword-only, and an invalid one cannot be built. Times are aware UTC
-datetimes, money is in US dollars. Nothing here uses a disk, a clock or a network.
+All are frozen, slotted and keyword-only. Times are aware UTC datetimes, money is in US dollars. A
+value cannot be built if it is invalid; only objectives, tasks and results are checked elsewhere, by
+the task store, which alone makes them, when it reads a row (`taskstore/sql/database.py`). Nothing
+here uses a disk, a clock or a network.
 """
 
 from __future__ import annotations
@@ -236,11 +238,6 @@ class Limits:
                 )
 
 
-def is_reached(limit: float, reached: float) -> bool:
-    """Return whether the limit is reached; a limit of 0 means none."""
-    return 0 < limit <= reached
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """The cost of calls. Money is in US dollars, rounded up to whole micro-dollars for each call.
@@ -429,12 +426,6 @@ class Objective:
     created_at: datetime
     ended_at: datetime | None = None
 
-    def __post_init__(self) -> None:
-        _require_utc("created_at", self.created_at)
-        _require_utc("ended_at", self.ended_at)
-        if (self.status is ObjectiveStatus.ENDED) != (self.stop_reason is not None):
-            raise ValueError("an objective has a stop reason exactly when it has ended")
-
     @property
     def is_free(self) -> bool:
         """Return whether no call costs money, because the model is the rehearsal model (which only
@@ -505,12 +496,6 @@ class Task:
     finished_at: datetime | None = None
     not_before: datetime | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("created_at", "started_at", "finished_at", "not_before"):
-            _require_utc(name, getattr(self, name))
-        if not self.name.strip():
-            raise ValueError("a task needs a name")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
@@ -575,9 +560,6 @@ class Result:
     lack: str = ""
     is_planned: bool = True
     created_at: datetime
-
-    def __post_init__(self) -> None:
-        _require_utc("created_at", self.created_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -27,7 +27,6 @@ from babyagi.tasks import (
     ObjectiveSpec,
     Place,
     Proposal,
-    Reservation,
     Result,
     Role,
     Step,
@@ -37,11 +36,8 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
     digest_form,
-    is_reached,
 )
-from babyagi.taskstore.limits import charge_of, countable_usage
 from babyagi.taskstore.port import Claimable, Deferral
-from babyagi.taskstore.sql.database import Row
 from babyagi.text import one_line
 
 MAX_NAME_CHARS = 2000
@@ -152,7 +148,7 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
     return dict(zip(named, sorted(rank_by_id[task_id] for task_id in named), strict=True))
 
 
-def duty_owner(duty: Duty, row: Row) -> str:
+def duty_owner(duty: Duty, row: Mapping[str, Any]) -> str:
     """Return the owner name, such as `plan:2`, under which this run of the duty records its steps.
     Each new ordering, planning, check and report has a new name, so that it does not replay the
     steps of an earlier one.
@@ -308,6 +304,11 @@ class Snapshot:
         """Whether no task is running, waits for planning, can be claimed or waits for a person, so
         that nothing can happen by itself."""
         return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
+
+
+def is_reached(limit: float, reached: float) -> bool:
+    """Return whether the limit is reached; a limit of 0 means none."""
+    return 0 < limit <= reached
 
 
 def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> bool:
@@ -596,47 +597,6 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
         origins=tuple(storable(origin) for origin in origins),
         done_at=at,
     )
-
-
-def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
-    """Return the step after its claim ended while its call was in flight, and the usage to charge
-    for that call: all that was reserved for it. If the answer arrives later, `end_call` corrects
-    the charge."""
-    charge = charge_of(step.reservation)
-    unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
-    return replace(
-        step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed
-    ), charge
-
-
-def reserved_for(step: Step, *, claim_no: int) -> Reservation:
-    """Return what was reserved for the call that claim `claim_no` made of this step, even if the
-    reservation was meanwhile counted as usage."""
-    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
-    if charged.calls or step.claim_no != claim_no:
-        return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
-    return step.reservation
-
-
-def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple[Step, bool, Usage]:
-    """Release the reservation of the call that claim `claim_no` made of this step, and count the
-    call's usage.
-
-    Returns:
-        The step with the call's usage and without its reservation; whether a call of another claim
-        still holds a reservation; and the usage still to be counted, which is negative when more
-        was charged already.
-    """
-    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
-    counted = countable_usage(usage) - charged
-    holds = is_held and step.claim_no == claim_no
-    ended = replace(
-        step,
-        usage=step.usage + counted,
-        unconfirmed=tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no),
-        reservation=Reservation() if holds else step.reservation,
-    )
-    return ended, is_held and not holds, counted
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:

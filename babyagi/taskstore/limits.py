@@ -1,5 +1,5 @@
-"""Limits as pure functions: what a call reserves, how much of each limit is kept back for the check
-and the report, and when a call is refused.
+"""Limits as pure functions: what a call reserves and what is charged for it, how much of each limit
+is kept back for the check and the report, and when a call is refused.
 
 Money is in whole micro-dollars where a name contains `microusd`.
 """
@@ -10,7 +10,8 @@ import math
 from dataclasses import replace
 
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Usage, is_reached
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Step, Usage
+from babyagi.taskstore.lifecycle import is_reached
 
 # maximum of calls or tokens in one step; a larger number is an endpoint's mistake, and must not
 # overflow a sum
@@ -74,6 +75,47 @@ def unconfirmed(usage: Usage) -> Usage:
     """Return the usage with all its tokens and costs marked as unconfirmed: no answer of a model
     has stated them."""
     return replace(usage, unconfirmed_tokens=usage.tokens, unconfirmed_cost_usd=usage.cost_usd)
+
+
+def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
+    """Return the step after its claim ended while its call was in flight, and the usage to charge
+    for that call: all that was reserved for it. If the answer arrives later, `end_call` corrects
+    the charge."""
+    charge = charge_of(step.reservation)
+    unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
+    return replace(
+        step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed
+    ), charge
+
+
+def reserved_for(step: Step, *, claim_no: int) -> Reservation:
+    """Return what was reserved for the call that claim `claim_no` made of this step, even if the
+    reservation was meanwhile counted as usage."""
+    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
+    if charged.calls or step.claim_no != claim_no:
+        return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
+    return step.reservation
+
+
+def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple[Step, bool, Usage]:
+    """Release the reservation of the call that claim `claim_no` made of this step, and count the
+    call's usage.
+
+    Returns:
+        The step with the call's usage and without its reservation; whether a call of another claim
+        still holds a reservation; and the usage still to be counted, which is negative when more
+        was charged already.
+    """
+    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
+    counted = countable_usage(usage) - charged
+    holds = is_held and step.claim_no == claim_no
+    ended = replace(
+        step,
+        usage=step.usage + counted,
+        unconfirmed=tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no),
+        reservation=Reservation() if holds else step.reservation,
+    )
+    return ended, is_held and not holds, counted
 
 
 def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:

@@ -45,7 +45,8 @@ class Claimable:
         n_startable: number of queued tasks that wait neither for another task nor for a person's
             answer, delayed or not; 0 while no task can be claimed.
         n_unordered: number of tasks added since the list was last put in order.
-        n_recorded: number of tasks with a recorded outcome from which nothing has been planned yet.
+        n_recorded: number of tasks with a recorded outcome from which nothing has been planned yet,
+            counted up to 100.
         duties: the duties (work for the whole objective, such as planning) to be done, except
             `INDEX`, in the order in which a worker claims them.
         conclusion: the reason for which the objective should end now; None while it should go on.

@@ -381,20 +381,18 @@ def parse_queries(text: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The tables that a query reads, and the tables that it changes directly, by triggers or by
-    foreign keys."""
+    """The tables that a query reads, and the tables that it changes directly or by foreign
+    keys."""
 
     read: frozenset[str]
     written: frozenset[str]
 
 
-# the tables that a trigger or a foreign key changes along with a table
+# the tables that a foreign key changes along with a table
 FOLLOWING = {
-    ("INSERT", "task"): {"task_count"},
-    ("UPDATE", "task"): {"task_count"},
     ("DELETE", "worker"): {"worker_objective"},
     ("DELETE", "objective"): set(
-        "task task_after task_count result vector step duty worker_objective event tick".split()
+        "task task_after result vector step duty worker_objective event tick".split()
     ),
 }
 
@@ -887,6 +885,8 @@ def _step_usage_to_values(usage: Usage) -> dict[str, int]:
 @_of("objective {id}")
 def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Objective:
     require_types(row, texts=_OBJECTIVE_TEXTS, numbers=_OBJECTIVE_NUMBERS)
+    if (row["status"] == ObjectiveStatus.ENDED) != (row["stop_reason"] is not None):
+        raise ValueError("an objective has a stop reason exactly when it has ended")
     return Objective(
         id=row["id"],
         uid=row["uid"],
@@ -946,6 +946,8 @@ def task_name_from_row(row: Row) -> TaskName:
 @_of("task {id} of objective {objective_id}")
 def task_from_row(row: Row) -> Task:
     require_types(row, texts=_TASK_TEXTS, numbers=_TASK_NUMBERS)
+    if not row["name"].strip():
+        raise ValueError("a task needs a name")
     return Task(
         id=row["id"],
         objective_id=row["objective_id"],

@@ -18,9 +18,6 @@ SELECT * FROM task WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id =
 -- every_after --
 SELECT * FROM task_after WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, task_id, after_id;
 
--- every_count --
-SELECT * FROM task_count WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, status;
-
 -- every_step --
 SELECT * FROM step WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
 

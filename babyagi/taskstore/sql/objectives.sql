@@ -109,7 +109,7 @@ DELETE FROM objective WHERE id = :objective_id;
 -- A row if a living worker holds a task or a duty of the objective.
 SELECT 1 FROM worker AS w
  WHERE w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us
-   AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.worker_id = w.id)
+   AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.status = 'running' AND t.worker_id = w.id)
         OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
  LIMIT 1;
 

@@ -110,3 +110,11 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER schedule_told AFTER INSERT OR UPDATE ON schedule FOR EACH ROW EXECUTE FUNCTION tell_of_schedule();
+
+-- drop_task_triggers --
+-- Nothing follows a changed status by itself.
+DROP TRIGGER task_added ON task;
+DROP TRIGGER task_moved ON task;
+DROP TRIGGER task_settled ON task;
+DROP TRIGGER task_unsettled ON task;
+DROP FUNCTION count_added, count_moved, settle_task, unsettle_task;

@@ -88,3 +88,10 @@ ALTER TABLE duty_2 RENAME TO duty;
 
 -- tell_of_schedules --
 -- Nothing: the driver watches the file.
+
+-- drop_task_triggers --
+-- Nothing follows a changed status by itself.
+DROP TRIGGER task_added;
+DROP TRIGGER task_moved;
+DROP TRIGGER task_settled;
+DROP TRIGGER task_unsettled;

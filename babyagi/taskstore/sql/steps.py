@@ -65,8 +65,8 @@ class Steps(SqlAccess):
             transitions.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
             step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
-            reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
-            step, is_held, counted = lifecycle.end_call(
+            reserved = limits.reserved_for(step, claim_no=fence.claim_no)
+            step, is_held, counted = limits.end_call(
                 step, usage, claim_no=fence.claim_no, is_held=is_held
             )
             if not usage.unconfirmed_tokens:
@@ -180,8 +180,8 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
         return known
     at = to_time(tx.now_us)
     step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
-    reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
-    step, is_held, counted = lifecycle.end_call(
+    reserved = limits.reserved_for(step, claim_no=fence.claim_no)
+    step, is_held, counted = limits.end_call(
         step, outcome.usage, claim_no=fence.claim_no, is_held=is_held
     )
     step = lifecycle.done_step(

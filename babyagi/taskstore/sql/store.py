@@ -121,7 +121,10 @@ class Verifying(SqlAccess):
         def work(tx: Transaction) -> Verification:
             if objective_id is not None:
                 transitions.objective_row(tx, objective_id)
-            return _Reading(tx=tx, objective_id=objective_id).read()
+            try:
+                return _Reading(tx=tx, objective_id=objective_id).read()
+            except KeyError as missing:  # the schema is text in the file, which can be damaged
+                raise database.damaged("a table", why=f"it has no column {missing}") from missing
 
         found = await self._offload(lambda: self._database.read_as_it_lies(work))
         in_file = await self._offload(self._database.find_damage)
@@ -151,7 +154,6 @@ class _Reading:
         for row in self._sound("every_task", "task {id} of objective {objective_id}", _check_task):
             self._note_task(row, worker_ids, last_by_objective)
         self._compare_after()
-        self._compare_counts()
         self._require_task(
             "every_step",
             "step {key} of {owner} of objective {objective_id} (row {id})",
@@ -261,22 +263,6 @@ class _Reading:
 
     def _leads_to_damage(self, objective_id: int, after: set[int]) -> bool:
         return any((objective_id, task_id) in self.damaged_tasks for task_id in after)
-
-    def _compare_counts(self) -> None:
-        n_by_status = Counter(
-            (objective_id, str(task.status)) for (objective_id, _), task in self.task_by_id.items()
-        )
-        of_damaged = {objective_id for objective_id, _ in self.damaged_tasks}
-        for row in self.tx.each("every_count", objective_id=self.objective_id):
-            self.n_by_piece["every_count"] += 1
-            n = n_by_status.pop((row["objective_id"], row["status"]), 0)
-            if n != row["n"] and row["objective_id"] not in of_damaged:
-                self._note("the count of {status} tasks of objective {objective_id}", row)
-        self.damages += [
-            f"the count of {status} tasks of objective {of}"
-            for of, status in n_by_status
-            if of not in of_damaged
-        ]
 
     def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
         """Note the rows of a query that are damaged or belong to a task that does not exist."""
@@ -694,9 +680,9 @@ class Workers(SqlAccess):
         """Release the worker's claims in one objective, end its membership there, and return how
         many tasks were released."""
         row = transitions.objective_row(tx, objective_id)
-        held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
-        for held_task in held:
-            task = transitions.read_task(tx, objective_id, held_task["id"])
+        held_ids = _held_task_ids(tx, worker_id, objective_id)
+        for task_id in held_ids:
+            task = transitions.read_task(tx, objective_id, task_id)
             if kind == events.WORKER_LOST:
                 put_back_lost(tx, task)
             else:
@@ -706,18 +692,22 @@ class Workers(SqlAccess):
         transitions.store_active_time(tx, row)
         tx.run("delete_joined", worker_id=worker_id, objective_id=objective_id)
         transitions.append_event(tx, objective_id, kind, worker_id=worker_id, name=name)
-        return len(held)
+        return len(held_ids)
+
+
+def _held_task_ids(tx: Transaction, worker_id: str, objective_id: int) -> list[int]:
+    held = tx.all("tasks_held_by", worker_id=worker_id, objective_id=objective_id)
+    return sorted(row["id"] for row in held)
 
 
 def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     found = []
     for row in tx.all("joined_by", worker_id=worker_id):
         at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
-        task_ids = [held["id"] for held in tx.all("tasks_held_by", **at)]
         found.append(
             joined_from_row(
                 row,
-                task_ids=task_ids,
+                task_ids=_held_task_ids(tx, worker_id, row["objective_id"]),
                 duties=[held["duty"] for held in tx.all("duties_held_by", **at)],
             )
         )

@@ -84,7 +84,7 @@ class Recording(SqlAccess):
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
             tx.run("insert_result", **result_to_values(result))
-            task = transitions.free_task(tx, replace(task, status=TaskStatus.RECORDED, lack=None))
+            task = transitions.free_task(tx, replace(task, lack=None), to=TaskStatus.RECORDED)
             transitions.append_event(
                 tx,
                 task.objective_id,
@@ -299,7 +299,7 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
         release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
-    written = transitions.free_task(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    written = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
     transitions.note_freed(tx, written)
@@ -311,7 +311,7 @@ def _give_up_or_retry(
     """Release a task after a failure that is counted already: queue it again, or make it dead when
     it has failed `max_failures` times."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
-    written = transitions.free_task(tx, replace(task, status=status), delay_s=delay_s)
+    written = transitions.free_task(tx, task, to=status, delay_s=delay_s)
     transitions.append_event(
         tx, task.objective_id, events.TASK_FAILED, task.id, error=task.error, failures=task.failures
     )
@@ -377,11 +377,8 @@ class Steering(SqlAccess):
                 set_after(tx, objective_id, row["id"], after)
             tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
             tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
-            tx.run("cancel_task", objective_id=objective_id, task_id=old.id)
             tx.run("count_afresh", objective_id=objective_id)
-            transitions.append_event(
-                tx, objective_id, events.TASK_CANCELLED, old.id, replaced_by=new.id
-            )
+            transitions.cancel_task(tx, objective_id, old.id, replaced_by=new.id)
             transitions.allow_questions(tx, objective_id)
             return transitions.read_task(tx, objective_id, new.id)
 
@@ -390,8 +387,7 @@ class Steering(SqlAccess):
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
             _changeable(tx, objective_id, task_id)
-            tx.run("cancel_task", objective_id=objective_id, task_id=task_id)
-            transitions.append_event(tx, objective_id, events.TASK_CANCELLED, task_id)
+            transitions.cancel_task(tx, objective_id, task_id)
             transitions.allow_questions(tx, objective_id)
             return transitions.read_task(tx, objective_id, task_id)
 
@@ -404,6 +400,7 @@ class Steering(SqlAccess):
             reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
             lifecycle.require_reopenable(objective_id, reason)
             tx.run("retry_task", objective_id=objective_id, task_id=task_id)
+            tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
             tx.run("count_afresh", objective_id=objective_id)
             task = transitions.read_task(tx, objective_id, task_id)
             transitions.append_event(
@@ -906,7 +903,7 @@ def record_lack(tx: Transaction, task: Task) -> Task:
     if task.n_lacks >= lifecycle.MAX_LACKS:
         transitions.count_no_answer(tx, task.objective_id)
         return _give_up(tx, task)
-    return transitions.free_task(tx, replace(task, status=TaskStatus.RECORDED))
+    return transitions.free_task(tx, task, to=TaskStatus.RECORDED)
 
 
 def ask_lacking(tx: Transaction, objective_id: int) -> None:
@@ -955,7 +952,7 @@ def _finish(
     n_duplicates: int,
     after: transitions.Progress,
 ) -> None:
-    transitions.free_task(tx, replace(task, status=TaskStatus.DONE), row=row)
+    transitions.free_task(tx, task, to=TaskStatus.DONE, row=row)
     n_barren = after.n_tasks_without_progress
     data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
     transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
@@ -994,7 +991,7 @@ def _requeue(
         )
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
     written = transitions.free_task(
-        tx, replace(task, status=TaskStatus.QUEUED, try_no=task.try_no + 1), row=row
+        tx, replace(task, try_no=task.try_no + 1), to=TaskStatus.QUEUED, row=row
     )
     if written.status is not TaskStatus.QUEUED:
         transitions.note_freed(tx, written)
@@ -1010,7 +1007,7 @@ def _give_up(tx: Transaction, task: Task) -> Task:
         f"after {task.n_lacks} tries it still lacked: {_what(task)}",
         max_chars=lifecycle.MAX_DETAIL_CHARS,
     )
-    written = transitions.free_task(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    written = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
     transitions.note_freed(tx, written)

@@ -82,16 +82,14 @@ SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT 
 
 -- counts --
 -- How many tasks have each status.
-SELECT status, n FROM task_count WHERE objective_id = :objective_id;
+SELECT named.value AS status, (SELECT count(*) FROM task WHERE objective_id = :objective_id AND status = named.value) AS n
+  FROM json_each(:statuses) AS named;
 
 -- tally --
--- How far the list is: how many tasks have which status, whether somebody holds one, how many queued ones wait neither for another nor for
--- an answer (counted up to a bound), and whether a queued one came after the last order; the newest ones are looked at first.
-SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
-       coalesce(sum(CASE status WHEN 'waiting' THEN n END), 0) AS n_waiting,
-       coalesce(sum(CASE status WHEN 'done' THEN n END), 0) AS n_done,
-       coalesce(sum(CASE status WHEN 'dead' THEN n END), 0) AS n_dead,
-       EXISTS (SELECT 1 FROM task WHERE worker_id IS NOT NULL AND +objective_id = :objective_id) AS has_held,
+-- How far the list is: how many tasks wait for planning and how many queued ones wait neither for another nor for an answer (each counted up
+-- to a bound), whether somebody holds one, and whether a queued one came after the last order; the newest ones are looked at first.
+SELECT (SELECT count(*) FROM (SELECT 1 FROM task WHERE objective_id = :objective_id AND status = 'recorded' LIMIT :limit) AS recorded) AS n_recorded,
+       EXISTS (SELECT 1 FROM task WHERE objective_id = :objective_id AND status = 'running') AS has_held,
        (SELECT count(*) FROM (SELECT 1 FROM task
                                WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
                                  AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
@@ -99,8 +97,13 @@ SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
        EXISTS (SELECT 1 FROM (SELECT 1 FROM task
                                WHERE objective_id = :objective_id AND status || '' = 'queued'
                                  AND id > (SELECT ordered_upto FROM objective WHERE id = :objective_id)
-                               ORDER BY id DESC LIMIT 1) AS unordered) AS has_unordered
-  FROM task_count WHERE objective_id = :objective_id;
+                               ORDER BY id DESC LIMIT 1) AS unordered) AS has_unordered;
+
+-- ends --
+-- Whether a task waits for a person, whether one is done, and how many were given up.
+SELECT EXISTS (SELECT 1 FROM task WHERE objective_id = :objective_id AND status = 'waiting') AS has_waiting,
+       EXISTS (SELECT 1 FROM task WHERE objective_id = :objective_id AND status = 'done') AS has_done,
+       (SELECT count(*) FROM task WHERE objective_id = :objective_id AND status = 'dead') AS n_dead;
 
 -- begun_unblocked --
 -- A row if a queued task that waits neither for another task nor for an answer was claimed before.
@@ -119,7 +122,8 @@ SELECT * FROM task
  WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
    AND (not_before_us IS NULL OR NOT (not_before_us > :now_us AND not_before_us - delay_us <= :now_us))
    AND (:may_begin = 1 OR started_at_us IS NOT NULL)
-   AND (n_lost < :suspect_from OR NOT EXISTS (SELECT 1 FROM task AS held WHERE held.worker_id = :worker_id AND held.n_lost >= :suspect_from))
+   AND (n_lost < :suspect_from OR NOT EXISTS (SELECT 1 FROM task AS held
+        WHERE held.status = 'running' AND held.worker_id = :worker_id AND held.n_lost >= :suspect_from))
  ORDER BY rank, id LIMIT 1;
 
 -- claim_task --
@@ -155,6 +159,18 @@ UPDATE task SET not_before_us = NULL, delay_us = 0
                WHERE objective_id = :objective_id AND status || '' = 'queued' AND not_before_us = :until_answered_us
                ORDER BY rank, id LIMIT :limit);
 
+-- settle_task --
+-- The tasks that come after a task wait for one task less, because it is done, dead or cancelled now.
+UPDATE task SET blockers = blockers - 1
+ WHERE objective_id = :objective_id
+   AND id IN (SELECT a.task_id FROM task_after AS a WHERE a.objective_id = :objective_id AND a.after_id = :task_id);
+
+-- unsettle_task --
+-- The tasks that come after a task wait for it again, because it is retried.
+UPDATE task SET blockers = blockers + 1
+ WHERE objective_id = :objective_id
+   AND id IN (SELECT a.task_id FROM task_after AS a WHERE a.objective_id = :objective_id AND a.after_id = :task_id);
+
 -- cancel_task --
 -- queued | waiting → cancelled.
 UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = :objective_id AND id = :task_id;
@@ -180,8 +196,8 @@ SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named CROSS JOIN task 
 UPDATE task SET rank = :rank WHERE objective_id = :objective_id AND id = :task_id;
 
 -- tasks_held_by --
--- The tasks of an objective that a worker holds.
-SELECT id FROM task WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY id;
+-- The tasks of an objective that a worker holds, in no order. A worker of version 1 also held the recorded task that it planned from.
+SELECT id FROM task WHERE objective_id = :objective_id AND status IN ('running', 'recorded') AND worker_id = :worker_id;
 
 -- insert_result --
 -- Insert the result of a task.

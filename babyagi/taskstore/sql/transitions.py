@@ -28,7 +28,6 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Usage,
-    is_reached,
 )
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Claimable, Deferral
@@ -98,24 +97,25 @@ def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
 
 
 def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
-    found = {row["status"]: row["n"] for row in tx.all("counts", objective_id=objective_id)}
-    return {status: found.get(status.value, 0) for status in TaskStatus}
+    rows = tx.all("counts", objective_id=objective_id, statuses=to_json(list(TaskStatus)))
+    return {TaskStatus(row["status"]): row["n"] for row in rows}
 
 
 COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
 
 
 def tally(tx: Transaction, objective_id: int) -> Row:
-    """Return the counts of the objective's tasks as a row. Its `n_unblocked` counts, up to
-    `MAX_COUNTED`, the queued tasks that wait neither for another task nor for a person's answer,
-    delayed or not."""
+    """Return how far the objective's list is, as a row. Up to `MAX_COUNTED`, its `n_recorded`
+    counts the tasks that wait for planning, and its `n_unblocked` the queued tasks that wait
+    neither for another task nor for a person's answer, delayed or not."""
     return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
 
 
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
     found, row = tally(tx, objective.id), objective_row(tx, objective.id)
+    ends = tx.all("ends", objective_id=objective.id)[0]
     # `n_resumable` matters only at the limit of tasks, so the query is skipped below it
-    is_resumable = is_reached(objective.spec.limits.max_tasks, row["n_begun"]) and tx.has(
+    is_resumable = lifecycle.is_reached(objective.spec.limits.max_tasks, row["n_begun"]) and tx.has(
         "begun_unblocked", objective_id=objective.id, until_answered_us=UNTIL_ANSWERED_US
     )
     return lifecycle.Snapshot(
@@ -126,9 +126,9 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
         n_recorded=int(found["n_recorded"]),
         n_unblocked=found["n_unblocked"],
         n_resumable=int(is_resumable),
-        n_waiting=int(found["n_waiting"]),
-        n_done=int(found["n_done"]),
-        n_dead=int(found["n_dead"]),
+        n_waiting=int(ends["has_waiting"]),
+        n_done=int(ends["has_done"]),
+        n_dead=ends["n_dead"],
         n_begun=row["n_begun"],
         n_tasks_without_progress=row["n_barren"],
         n_tries_without_answer=row["n_fruitless"],
@@ -249,7 +249,7 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
         if step.kind == lifecycle.ONCE:
             is_asking |= lifecycle.is_open(leave_unknown(tx, step))
             continue
-        step, charged = lifecycle.charge_unconfirmed(step)
+        step, charged = limits.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
         charge(tx, objective_id, owner, charged)
         append_event(
@@ -345,17 +345,26 @@ def prefetch_free_task(tx: Transaction, objective_id: int) -> None:
     tx.ask("unsettled_steps", objective_id=objective_id)
 
 
-def free_task(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
+def free_task(
+    tx: Transaction,
+    task: Task,
+    *,
+    to: TaskStatus | None = None,
+    row: Row | None = None,
+    delay_s: float = 0.0,
+) -> Task:
     """Release a claimed task, store its new state, and charge its open calls. The returned task
     does not include those charges.
 
     Args:
+        to: the status that the task gets, unless the end of the objective or a question to a person
+            decides otherwise; None stands for the status that it has.
         row: the objective's row, if the caller has read it already.
     """
     row = row or objective_row(tx, task.objective_id)
     is_asking = settle(tx, task.objective_id, f"task:{task.id}")
     reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-    status = lifecycle.status_when_freed(task.status, reason, is_asking=is_asking)
+    status = lifecycle.status_when_freed(to or task.status, reason, is_asking=is_asking)
     if is_asking:
         # the person's answer belongs to this try, so the try number must not rise
         task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)
@@ -374,6 +383,8 @@ def free_task(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: f
         n_lacks=task.n_lacks,
         **delay,
     )
+    if status in lifecycle.SETTLED:
+        tx.run("settle_task", objective_id=task.objective_id, task_id=task.id)
     is_finished = status in (TaskStatus.DONE, TaskStatus.DEAD)
     return replace(
         task,
@@ -474,10 +485,16 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
             statuses=to_json(lifecycle.CANCELLABLE),
             limit=ALL_ROWS,
         ):
-            tx.run("cancel_task", objective_id=objective_id, task_id=task["id"])
-            append_event(tx, objective_id, events.TASK_CANCELLED, task["id"])
+            cancel_task(tx, objective_id, task["id"])
     tx.run("end_objective", objective_id=objective_id, reason=reason, detail=detail)
     append_event(tx, objective_id, events.OBJECTIVE_ENDED, reason=reason, detail=detail)
+
+
+def cancel_task(tx: Transaction, objective_id: int, task_id: int, **data: Any) -> None:
+    """Cancel a queued or waiting task. The event that says so holds `data`."""
+    tx.run("cancel_task", objective_id=objective_id, task_id=task_id)
+    tx.run("settle_task", objective_id=objective_id, task_id=task_id)
+    append_event(tx, objective_id, events.TASK_CANCELLED, task_id, **data)
 
 
 def reopen(tx: Transaction, objective_id: int) -> None:
@@ -549,7 +566,8 @@ class Claims(SqlAccess):
             _prefetch(tx, objective_id, worker_id)
             objective = read_objective(tx, objective_id)
             if not (
-                _can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, objective, duty)
+                _can_serve(tx, objective_id, worker_id)
+                and _may_claim_duty(tx, objective, duty, tally(tx, objective_id))
             ):
                 return None
             return _claim_duty(tx, objective_id, worker_id, duty)
@@ -595,7 +613,7 @@ def _look_for_work(
     duties = tuple(
         duty
         for duty in lifecycle.DUTIES
-        if (has_task or duty is not Duty.ORDER) and _may_claim_duty(tx, objective, duty)
+        if (has_task or duty is not Duty.ORDER) and _may_claim_duty(tx, objective, duty, found)
     )
     is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
     conclusion = lifecycle.conclude(snapshot(tx, objective)) if is_idle else None
@@ -660,7 +678,7 @@ def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
     """Return the task that the worker would get, None when there is none. The worker_id "" stands
     for any worker without claims."""
-    if objective.status is not ObjectiveStatus.ACTIVE or is_reached(
+    if objective.status is not ObjectiveStatus.ACTIVE or lifecycle.is_reached(
         objective.spec.limits.max_time_s, objective.active_s
     ):
         return None
@@ -669,7 +687,7 @@ def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | 
         n_tasks_without_progress=row["n_barren"], n_tries_without_answer=row["n_fruitless"]
     ):
         return None
-    may_begin = not is_reached(objective.spec.limits.max_tasks, row["n_begun"])
+    may_begin = not lifecycle.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
     found = tx.one("best_queued", **_wanted(objective.id, worker_id, may_begin=may_begin))
     return None if found is None else task_from_row(found)
 
@@ -683,8 +701,8 @@ def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, 
     }
 
 
-def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty) -> bool:
-    if not _is_owed(tx, objective, duty):
+def _may_claim_duty(tx: Transaction, objective: Objective, duty: Duty, found: Row) -> bool:
+    if not _is_owed(tx, objective, duty, found):
         return False
     known = _known_duty(tx, objective.id, duty)
     if known is None:
@@ -701,12 +719,15 @@ def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
     return next((row for row in rows if row["duty"] == duty), None)
 
 
-def _is_owed(tx: Transaction, objective: Objective, duty: Duty) -> bool:
+def _is_owed(tx: Transaction, objective: Objective, duty: Duty, found: Row) -> bool:
     """Return whether the duty (such as planning) is due. The objective's status is tested first,
-    because it decides most cases without a query."""
+    because it decides most cases without a query.
+
+    Args:
+        found: the row of `tally`.
+    """
     is_active = objective.status is ObjectiveStatus.ACTIVE
     is_over = objective.status is ObjectiveStatus.ENDED
-    found = tally(tx, objective.id)
     match duty:
         case Duty.ORDER:
             may_order = is_active and not objective.is_claimed_met
@@ -714,7 +735,8 @@ def _is_owed(tx: Transaction, objective: Objective, duty: Duty) -> bool:
         case Duty.PLAN:
             return is_active and bool(found["n_recorded"])
         case Duty.CHECK:
-            may_need = is_active and (objective.is_claimed_met or not found["n_unblocked"])
+            is_at_work = found["n_unblocked"] or found["n_recorded"] or found["has_held"]
+            may_need = is_active and (objective.is_claimed_met or not is_at_work)
             return may_need and lifecycle.needs_check(snapshot(tx, objective))
         case Duty.REPORT:
             return is_over and not (objective.has_report or found["has_held"])

@@ -37,7 +37,7 @@ SELECT objective_id, kind, count(*) AS n, max(id) AS last_id FROM event
 -- Numbers of rows by name and two words, and sums.
 SELECT 'objectives' AS name, status AS word, coalesce(stop_reason, '') AS more, count(*) AS n FROM objective GROUP BY status, stop_reason
 UNION ALL SELECT 'owed_reports', '', '', count(*) FROM objective WHERE status = 'ended' AND report IS NULL
-UNION ALL SELECT 'tasks', status, '', CAST(sum(n) AS BIGINT) FROM task_count GROUP BY status
+UNION ALL SELECT 'tasks', status, '', count(*) FROM task GROUP BY status
 UNION ALL SELECT 'schedules', status, '', count(*) FROM schedule GROUP BY status
 UNION ALL SELECT 'ticks', outcome, reason, count(*) FROM tick GROUP BY outcome, reason
 UNION ALL SELECT 'calls', '', '', CAST(coalesce(sum(calls), 0) AS BIGINT) FROM objective
