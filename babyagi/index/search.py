@@ -2,7 +2,8 @@
 
 Candidates come from the nearest vectors and from the full text of the task store. They are compared
 with the query by character trigrams. If the vectors are lexical, the trigrams alone decide the
-order; otherwise it is fused with the order by vectors.
+order; otherwise it is fused with the order by vectors. If the vectors are lexical and there are few
+results, all of them are compared, without the index and the embedder.
 
 A search answers even if the index or the embedder fails: from the index if it is complete, else
 exactly over the vectors in the task store, else by full text. Of the results that are not indexed
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 MAX_PENDING = 200
 # Of these, the latest so many are embedded for one search; the indexer embeds the others.
 MAX_NEW_VECTORS = 32
+# With lexical vectors, and no more results than this, all results are compared: that takes no
+# longer than to look for candidates, and misses none (`python -m benchmarks.retrieval`).
+MAX_COMPARED = 200
 N_CANDIDATES = 100  # each from vectors and from words; measured by `python -m benchmarks.retrieval`
 N_LATEST = 100  # additional candidates while not all new results have vectors
 MAX_WORDS = 24
@@ -134,6 +138,8 @@ class ResultSearch:
         self._uid = objective.uid
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
+        # False for good once there are too many results
+        self._may_compare_all = is_lexical(self._space)
         # a copy of the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
         self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
@@ -173,7 +179,9 @@ class ResultSearch:
                 a lost lease. If only the embedder fails, the results are compared by words.
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
-        found = await self.candidates(text, n=n_wanted, embed=embed, marks=marks)
+        found = await self._all_as_candidates(k=k, marks=marks) or await self.candidates(
+            text, n=n_wanted, embed=embed, marks=marks
+        )
         with_marks = await self.results(
             [task_id for task_id in found.with_marks if task_id not in exclude]
         )
@@ -241,6 +249,27 @@ class ResultSearch:
         return Candidates(
             nearest=nearest, by_words=by_words, with_marks=pending.with_marks, degraded=degraded
         )
+
+    async def _all_as_candidates(self, *, k: int, marks: Collection[str]) -> Candidates | None:
+        """Return all results of the objective as candidates; None if the vectors know meaning, or
+        if there are too many results to compare all of them."""
+        if not self._may_compare_all:
+            return None
+        task_ids = await self._source.result_ids(self._objective_id)
+        if len(task_ids) > MAX_COMPARED:
+            self._may_compare_all = False
+            return None
+        if not marks or len(task_ids) <= k:  # results with the marks are among the `k` anyway
+            return Candidates(by_words=task_ids)
+        pending = await self._source.pending_results(
+            self._objective_id,
+            space=self._space,
+            limit=0,
+            marks=self._rare_words(" ".join(marks)),
+            n_found=len(task_ids),
+        )
+        self._common_words |= pending.common_words
+        return Candidates(by_words=task_ids, with_marks=pending.with_marks)
 
     def _rare_words(self, text: str) -> list[str]:
         """Return the words of the text to search for: all except those that are known to be

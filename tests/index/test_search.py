@@ -84,6 +84,7 @@ async def test_a_result_beside_the_candidates_gets_a_score_and_no_place():
     assert found.scores[last] == everything.scores[last]
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_the_index_gives_the_nearest_results_and_their_texts():
     store, objective, index, embed = await open_indexed()
 
@@ -98,6 +99,58 @@ async def test_the_index_gives_the_nearest_results_and_their_texts():
     assert (index.n_queries, embed.asked) == (1, [QUERY])
 
 
+async def test_few_results_are_all_compared_without_the_index_and_the_embedder():
+    store, objective, index, embed = await open_indexed()
+    index.error = IndexUnavailableError("the index is away")
+
+    found = await ResultSearch(store, index, objective=objective).relevant(
+        QUERY, k=len(TEXTS), embed=embed
+    )
+
+    assert names(found)[0] == "Museum" and set(names(found)) == set(TEXTS)
+    assert (found.degraded, index.n_queries, embed.asked) == ("", 0, [])
+
+
+async def test_of_few_results_a_new_one_is_found_by_the_next_search():
+    store, objective, index, embed = await open_indexed()
+    search = ResultSearch(store, index, objective=objective)
+    before = await search.relevant("octopus podcast", k=2, embed=embed)
+    await store.add_tasks(objective.id, [Proposal(name="Octopus")])
+    await add_result(store, objective, {"Octopus": "A podcast about the octopus was downloaded."})
+
+    found = await search.relevant("octopus podcast", k=2, embed=embed)
+
+    assert "Octopus" not in names(before) and names(found)[0] == "Octopus"
+
+
+async def test_few_results_that_contain_a_mark_are_found_beyond_the_nearest():
+    store, objective, index, embed = await open_indexed()
+    texts = {f"Crate {n}": f"The crate {n} of lot QX-7731 stands in hall {n}." for n in range(3)}
+    await store.add_tasks(objective.id, [Proposal(name=name) for name in texts])
+    for _ in texts:
+        await add_result(store, objective, texts)
+
+    found = await ResultSearch(store, index, objective=objective).relevant(
+        "opening hours", k=1, embed=embed, marks=["QX-7731"]
+    )
+
+    assert {result.task_name for result in found.with_marks} == set(texts)
+
+
+async def test_once_there_are_more_results_than_are_compared_the_index_is_asked(monkeypatch):
+    store, objective, index, embed = await open_indexed()
+    monkeypatch.setattr("babyagi.index.search.MAX_COMPARED", len(TEXTS))
+    search = ResultSearch(store, index, objective=objective)
+    await search.relevant(QUERY, k=3, embed=embed)
+    n_before = index.n_queries
+    await store.add_tasks(objective.id, [Proposal(name="Octopus")])
+    await add_result(store, objective, {"Octopus": "A podcast about the octopus was downloaded."})
+
+    found = await search.relevant(QUERY, k=3, embed=embed)
+
+    assert (n_before, index.n_queries, names(found)[0]) == (0, 1, "Museum")
+
+
 async def test_excluded_tasks_leave_their_place_to_others():
     store, objective, index, embed = await open_indexed()
     excluded = (await id_by_name(store, objective))["Museum"]
@@ -110,6 +163,7 @@ async def test_excluded_tasks_leave_their_place_to_others():
 
 
 @pytest.mark.parametrize(("space", "n_embedded"), [("another:v1:768", 1), ("hash:v1:768", 2)])
+@pytest.mark.usefixtures("many_results")
 async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once_unless_that_is_free(
     space, n_embedded
 ):
@@ -132,6 +186,7 @@ async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once_
 @pytest.mark.parametrize(
     "error", [IndexUnavailableError("no answer"), StoreUnusableError("compaction failed")]
 )
+@pytest.mark.usefixtures("many_results")
 async def test_without_its_index_the_search_is_exact_over_the_stored_vectors(error):
     store, objective, index, embed = await open_indexed()
     search = ResultSearch(store, index, objective=objective)
@@ -147,6 +202,7 @@ async def test_without_its_index_the_search_is_exact_over_the_stored_vectors(err
     assert error.what in without.degraded
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_an_index_that_lacks_results_is_passed_over():
     store, objective, _, embed = await open_indexed()
     index = CountingIndex()
@@ -163,6 +219,7 @@ async def test_an_index_that_lacks_results_is_passed_over():
     assert "the index has only 1 of 10 results" in found.degraded
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_an_index_that_holds_results_and_does_not_find_them_is_passed_over():
     store, objective, index, embed = await open_indexed()
     index.max_hits = 1
@@ -258,6 +315,7 @@ async def test_a_result_is_read_once_for_all_queries(monkeypatch):
     assert read and len(read) == len(set(read))
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_a_word_that_was_common_is_not_searched_for_again(monkeypatch):
     store, objective = await open_library()
     searched: list[list[str]] = []
@@ -277,7 +335,7 @@ async def test_a_word_that_was_common_is_not_searched_for_again(monkeypatch):
 
 
 async def test_an_index_that_answers_again_while_a_search_does_without_it_does_not_disturb_that():
-    store, objective, index, embed = await open_indexed()
+    store, objective, index, embed = await open_indexed(embedding_space="another:v1:768")
     index.error = IndexUnavailableError("no answer")
 
     async def recover():
@@ -350,6 +408,7 @@ async def test_ghosts_in_the_index_are_dropped():
 @pytest.mark.parametrize(
     "error", [IndexUnavailableError("no embedder"), CredentialsError("key refused")]
 )
+@pytest.mark.usefixtures("many_results")
 async def test_without_an_embedder_results_are_compared_by_words(error):
     store, objective, index, embed = await open_indexed()
     await store.add_tasks(objective.id, [Proposal(name="Octopus")])
@@ -364,6 +423,7 @@ async def test_without_an_embedder_results_are_compared_by_words(error):
     assert "by words only" in found.degraded and error.what in found.degraded
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_a_limit_is_no_trouble_of_the_embedder():
     store, objective, index, embed = await open_indexed()
     embed.error = LimitReachedError("no calls left", limit="calls", is_final=True)

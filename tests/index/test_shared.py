@@ -99,6 +99,7 @@ async def test_an_own_result_wins_over_an_equal_one_and_a_repetition_of_it_is_le
     assert [name for _, name in whose(found)].count("Hours") == 1
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_the_query_is_embedded_once_and_nothing_of_other_objectives(memory_store):
     others = [await fill_library(memory_store, TEXTS, uid=f"other {number}") for number in range(3)]
     mine = await fill_library(memory_store, HOURS, uid="mine")
@@ -176,6 +177,7 @@ async def test_an_objective_that_is_deleted_after_it_brought_its_candidates_is_l
     assert {objective_id for objective_id, _ in whose(found)} == {other.id}
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_the_embedder_is_asked_once_when_it_is_in_trouble_and_words_find_the_others(
     memory_store,
 ):

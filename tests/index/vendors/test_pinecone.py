@@ -201,6 +201,7 @@ async def test_a_check_reports_nothing_missing_that_lagging_reads_hide():
     assert report.is_whole and report.n_held == 10
 
 
+@pytest.mark.usefixtures("many_results")
 async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
     store, objective = await open_library()
     with serving(lag_s=1.0) as server:
