@@ -1,6 +1,7 @@
 """A model that answers from a function and remembers what it was asked: for tests that need a
 certain reply."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -16,7 +17,7 @@ class ScriptedModel:
     an error to raise.
 
     It is asked for checks only with `answers_checks`; else every check agrees. And for probes with
-    `answers_probes`; else each is answered.
+    `answers_probes`; else each is answered. Each call takes `latency_s` seconds of the loop's clock.
     """
 
     def __init__(
@@ -27,8 +28,10 @@ class ScriptedModel:
         cost_usd: float = 0.0,
         answers_checks: bool = False,
         answers_probes: bool = False,
+        latency_s: float = 0.0,
     ) -> None:
         self.name = name
+        self._latency_s = latency_s
         self._answers_checks = answers_checks
         self._answers_probes = answers_probes
         self.calls: list[tuple[Role, Prompt]] = []
@@ -44,6 +47,8 @@ class ScriptedModel:
         self, prompt: Prompt, *, role: Role, on_text: OnText | None = None
     ) -> Completion:
         self.calls.append((role, prompt))
+        if self._latency_s:
+            await asyncio.sleep(self._latency_s)
         answer: object
         if is_probe(prompt) and not self._answers_probes:
             answer = "ok"

@@ -61,10 +61,21 @@ def answer_by_role(prompt, role, *, execution="Found it.", creation=None, report
             return report
 
 
-def run(answer, *, limits=LIMITS, tools=(), cost_usd=0.001, concurrency=4, answers_checks=False):
+def run(
+    answer,
+    *,
+    limits=LIMITS,
+    tools=(),
+    cost_usd=0.001,
+    concurrency=4,
+    answers_checks=False,
+    latency_s=0.0,
+):
     """Run the model to its end; return the objective, its report, its tasks and the model. Checks
     what every end must keep."""
-    model = ScriptedModel(answer, cost_usd=cost_usd, answers_checks=answers_checks)
+    model = ScriptedModel(
+        answer, cost_usd=cost_usd, answers_checks=answers_checks, latency_s=latency_s
+    )
 
     async def live():
         world = VirtualWorld(model=model, tools=tools, pace=Pace(concurrency=concurrency))
@@ -195,7 +206,8 @@ def test_a_list_whose_results_repeat_themselves_stalls_long_before_its_limit(res
             execution=results[next(numbers) % len(results)] if role is Role.EXECUTION else "",
         )
 
-    ended, report, tasks, _ = run(answer, concurrency=concurrency)
+    # a planning takes as long as a task, so no more tasks than slots end while it runs
+    ended, report, tasks, _ = run(answer, concurrency=concurrency, latency_s=1.0)
 
     n_done = sum(task.status is TaskStatus.DONE for task in tasks)
     assert ended.stop_reason is StopReason.STALLED
