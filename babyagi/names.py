@@ -17,7 +17,7 @@ from babyagi.text import LETTERED, OPENING
 # -- normalizing text
 # --------------------------------------------------------------------------------------------------
 
-_SKIPPED = frozenset({"a", "an", "the"})
+_ARTICLES = frozenset({"a", "an", "the"})
 _KEY_OPENING = "\"'`([{«“”‘’„‹"
 _KEY_CLOSING = "\"'`)]}»“”‘’›"
 _POWERS = {ord(sign): f"^{power}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # 10² is not 102
@@ -35,43 +35,29 @@ def name_key(name: str) -> str:
         A key that is not empty unless the name is blank.
     """
     words = name.split()
+    # a capitalized article counts at the beginning only, and the last word always: `Plan A`
     kept = [
-        _fold_word(word) for at, word in enumerate(words) if not _is_article(word, at, len(words))
+        _fold_word(word)
+        for at, word in enumerate(words)
+        if at == len(words) - 1 or (word if at else word.lower()) not in _ARTICLES
     ]
-    return (
-        " ".join(word for word in kept if word)
-        or " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-        or name.strip()
-    )
+    return " ".join(filter(None, kept)) or " ".join(_normal(name).split()) or name.strip()
 
 
-def _is_article(word: str, at: int, n_words: int) -> bool:
-    """Return whether the word is an article that can be dropped.
-
-    A capitalized article is dropped only at the beginning, and the last word never: `Plan A` is not
-    `Plan`.
-    """
-    return at < n_words - 1 and (word in _SKIPPED or (at == 0 and word.lower() in _SKIPPED))
+def _normal(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
 
 
 def _fold_word(word: str) -> str:
     if "/" in word or "\\" in word:
-        return re.sub(
-            r"(?<=[\w/])[.,;]+$", "", word.lstrip(_KEY_OPENING).rstrip("\"'`»”’›") or word
-        )
-    if any(char.isdigit() for char in word):
-        bare = (
-            word[1:-1]
-            if len(word) > 2 and word[0] in _KEY_OPENING and word[-1] in _KEY_CLOSING
-            else word
-        )
-        return unicodedata.normalize(
-            "NFKC", (bare.rstrip(".,;:?") or bare).translate(_POWERS)
-        ).casefold()
+        bare = word.lstrip(_KEY_OPENING).rstrip("\"'`»”’›") or word
+        return re.sub(r"(?<=[\w/])[.,;]+$", "", bare)
+    if any(map(str.isdigit, word)):
+        is_wrapped = len(word) > 2 and word[0] in _KEY_OPENING and word[-1] in _KEY_CLOSING
+        bare = word[1:-1] if is_wrapped else word
+        return _normal((bare.rstrip(".,;:?") or bare).translate(_POWERS))
     bare = word.lstrip(_KEY_OPENING + _BULLETS).rstrip(_KEY_CLOSING + _BULLETS + ".,;:!?")
-    return unicodedata.normalize(
-        "NFKC", word if not bare and word in (".", "..") else bare
-    ).casefold()
+    return _normal(bare or (word if word in (".", "..") else ""))
 
 
 _CLOSING = "\"'`)]}»›.,;:!?」』】。、।؟،"
@@ -117,11 +103,7 @@ def to_plain(text: str) -> str:
 
 def fold(word: str) -> str:
     """Return the word case-folded, but keep `ß` different from `ss`: `Maße` is not `Masse`."""
-    return (
-        word.casefold()
-        if "ß" not in word
-        else "ß".join(part.casefold() for part in word.split("ß"))
-    )
+    return "ß".join(map(str.casefold, word.split("ß")))
 
 
 def strip_signs(chunk: str) -> str:
@@ -130,11 +112,8 @@ def strip_signs(chunk: str) -> str:
     bare = chunk.lstrip(OPENING)
     closing = "\"'`.,;:!?»" if "(" in bare or "[" in bare or "{" in bare else _CLOSING
     stripped = bare.rstrip(closing)
-    return (
-        stripped + "!"
-        if stripped[-1:].isdigit() and bare[len(stripped) :].startswith("!")
-        else stripped
-    )
+    is_factorial = stripped[-1:].isdigit() and bare[len(stripped) :].startswith("!")
+    return stripped + "!" * is_factorial
 
 
 def _number(word: str) -> str:
@@ -148,12 +127,8 @@ def split_measure(word: str) -> list[str]:
     """Split a number from its currency sign or unit: `12km` gives `['12', 'km']`. Return [] if the
     word is not a number."""
     match = _MEASURED.fullmatch(word)
-    number = match and _number(match.group(2))
-    return (
-        [part for part in (match.group(1), number, match.group(3)) if part]
-        if match and number
-        else []
-    )
+    number = match and _number(match[2])
+    return [part for part in (match[1], number, match[3]) if part] if match and number else []
 
 
 # -- what a name asks for
@@ -162,28 +137,24 @@ def split_measure(word: str) -> list[str]:
 _MAX_SENSE_CHARS = 500  # a character has up to 4 bytes; a PostgreSQL index entry holds 2,704
 _KEPT_SENSE_CHARS = 400
 
-_ARTICLES = frozenset({"a", "an", "the"})
 # Words that can be dropped where they only fill a sentence.
 _FILLERS = frozenset("please kindly exactly carefully again now also bitte".split())
 _DROPPABLE = _FILLERS | {"then", "year", "-"}
 _DENYING = frozenset("not no never".split())  # `not exactly equal` is not `not equal`
 # Words that end in `s` but are not plurals, or mean something else without the `s`.
 _NOT_STEMMED = frozenset(
-    "does this always perhaps plus versus sans less across towards besides alias atlas "
-    "canvas chaos cosmos series species lens headquarters"
-    " news windows goods arms customs means damages savings glasses jeans pants shorts "
-    "futures odds sales times rights interests letters"
-    " characters directions numbers seconds looks brains stairs waters woods greens "
-    "blues reds spectacles premises proceeds spirits minutes"
-    " securities terms quarters contents returns remains grounds manners forces "
-    "authorities apples airpods ours yours theirs hers thanks"
-    " physics mathematics economics ethics politics statistics athletics olympics "
-    "analytics graphics mechanics dynamics"
-    " mars wales texas kansas arkansas naples athens brussels cannes laos hastings los "
-    "las les des das dos fils temps pays cours"
-    " james charles adams williams roberts johns daniels peters richards edwards stevens "
-    "jacobs rogers phillips andrews matthews simons"
-    " owens collins banks brooks rivers fields marks watts carlos marcos santos jones".split()
+    "does this always perhaps plus versus sans less across towards besides alias atlas canvas "
+    "chaos cosmos series species lens headquarters news windows goods arms customs means damages "
+    "savings glasses jeans pants shorts futures odds sales times rights interests letters "
+    "characters directions numbers seconds looks brains stairs waters woods greens blues reds "
+    "spectacles premises proceeds spirits minutes securities terms quarters contents returns "
+    "remains grounds manners forces authorities apples airpods ours yours theirs hers thanks "
+    "physics mathematics economics ethics politics statistics athletics olympics analytics "
+    "graphics mechanics dynamics mars wales texas kansas arkansas naples athens brussels cannes "
+    "laos hastings los las les des das dos fils temps pays cours james charles adams williams "
+    "roberts johns daniels peters richards edwards stevens jacobs rogers phillips andrews matthews "
+    "simons owens collins banks brooks rivers fields marks watts carlos marcos santos "
+    "jones".split()
 )
 _ONE_FORM = {
     "a.m": "am", "p.m": "pm", "newest": "latest",
@@ -214,8 +185,8 @@ _CONTRACTED = {
     "i'm": "i am", "i'd": "i would", "cannot": "can not",
 }  # fmt: skip
 _SPELLED = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen"
 ).split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 _NUMBER_WORDS = {
@@ -255,20 +226,16 @@ _MAKING = frozenset("establish work get give".split())
 # _FACTS exist already, so they can only be found. _MADE_FACTS, such as a budget or a version, can
 # be found or made.
 _FACTS = frozenset(
-    "population capital cost amount size height length width weight distance age cause "
-    "reason author year time date duration ratio"
-    " percentage location address speed depth area temperature difference requirement "
-    "history origin meaning definition revenue profit"
-    " turnover growth total average median maximum minimum sum count frequency effect "
-    "impact benefit risk advantage disadvantage"
-    " capacity density volume symptom owner founder ceo president inventor director "
-    "mayor winner language elevation altitude"
-    " circumference diameter radius mass root emission consumption competitor challenge "
-    "problem barrier obstacle factor consequence"
-    " implication characteristic property stakeholder opportunity strength weakness "
-    "threat similarity constraint drawback downside"
-    " dependency birthday nationality example number name price rate value status "
-    "currency hour score gdp deviation ingredient duty".split()
+    "population capital cost amount size height length width weight distance age cause reason "
+    "author year time date duration ratio percentage location address speed depth area temperature "
+    "difference requirement history origin meaning definition revenue profit turnover growth total "
+    "average median maximum minimum sum count frequency effect impact benefit risk advantage "
+    "disadvantage capacity density volume symptom owner founder ceo president inventor director "
+    "mayor winner language elevation altitude circumference diameter radius mass root emission "
+    "consumption competitor challenge problem barrier obstacle factor consequence implication "
+    "characteristic property stakeholder opportunity strength weakness threat similarity "
+    "constraint drawback downside dependency birthday nationality example number name price rate "
+    "value status currency hour score gdp deviation ingredient duty".split()
 )
 _MADE_FACTS = frozenset(
     "limit deadline budget salary margin feature rule law voltage solution answer result "
@@ -278,10 +245,8 @@ _MADE_FACTS = frozenset(
     " goal objective criterion criteria metric indicator component element".split()
 )
 _NO_SUPERLATIVE = frozenset(
-    (
-        "forest interest request harvest honest modest protest contest digest invest suggest "
-        "priest arrest conquest"
-    ).split()
+    "forest interest request harvest honest modest protest contest digest invest suggest priest "
+    "arrest conquest".split()
 )
 _PREPOSITIONS = frozenset(
     "in on at by for with from to into onto over under between among against about after "
@@ -363,11 +328,10 @@ _WRITING = frozenset(
 )
 _PRODUCING = _WRITING | {"give", "do", "perform"}
 _DOCUMENTS = frozenset(
-    "agenda article brochure budget chart dashboard diagram email essay glossary graph "
-    "guide itinerary letter list map memo message"
-    " newsletter note outline overview plan post poster presentation proposal "
-    "questionnaire report schedule slide speech summary template"
-    " timeline tutorial website".split()
+    "agenda article brochure budget chart dashboard diagram email essay glossary graph guide "
+    "itinerary letter list map memo message newsletter note outline overview plan post poster "
+    "presentation proposal questionnaire report schedule slide speech summary template timeline "
+    "tutorial website".split()
 )
 _FORMATS = frozenset("pdf csv json xml html yaml excel png jpeg svg markdown".split())
 # `build` and `compile` do not mean `write` for these
@@ -395,9 +359,9 @@ for _phrase, _form in _PHRASES.items():
     _PHRASES_FROM.setdefault(_phrase.split()[0], []).append((_phrase.split(), _form.split()))
 _CHECKING = frozenset("check verify ensure confirm".split())
 _TOPICAL = frozenset(
-    "information research study literature overview essay lecture talk advice slide "
-    "presentation data book review article report paper post"
-    " statistic memo letter guide tutorial speech brochure questionnaire".split()
+    "information research study literature overview essay lecture talk advice slide presentation "
+    "data book review article report paper post statistic memo letter guide tutorial speech "
+    "brochure questionnaire".split()
 )
 # After `on`, these say where or when a text appears. Before any other word, `on` names the topic.
 _CARRIERS = frozenset(
@@ -411,10 +375,8 @@ _CARRIERS = frozenset(
     "october november december".split()
 )
 _SPANS = frozenset(
-    (
-        "second minute hour day night morning afternoon evening week month quarter year other "
-        "few 2nd 3rd"
-    ).split()
+    "second minute hour day night morning afternoon evening week month quarter year other few 2nd "
+    "3rd".split()
 )
 
 # The noun that names what a question asks for.
@@ -439,35 +401,29 @@ _EVENTS = {
 
 # Two things joined by `and` are sorted, unless one of these words says that their order matters.
 _ORDERED = frozenset(
-    "sort sorted order ordered rank ranked group grouped divide divided subtract "
-    "concatenate append join nest ratio quotient sequence"
-    " respectively to into from onto before after over under than then versus as through "
-    "via if while when until".split()
+    "sort sorted order ordered rank ranked group grouped divide divided subtract concatenate "
+    "append join nest ratio quotient sequence respectively to into from onto before after over "
+    "under than then versus as through via if while when until".split()
 )
 _PAIRED_AFTER = frozenset(
-    "by in of for at about compare buy ? list test describe explain summarize analyze "
-    "evaluate review check collect define"
-    " showing containing including".split()
+    "by in of for at about compare buy ? list test describe explain summarize analyze evaluate "
+    "review check collect define showing containing including".split()
 )
 _PARTING = _BOUNDARIES | {"of", "showing", "containing", "including"}
 _MUTUAL = frozenset(
-    (
-        "difference similarity distance relation relationship link connection border correlation "
-        "comparison"
-    ).split()
+    "difference similarity distance relation relationship link connection border correlation "
+    "comparison".split()
 )
 # `The criticism of the author` is not `the author's criticism`, and `the number of customers` is
 # not `the customers' number`.
 _NOT_OWNED = frozenset(
-    "number share lot piece glass cup bottle pair set group kind type sort part half "
-    "third quarter list series love fear hate hatred study"
-    " review picture photo portrait view opinion survey knowledge understanding memory "
-    "account care defence defense attack conquest support"
-    " need pursuit search image map model copy report critique experience loss threat "
-    "use test check audit interview story book song idea"
-    " concept notion letter drawing sketch film video murder dismissal approval denial "
-    "trial proof inquiry recovery discovery delivery"
-    " out made think dream consist instead because sense lack change result".split()
+    "number share lot piece glass cup bottle pair set group kind type sort part half third quarter "
+    "list series love fear hate hatred study review picture photo portrait view opinion survey "
+    "knowledge understanding memory account care defence defense attack conquest support need "
+    "pursuit search image map model copy report critique experience loss threat use test check "
+    "audit interview story book song idea concept notion letter drawing sketch film video murder "
+    "dismissal approval denial trial proof inquiry recovery discovery delivery out made think "
+    "dream consist instead because sense lack change result".split()
 )
 _NOT_OWNED_ALONE = frozenset(
     "bank city house state king queen man woman point lord tower university college "
@@ -477,10 +433,9 @@ _NOT_OWNED_ALONE = frozenset(
 # Words that end like the noun of an action but name a thing: `the structure of X` is `X's
 # structure`.
 _THINGS = frozenset(
-    "structure architecture culture agriculture furniture government parliament "
-    "department page language ceiling building wing ruling"
-    " beginning ending rating ranking spelling mechanism hospital terminal village "
-    "station section religion".split()
+    "structure architecture culture agriculture furniture government parliament department page "
+    "language ceiling building wing ruling beginning ending rating ranking spelling mechanism "
+    "hospital terminal village station section religion".split()
 )
 _ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
 _NUMBERING = re.compile(
@@ -517,11 +472,8 @@ def name_sense(name: str) -> str:
     """
     plain = _place_last(_without_numbering(to_plain(name)))
     words = _in_one_form(_without_politeness([stem(word) for word in _words(plain)]))
-    key = (
-        " ".join(_swap_of(_pair_sorted(_ask(_as_verb(words)))))
-        or " ".join(fold(plain).split())
-        or name.strip()
-    )
+    key = " ".join(_swap_of(_pair_sorted(_ask(_as_verb(words)))))
+    key = key or " ".join(fold(plain).split()) or name.strip()
     if len(key) <= _MAX_SENSE_CHARS:
         return key
     return f"{key[:_KEPT_SENSE_CHARS]} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
@@ -575,12 +527,11 @@ def _place_last(plain: str) -> str:
         return plain
     words = [stem(word) for word in fold(match.group(2)).split()]
     if words[0] in _ASKING | _AUXILIARIES:
-        is_plain = match.group(1).lower().startswith("in ") and (
-            _CLAUSAL - _AUXILIARIES | _PREPOSITIONS
-        ).isdisjoint(words[1:])
+        clausal = _CLAUSAL - _AUXILIARIES | _PREPOSITIONS
+        is_plain = match[1].lower().startswith("in ") and clausal.isdisjoint(words[1:])
     else:
         is_plain = words[0] in _STARTS and _CLAUSAL.isdisjoint(words)
-    return f"{match.group(2)} {match.group(1)}" if is_plain else plain
+    return f"{match[2]} {match[1]}" if is_plain else plain
 
 
 # Splitting a name into words
@@ -589,17 +540,13 @@ def _place_last(plain: str) -> str:
 def _words(plain: str) -> list[str]:
     is_shouted = plain.isupper()
     words: list[str] = []
-    if QUOTES.isdisjoint(plain):
-        return _unquoted(plain, is_shouted=is_shouted, is_first=True)
     at = 0
-    for match in QUOTED.finditer(plain):
-        words.extend(
-            _unquoted(plain[at : match.start()], is_shouted=is_shouted, is_first=not words)
-        )
+    for match in QUOTED.finditer(plain) if not QUOTES.isdisjoint(plain) else ():
+        before = plain[at : match.start()]
+        words += _unquoted(before, is_shouted=is_shouted, is_first=not words)
         words.append(_quoted(match))
         at = match.end()
-    words.extend(_unquoted(plain[at:], is_shouted=is_shouted, is_first=not words))
-    return words
+    return words + _unquoted(plain[at:], is_shouted=is_shouted, is_first=not words)
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -607,13 +554,8 @@ def _quoted(match: re.Match[str]) -> str:
     step would treat the bare word differently. Code in backticks keeps its case."""
     inner = " ".join(next(part for part in match.groups() if part is not None).split())
     folded = inner if match.group().startswith("`") else fold(inner)
-    is_like_bare = (
-        folded.isalpha()
-        and folded == fold(folded)
-        and stem(folded) == folded
-        and folded not in _SPECIAL
-    )
-    return folded if is_like_bare else f'"{folded}"'
+    is_plain = folded.isalpha() and folded not in _SPECIAL
+    return folded if is_plain and folded == fold(folded) == stem(folded) else f'"{folded}"'
 
 
 _SPECIAL = (
@@ -680,17 +622,13 @@ def _pieces(word: str) -> list[str]:
         return [word]
     if not any(parts):
         return ["-"] if len(word) == 1 else []
-    if (
-        len(parts) == 2
-        and parts[0] != "one"
-        and parts[0] in _NUMBER_WORDS
-        and parts[1] not in _NUMBER_WORDS
-    ):
-        return [f"{_NUMBER_WORDS[parts[0]]}-{parts[1]}"]
-    is_joined = any(
-        not part.isalpha() or len(part) < 2 or part in _NUMBER_WORDS for part in parts
-    ) or parts[-1].endswith(("ing", "ed"))
-    return [word] if is_joined or word in _ONE_FORM else parts
+    first, last = parts[0], parts[-1]
+    is_counted = len(parts) == 2 and first in _NUMBER_WORDS and last not in _NUMBER_WORDS
+    if is_counted and first != "one":
+        return [f"{_NUMBER_WORDS[first]}-{last}"]
+    is_joined = word in _ONE_FORM or last.endswith(("ing", "ed"))
+    is_split = all(one.isalpha() and len(one) > 1 and one not in _NUMBER_WORDS for one in parts)
+    return parts if is_split and not is_joined else [word]
 
 
 _AMERICAN = [
@@ -706,14 +644,8 @@ _AMERICAN = [
 def stem(word: str) -> str:
     """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
     `colours`."""
-    if (
-        len(word) > 3
-        and word[-1] == "s"
-        and word[-2] not in "sui'"
-        and word not in _NOT_STEMMED
-        and word.isascii()
-        and word.isalpha()
-    ):
+    is_plural = len(word) > 3 and word[-1] == "s" and word[-2] not in "sui'"
+    if is_plural and word not in _NOT_STEMMED and word.isascii() and word.isalpha():
         word = _ONE_FORM.get(word) or _without_s(word)
     if len(word) > 4 and word.isascii():
         for pattern, american in _AMERICAN:
@@ -745,11 +677,8 @@ def _without_politeness(words: list[str]) -> list[str]:
         # `Can you train a cat?` may be a real question.
         is_request = kept[0] in ("could", "would", "will") or (kept[0] == "can" and is_asked_nicely)
         kept = kept[2:] if is_request else kept
-    return (
-        [kept[0], *kept[2:]]
-        if len(kept) > 2 and kept[0] in _DONE_FOR_ME and kept[1] == "me"
-        else kept
-    )
+    is_for_me = len(kept) > 2 and kept[0] in _DONE_FOR_ME and kept[1] == "me"
+    return [kept[0], *kept[2:]] if is_for_me else kept
 
 
 def _article(words: list[str], at: int) -> list[str]:
@@ -758,11 +687,13 @@ def _article(words: list[str], at: int) -> list[str]:
     word = words[at]
     if at == len(words) - 1:
         return ['"a"' if word == "a" else word]
-    before = words[at - 1] if at else ""
-    is_letter = word == "a" and (
-        (before in LETTERED and not (at == 1 and before in VERBS)) or words[at + 1] in _PREPOSITIONS
+    before, following = words[at - 1] if at else "", words[at + 1]
+    is_letter = (
+        (before in LETTERED and not (at == 1 and before in VERBS))
+        or following in _PREPOSITIONS
+        or following in ("and", "or", "'s")
     )
-    return ['"a"'] if is_letter or (word == "a" and words[at + 1] in ("and", "or", "'s")) else []
+    return ['"a"'] if word == "a" and is_letter else []
 
 
 def _is_filler(words: list[str], at: int, kept: list[str]) -> bool:
@@ -772,18 +703,11 @@ def _is_filler(words: list[str], at: int, kept: list[str]) -> bool:
     if word == "then":
         return not kept
     if word == "year":
-        following = words[at + 1] if at + 1 < len(words) else ""
-        return (
-            bool(kept)
-            and kept[-1] in ("in", "for", "of", "during")
-            and len(following) == 4
-            and following.isdigit()
-        )
-    if word == "-":
-        return not (
-            0 < at < len(words) - 1 and _is_operand(words[at - 1]) and _is_operand(words[at + 1])
-        )
-    return False
+        following = "".join(words[at + 1 : at + 2])
+        is_number = len(following) == 4 and following.isdigit()
+        return is_number and kept[-1:] in (["in"], ["for"], ["of"], ["during"])
+    around = (*words[max(0, at - 1) : at], *words[at + 1 : at + 2])
+    return not (len(around) == 2 and all(map(_is_operand, around)))
 
 
 def _is_operand(word: str) -> bool:
@@ -802,22 +726,12 @@ def _in_one_form(words: list[str]) -> list[str]:
         length, forms = _form_at(words, at, kept[-1] if kept else "")
         kept.extend(forms)
         at += length
-    if (
-        len(kept) > 2
-        and kept[0] in _STARTS
-        and kept[1] == "every"
-        and kept[2] not in _SPANS
-        and kept[2].isalpha()
-    ):
+    is_every = kept[1:2] == ["every"] and kept[0] in _STARTS
+    if is_every and len(kept) > 2 and kept[2] not in _SPANS and kept[2].isalpha():
         head = _head(kept[2:]) + 2
         plural = kept[head] + "s"
-        return [
-            kept[0],
-            "all",
-            *kept[2:head],
-            plural if plural in _NOT_STEMMED else kept[head],
-            *kept[head + 1 :],
-        ]
+        counted = plural if plural in _NOT_STEMMED else kept[head]
+        return [kept[0], "all", *kept[2:head], counted, *kept[head + 1 :]]
     return kept
 
 
@@ -827,13 +741,10 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
     length, number = _number_at(words, at)
     if length > 1:
         return length, [number]
-    if (
-        words[at : at + 2] == ["more", "than"]
-        and words[at + 2 : at + 3]
-        and not _MEASURE_OF.keys().isdisjoint(words[at + 4 : at + 5])
-    ):
+    measure = "".join(words[at + 4 : at + 5])
+    if words[at : at + 2] == ["more", "than"] and measure in _MEASURE_OF:
         # `more than 5 days old` becomes `older than 5 days`
-        return 5, [words[at + 4].removesuffix("e") + "er", "than", *words[at + 2 : at + 4]]
+        return 5, [measure.removesuffix("e") + "er", "than", *words[at + 2 : at + 4]]
     for phrase, form in _PHRASES_FROM.get(words[at], ()):
         if words[at : at + len(phrase)] == phrase:
             return len(phrase), form
@@ -850,55 +761,36 @@ def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
 def _number_at(words: list[str], at: int) -> tuple[int, str]:
     """Return how many words the number at this place has, and the number: `2 hundred and 50` is
     `250`."""
-    first, scale = (
-        "1" if words[at] == "one" else words[at],
-        _SCALES.get("".join(words[at + 1 : at + 2]), 0),
-    )
+    first = "1" if words[at] == "one" else words[at]
+    scale = _SCALES.get("".join(words[at + 1 : at + 2]), 0)
     if not scale or not _is_count(first):
         return 1, words[at]
     number, rest = int(first) * scale, [*words[at + 2 : at + 5], "", "", ""]
-    is_sum = (
-        rest[0] == "and" and _is_count(rest[1]) and int(rest[1]) < scale and rest[2] not in _SCALES
-    )
-    return (
-        (4, str(number + int(rest[1])))
-        if is_sum and words[at - 1 : at] != ["between"]
-        else (2, str(number))
-    )
+    is_sum = rest[0] == "and" and _is_count(rest[1]) and rest[2] not in _SCALES
+    if is_sum and int(rest[1]) < scale and words[at - 1 : at] != ["between"]:
+        return 4, str(number + int(rest[1]))
+    return 2, str(number)
 
 
 def _is_count(word: str) -> bool:
-    return word.isascii() and word.isdigit() and len(word) < 4 and word[0] != "0"
+    return re.fullmatch("[1-9][0-9]{0,2}", word) is not None
 
 
 def _linked(words: list[str], at: int, before: str) -> list[str]:
     """Return the normalized form of a small word that links a noun or a verb to what follows, such
     as `about` for `on` in `an essay on trees`."""
-    word, following = words[at], words[at + 1 : at + 5]
-    if (
-        word == "that"
-        and before in _CODE
-        and len(following) > 1
-        and following[0] not in _AUXILIARIES
-    ):
-        return ["to"]  # `a function that sorts` becomes `a function to sort`
-    if (
-        word == "file"
-        and before in _FORMATS
-        and words[at - 2] in ("as", "to", "into")
-        and _BOUNDARIES.issuperset(following[:1])
-    ):
-        return []
-    if (
-        word == "every"
-        and at > 1
-        and following
-        and following[0].isalpha()
-        and following[0] not in _SPANS
-    ):
-        return ["each"]
-    is_topic = word == "on" and before in _TOPICAL and _CARRIERS.isdisjoint(following)
-    return ["about"] if is_topic else [word]
+    following = words[at + 1 : at + 5]
+    after = "".join(following[:1])
+    match words[at]:
+        case "that" if before in _CODE and len(following) > 1 and after not in _AUXILIARIES:
+            return ["to"]  # `a function that sorts` becomes `a function to sort`
+        case "file" if before in _FORMATS and words[at - 2] in ("as", "to", "into"):
+            return [] if not after or after in _BOUNDARIES else ["file"]
+        case "every" if at > 1 and after.isalpha() and after not in _SPANS:
+            return ["each"]
+        case "on" if before in _TOPICAL and _CARRIERS.isdisjoint(following):
+            return ["about"]
+    return [words[at]]
 
 
 # Normalizing verbs
@@ -912,21 +804,14 @@ def _as_verb(words: list[str]) -> list[str]:
     words = _with_one_verb(words)
     if words[0] in ("convert", "translate"):
         return ["to" if word == "into" else word for word in words]
-    if (
-        words[0] == "compare"
-        and words[1] in _FACTS
-        and words[2:3] == ["of"]
-        and [word for word in words if word in _BOUNDARIES] == ["and"]
-    ):
+    links = [word for word in words if word in _BOUNDARIES]
+    if words[0] == "compare" and words[1] in _FACTS and words[2:3] == ["of"] and links == ["and"]:
         return ["compare", *words[3:], "by", words[1]]
     if len(words) > 3 and words[2] == "of" and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
         return [_NOUN_OF_VERB[words[1]], *words[3:]]
     if words[0] == "count":
-        return (
-            ["find", *words[1:]]
-            if words[1:3] in (["how", "many"], ["number", "of"])
-            else ["find", "number", "of", *words[1:]]
-        )
+        is_said = words[1:3] in (["how", "many"], ["number", "of"])
+        return ["find", *([] if is_said else ["number", "of"]), *words[1:]]
     return [_verb_for(words), *words[1:]]
 
 
@@ -944,14 +829,8 @@ def _verb_for(words: list[str]) -> str:
 
 
 def _with_one_verb(words: list[str]) -> list[str]:
-    for at in (
-        1,
-        *(
-            at
-            for at in range(2, len(words))
-            if at == len(words) - 1 or words[at + 1] in ("to", "into")
-        ),
-    ):
+    ends = (at for at in range(2, len(words)) if words[at + 1 : at + 2] in ([], ["to"], ["into"]))
+    for at in (1, *ends):
         verb = _VERB_IN_TWO.get((words[0], words[at]))
         if verb and len(words) > 2:
             return [verb, *words[1:at], *words[at + 1 :]]
@@ -989,19 +868,14 @@ def _what_year(words: list[str]) -> list[str]:
     """Turn `In what year was X opened` and `year in what X was opened` into `what year ...`."""
     if words[:3] == ["in", "what", "year"] and len(words) > 4:
         return words[1:]
-    is_asked = words[:1] == ["year"] and words[-2:-1] == ["was"]
-    return (
-        [
-            "what",
-            *(
-                word
-                for at, word in enumerate(words)
-                if at not in (1, 2) or word not in ("in", "what")
-            ),
-        ]
-        if is_asked
-        else words
-    )
+    if words[:1] != ["year"] or words[-2:-1] != ["was"]:
+        return words
+    return [
+        "what",
+        "year",
+        *(word for word in words[1:3] if word not in ("in", "what")),
+        *words[3:],
+    ]
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
@@ -1061,13 +935,8 @@ def _noun_of_doing(words: list[str]) -> list[str]:
     at = next((at for at in range(start + 1, len(words) + start - 2) if words[at] in verb), 0)
     if not at or not _BOUNDARIES.isdisjoint(words[start:at]):
         return []
-    return [
-        verb[words[at]],
-        "of",
-        *words[start:at],
-        *(["on"] if start == 1 else []),
-        *words[at + 1 :],
-    ]
+    done_to = ["on"] if start == 1 else []
+    return [verb[words[at]], "of", *words[start:at], *done_to, *words[at + 1 :]]
 
 
 def _number_of(words: list[str]) -> list[str]:
@@ -1081,43 +950,26 @@ def _number_of(words: list[str]) -> list[str]:
     if words[at] in ("do", "does") and following[-1] == "have" and len(following) > 1:
         return ["number", "of", *following[:-1], "'s", *counted]
     if words[at] == "is" and (following[0] == "there" or following[0] in _PREPOSITIONS):
-        return [
-            "number",
-            "of",
-            *counted,
-            *(following[1:] if following[0] == "there" else following),
-        ]
+        return ["number", "of", *counted, *following[following[0] == "there" :]]
     return []
 
 
 def _noun_of_what(words: list[str]) -> list[str]:
     subject = _auxiliary_at(words, 2)[3:-1]
-    if (
-        words[1] == "year"
-        and "was" in words
-        and words[-1] in _EVENTS
-        and subject
-        and _BOUNDARIES.isdisjoint(subject)
-    ):
+    is_plain = bool(subject) and _BOUNDARIES.isdisjoint(subject)
+    if words[1] == "year" and "was" in words and words[-1] in _EVENTS and is_plain:
         return [_EVENTS[words[-1]], "year", "of", *subject]
     at = next((at for at in range(2, len(words) - 1) if words[at] in _BOUNDARIES), 0)
     if at and words[at] in ("has", "have") and words[at + 1] not in _BOUNDARIES:
         return [*words[1:at], "with", *words[at + 1 :]]  # `what country has a king`
     words = _without_do(words)
-    said = _SAID_OF.get(words[-1])
-    return (
-        [said, "of", *words[1:-1]]
-        if said and len(words) > 2 and _BOUNDARIES.isdisjoint(words[1:-1])
-        else []
-    )
+    said, subject = _SAID_OF.get(words[-1]), words[1:-1]
+    return [said, "of", *subject] if said and subject and _BOUNDARIES.isdisjoint(subject) else []
 
 
 def _noun_of_who(words: list[str]) -> list[str]:
-    return (
-        [_AGENT_OF[words[1]], "of", *words[2:]]
-        if words[1] in _AGENT_OF and words[2] not in _BOUNDARIES
-        else []
-    )
+    is_agent = words[1] in _AGENT_OF and words[2] not in _BOUNDARIES
+    return [_AGENT_OF[words[1]], "of", *words[2:]] if is_agent else []
 
 
 def _noun_of_when(words: list[str]) -> list[str]:
@@ -1129,13 +981,8 @@ def _noun_of_when(words: list[str]) -> list[str]:
     return [_EVENTS[happened], "date" if words[0] == "when" else "place", "of", *subject]
 
 
-_ASKED = {
-    "how": _noun_of_how,
-    "what": _noun_of_what,
-    "who": _noun_of_who,
-    "when": _noun_of_when,
-    "where": _noun_of_when,
-}
+_ASKED = {"how": _noun_of_how, "what": _noun_of_what, "who": _noun_of_who}
+_ASKED |= dict.fromkeys(("when", "where"), _noun_of_when)
 
 
 def _how(words: list[str], *, is_embedded: bool) -> list[str]:
@@ -1162,20 +1009,12 @@ def _what(words: list[str]) -> list[str]:
     at = _head(rest)
     # `What is capital in economics` asks for a definition
     is_certain = at > 0 or rest[1:2] in (["of"], ["for"], ["between"])
-    return (
-        ["?", *rest]
-        if (is_certain and _names_a_fact(rest, is_made=False)) or _has_superlative(rest)
-        else words
-    )
+    is_fact = is_certain and _names_a_fact(rest, is_made=False)
+    return ["?", *rest] if is_fact or any(map(_is_superlative, rest[: at + 1])) else words
 
 
 def _is_year(word: str) -> bool:
     return len(word) == 4 and word.isdigit() and word[:2] in ("17", "18", "19", "20")
-
-
-def _has_superlative(words: list[str]) -> bool:
-    """Return whether the noun phrase that the words begin with contains a superlative."""
-    return any(map(_is_superlative, words[: _head(words) + 1]))
 
 
 def _is_superlative(word: str) -> bool:
@@ -1190,23 +1029,10 @@ def _without_do(words: list[str]) -> list[str]:
     for at in range(1, min(len(words) - 1, 4)):
         # not for `what` and `who`: `what day did shops open` is not `what day shops opened`
         if words[at] == "did" and words[0] not in ("what", "who"):
-            verb = (
-                next(
-                    (place for place in range(at + 1, len(words)) if words[place] in _BOUNDARIES),
-                    len(words),
-                )
-                - 1
-            )
-            return (
-                [
-                    *words[:at],
-                    *words[at + 1 : verb],
-                    words[verb].removesuffix("e") + "ed",
-                    *words[verb + 1 :],
-                ]
-                if verb > at + 1
-                else words
-            )
+            ends = (n for n in range(at + 1, len(words)) if words[n] in _BOUNDARIES)
+            verb = next(ends, len(words)) - 1
+            past = [words[verb].removesuffix("e") + "ed", *words[verb + 1 :]]
+            return [*words[:at], *words[at + 1 : verb], *past] if verb > at + 1 else words
         if words[at] in ("do", "does") and words[at + 1] != "not":
             rest = words[at + 1 :]
             is_for_anyone = words[0] == "how" and at == 1 and rest[0] in ("i", "you", "one")
@@ -1275,9 +1101,7 @@ def _is_owned(phrase: list[str]) -> bool:
     word = phrase[-1]
     if word in _NOT_OWNED or (len(phrase) == 1 and word in _NOT_OWNED_ALONE):
         return False
-    return (
-        word in _FACTS or word in _MADE_FACTS or word in _THINGS or not word.endswith(_ACT_ENDINGS)
-    )
+    return word in _FACTS | _MADE_FACTS | _THINGS or not word.endswith(_ACT_ENDINGS)
 
 
 def _pair_sorted(words: list[str]) -> list[str]:
@@ -1291,10 +1115,8 @@ def _pair_sorted(words: list[str]) -> list[str]:
     )
     before = words[start]
     again = 1 if words[at + 1 : at + 2] == [before] else 0  # `in X and in Y`
-    end = next(
-        (place for place in range(at + 1 + again, len(words)) if words[place] in _PARTING),
-        len(words),
-    )
+    ends = (place for place in range(at + 1 + again, len(words)) if words[place] in _PARTING)
+    end = next(ends, len(words))
     one, other = words[start + 1 : at], words[at + 1 + again : end]
     is_pair = before in _PAIRED_AFTER or (
         before == "between" and start > 0 and words[start - 1] in _MUTUAL

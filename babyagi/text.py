@@ -106,6 +106,11 @@ def say_duration(seconds: float) -> str:
     return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
 
 
+def say_count(n: int, noun: str, *, plural: str = "") -> str:
+    """Return the number with its noun: `1 call`, `2 calls`, `1,000 tries` (with its `plural`)."""
+    return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
+
+
 # -- sentences
 # --------------------------------------------------------------------------------------------------
 

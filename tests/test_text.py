@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from babyagi.marks import find_marks, held_marks
 from babyagi.names import name_sense
-from babyagi.text import late_pattern, one_line, shorten, split_sentences
+from babyagi.text import late_pattern, one_line, say_count, shorten, split_sentences
 from tests.linear import grows_faster_than_linearly
 
 DATA = Path(__file__).parent / "data"
@@ -659,3 +659,11 @@ def test_a_late_pattern_is_compiled_when_it_is_first_used():
     with pytest.raises(re.error):
         wrong.search("x")
     assert late_pattern("B+", re.IGNORECASE).findall("abbb B") == ["bbb", "B"]
+
+
+@pytest.mark.parametrize(
+    ("n", "said"), [(0, "0 tries"), (1, "1 try"), (2, "2 tries"), (1000, "1,000 tries")]
+)
+def test_a_count_agrees_with_its_noun(n, said):
+    assert say_count(n, "try", plural="tries") == said
+    assert say_count(n, "call") == said.replace("tries", "calls").replace("try", "call")

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi.agents.creation import MAX_OUTPUT_TOKENS
+from babyagi.agents.creation import MAX_OUTPUT_TOKENS, object_schema
 from babyagi.agents.evidence import (
     DOERS,
     NO_SPACES,
@@ -62,29 +62,13 @@ SETTLING = (
 )
 EXPECTED = '{"parts": [{"part": "…", "task": 1, "quote": "…"}], "missing": [], "met": false}.'
 
-CHECK_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "parts": {
-            "type": "array",
-            "maxItems": 40,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "part": {"type": "string", "maxLength": 300},
-                    "task": {"type": "integer"},
-                    "quote": {"type": "string", "maxLength": 300},
-                },
-                "required": ["part", "task", "quote"],
-                "additionalProperties": False,
-            },
-        },
-        "missing": {"type": "array", "maxItems": 40, "items": {"type": "string", "maxLength": 300}},
-        "met": {"type": "boolean"},
-    },
-    "required": ["parts", "missing", "met"],
-    "additionalProperties": False,
-}
+_TEXT = {"type": "string", "maxLength": 300}
+_PART = object_schema(part=_TEXT, task={"type": "integer"}, quote=_TEXT)
+CHECK_SCHEMA: Mapping[str, Any] = object_schema(
+    parts={"type": "array", "maxItems": 40, "items": _PART},
+    missing={"type": "array", "maxItems": 40, "items": _TEXT},
+    met={"type": "boolean"},
+)
 
 
 async def check_objective(
@@ -107,27 +91,19 @@ async def check_objective(
         contested: the parts on which two earlier checks disagree.
     """
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
+    disputed = Passage(text="\n".join(contested), origin="model", sources=sources)
     messages = build_messages(
         "check",
         {
             "stance": stance,
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
-            "contested": [
-                (
-                    "contested parts",
-                    Passage(text="\n".join(contested), origin="model", sources=sources),
-                )
-            ]
-            if contested
-            else [],
+            "contested": [("contested parts", disputed)] if contested else [],
         },
     )
+    bound = MAX_OUTPUT_TOKENS
     prompt = Prompt(
-        messages=messages,
-        schema_name="check",
-        schema=CHECK_SCHEMA,
-        max_output_tokens=MAX_OUTPUT_TOKENS,
+        messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=bound
     )
     return (await ask(journal, path, prompt, role=Role.CREATION, read=_read)).value
 
@@ -179,11 +155,8 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
         for part in (*known, *(part for _, view in views for part in view.parts))
         if not _is_among(part.part, missing)
     }
-    is_met = (
-        not (missing or contested)
-        and bool(answered)
-        and all(is_met or view.missing for is_met, view in views)
-    )
+    agree = all(is_met or view.missing for is_met, view in views)
+    is_met = agree and bool(answered) and not (missing or contested)
     found = Checked(parts=tuple(answered.values()), missing=tuple(missing))
     return Settled(is_met=is_met, checked=found, contested=() if missing else tuple(contested))
 
@@ -198,11 +171,10 @@ def _is_among(part: str, parts: Sequence[str]) -> bool:
 
 
 def _holds(long: str, short: str) -> bool:
-    wanted = " ".join(word for word in _words(short) if word not in ARTICLES)
-    return (
-        bool(wanted)
-        and f" {wanted} " in f" {' '.join(word for word in _words(long) if word not in ARTICLES)} "
+    whole, wanted = (
+        " ".join(word for word in _words(text) if word not in ARTICLES) for text in (long, short)
     )
+    return bool(wanted) and f" {wanted} " in f" {whole} "
 
 
 def look_up(
@@ -226,28 +198,23 @@ def look_up(
     parts: list[CheckedPart] = []
     missing = list(reply.missing)
     for part in reply.parts:
-        task_id = _find(part.quote, folded, first=part.task_id, computed=computed)
+        quote = part.quote
+        task_id = _find(quote, folded, first=part.task_id, computed=computed)
+        is_whole = task_id in computed and _fold(quote) == folded.get(task_id)
         if (
-            task_id is None
-            or (
-                _only_names(part.quote, objective_text)
-                and not (task_id in computed and _fold(part.quote) == folded[task_id])
-            )
-            or not is_evidence(
-                part.quote, result_by_id[task_id], objective_text=objective_text, doers=doers
+            task_id is not None
+            and (is_whole or not _only_names(quote, objective_text))
+            and is_evidence(
+                quote, result_by_id[task_id], objective_text=objective_text, doers=doers
             )
         ):
-            missing.append(part.part)
+            parts.append(CheckedPart(part=part.part, task_id=task_id, quote=quote))
         else:
-            parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
-    if not (
-        any(has_acted(result, doers) for result in results)
-        or any(not is_from_outside(result_by_id[part.task_id]) for part in parts)
-    ):
+            missing.append(part.part)
+    are_read = all(is_from_outside(result_by_id[part.task_id]) for part in parts)
+    if are_read and not any(has_acted(result, doers) for result in results):
         missing += find_deeds(objective_text)
-    found = Checked(
-        parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part))
-    )
+    found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(filter(None, missing))))
     return reply.is_met and bool(parts) and not found.missing, found
 
 
@@ -305,11 +272,7 @@ def _find(
         first: the task whose result is searched first.
         computed: the tasks whose results were computed.
     """
-    pieces = [
-        folded_piece
-        for piece in re.split(r"…|\.{3}|\[\.*\]", quote)
-        if (folded_piece := _fold(piece))
-    ]
+    pieces = list(filter(None, map(_fold, re.split(r"…|\.{3}|\[\.*\]", quote))))
     if not pieces:
         return None
     if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
@@ -357,10 +320,8 @@ _PART_KEYS = ("part", "name", "requirement", "objectivepart", "text", "descripti
 _TASK_KEYS = ("task", "taskid", "id", "from", "number", "result")
 _QUOTE_KEYS = ("quote", "evidence", "words", "quotation", "citation")
 _VERDICT = late_pattern(
-    (
-        r"\W{0,20}(?:(?:objective[_ ])?met\W{1,5})?(?P<word>yes|no|true|false|not "
-        r"met|met)\b(?P<rest>.*)"
-    ),
+    r"\W{0,20}(?:(?:objective[_ ])?met\W{1,5})?(?P<word>yes|no|true|false|not "
+    r"met|met)\b(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -394,18 +355,15 @@ def parse_check(text: str) -> CheckReply:
     for json_ in reversed(find_json(text)):
         for node in walk(json_.value):
             folded = fold_keys(node) if isinstance(node, dict) else {}
-            if any(key in folded for key in _MET_KEYS) or (
-                "parts" in folded and "missing" in folded
-            ):
+            if folded.keys() & set(_MET_KEYS) or {"parts", "missing"} <= folded.keys():
                 return _read_object(folded, json_)
     said = _VERDICT.match(text)
     if said is None:
         return _to_reply(is_met=False, parts=(), missing=(), is_readable=False)
     is_met = said["word"].casefold() in ("yes", "true", "met")
     rest = to_sentence(said["rest"])
-    return _to_reply(
-        is_met=is_met, parts=(), missing=(rest,) if rest and not is_met else (), is_readable=True
-    )
+    missing = (rest,) if rest and not is_met else ()
+    return _to_reply(is_met=is_met, parts=(), missing=missing, is_readable=True)
 
 
 def _read_object(node: Mapping[str, Any], json_: JsonValue) -> CheckReply:
@@ -433,16 +391,15 @@ def _to_reply(
 def _to_texts(value: Any) -> tuple[str, ...]:
     """Return the parts of the objective that a reply calls missing, one text per part. The value
     may be a text, a list, or objects."""
-    items = value if isinstance(value, list) else [value]
-    texts = [
-        to_sentence(
-            first_of(fold_keys(item), (*_PART_KEYS, *_MISSING_KEYS, "what", "reason"))
-            if isinstance(item, dict)
-            else item
-        )
-        for item in items
-    ]
-    return tuple(dict.fromkeys(text for text in texts if text))
+    keys = (*_PART_KEYS, *_MISSING_KEYS, "what", "reason")
+    said = (
+        first_of(fold_keys(item), keys) if isinstance(item, dict) else item for item in _list(value)
+    )
+    return tuple(dict.fromkeys(filter(None, map(to_sentence, said))))
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
@@ -453,33 +410,11 @@ def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
             {"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner}
             for part, inner in value.items()
         ]
-    nodes = [
-        fold_keys(item)
-        for item in (value if isinstance(value, list) else [value])
-        if isinstance(item, dict)
-    ]
-    parts = [(to_sentence(first_of(node, _PART_KEYS)), node) for node in nodes]
-    return tuple(
-        CheckReplyPart(
-            part=part,
-            task_id=_to_task_id(first_of(node, _TASK_KEYS)),
-            quote=_to_quote(first_of(node, _QUOTE_KEYS)),
-        )
-        for part, node in parts
-        if part
-    )
-
-
-def _to_task_id(value: Any) -> int | None:
-    return next(
-        (
-            id_
-            for item in (value if isinstance(value, list) else [value])
-            if (id_ := to_id(item)) is not None
-        ),
-        None,
-    )
-
-
-def _to_quote(value: Any) -> str:
-    return to_line(value) if isinstance(value, str) else ""
+    parts = []
+    for node in (fold_keys(item) for item in _list(value) if isinstance(item, dict)):
+        part, quote = to_sentence(first_of(node, _PART_KEYS)), first_of(node, _QUOTE_KEYS)
+        ids = map(to_id, _list(first_of(node, _TASK_KEYS)))
+        task_id = next((id_ for id_ in ids if id_ is not None), None)
+        quote = to_line(quote) if isinstance(quote, str) else ""
+        parts += [CheckReplyPart(part=part, task_id=task_id, quote=quote)] if part else []
+    return tuple(parts)

@@ -78,9 +78,8 @@ class Finished:
     def sources(self) -> tuple[str, ...]:
         """The origins from outside (files, pages, tools) that contributed to the task or its
         result."""
-        return find_sources(
-            (*self.task.origins, *(self.result.origins if self.result else self.read))
-        )
+        read = self.result.origins if self.result else self.read
+        return find_sources((*self.task.origins, *read))
 
     def to_labelled(self) -> tuple[str, Passage]:
         """Return the finished task as (label, passage) for a prompt."""
@@ -97,16 +96,17 @@ def creation_schema(max_tasks: int) -> Mapping[str, Any]:
     id_ = {"type": "string", "maxLength": MAX_ID_CHARS}
     text = {"type": "string", "maxLength": MAX_NAME_CHARS}
     after = {"type": "array", "items": id_, "maxItems": 20}
-    task = _object(id=id_, name=text, after=after, **{"from": {"type": "integer"}})
-    unanswered = _object(task={"type": "integer"}, lacks=text, after=after)
-    return _object(
+    task = object_schema(id=id_, name=text, after=after, **{"from": {"type": "integer"}})
+    unanswered = object_schema(task={"type": "integer"}, lacks=text, after=after)
+    return object_schema(
         tasks={"type": "array", "items": task, "maxItems": max_tasks},
         unanswered={"type": "array", "items": unanswered, "maxItems": max_tasks},
         objective_met={"type": "boolean"},
     )
 
 
-def _object(**properties: Any) -> dict[str, Any]:
+def object_schema(**properties: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an object that has exactly these properties."""
     return {
         "type": "object",
         "properties": properties,
@@ -161,9 +161,8 @@ async def create_tasks(
         )
 
     asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read)
-    return asked.value, tuple(
-        dict.fromkeys((f"model:{asked.completion.model}", *asked.prompt.origins))
-    )
+    origins = (f"model:{asked.completion.model}", *asked.prompt.origins)
+    return asked.value, tuple(dict.fromkeys(origins))
 
 
 # -- which task a proposal comes from, and which tasks provide what another task lacks
@@ -175,10 +174,9 @@ def find_source(name: str, finished: Sequence[Finished]) -> int | None:
     result, or whose missing information, shares most words with the proposal's name. None if there
     are no finished tasks."""
     words = set(name.casefold().split())
-    best = max(
-        finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None
-    )
-    return None if best is None else best.task.id
+    if not finished:
+        return None
+    return max(finished, key=lambda one: len(words & set(one.text.casefold().split()))).task.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,11 +210,8 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
     time, the model may have overlooked that result.
     """
     listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
-    about, n_missed = (
-        _find_by_code(task, lack.what, listed)
-        if find_codes(lack.what)
-        else _find_by_subject(task, lack.what, listed)
-    )
+    find = _find_by_code if find_codes(lack.what) else _find_by_subject
+    about, n_missed = find(task, lack.what, listed)
     unhelpful = [name for name in about if name.id in lack.shown and name.status is TaskStatus.DONE]
     again = [
         name
@@ -262,9 +257,8 @@ def _find_by_subject(
     subjects = Subjects([*(name.name for name in near), task.name])
     found: list[TaskName] = []
     taken: set[int] = set()
-    for one in sorted(
-        subjects.find(lack), key=lambda one: (-one.share, -len(one.span), -one.place)
-    ):
+    said = subjects.find(lack)
+    for one in sorted(said, key=lambda one: (-one.share, -len(one.span), -one.place)):
         if not taken.issuperset(one.span):
             taken.update(one.span)
             words.difference_update(subjects.subjects[one.place])
@@ -275,9 +269,8 @@ def _find_by_subject(
 def renames(name: str, task: Task) -> bool:
     """Return whether a proposed task with this name only says in other words what the given task
     says, which lacks information."""
-    return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(
-        name, task.name
-    )
+    is_same = name_sense(rearm(name)) == name_sense(rearm(task.name))
+    return is_same or is_about_the_same(name, task.name)
 
 
 def is_about_the_same(name: str, other: str) -> bool:
@@ -300,11 +293,8 @@ def first_code(text: str) -> str:
     """Return the code that comes first in the text; "" if there is none. Codes are used because
     each identifies a single thing, whereas many tasks may be about one place or year."""
     plain = text.casefold()
-    return min(
-        find_codes(text),
-        key=lambda code: (plain.find(code) % (len(plain) + 1), -len(code), code),
-        default="",
-    )
+    places = ((plain.find(one) % (len(plain) + 1), -len(one), one) for one in find_codes(text))
+    return min(places, default=(0, 0, ""))[2]
 
 
 def find_codes(text: str) -> set[str]:
@@ -321,12 +311,9 @@ def find_codes(text: str) -> set[str]:
 # --------------------------------------------------------------------------------------------------
 
 
-ORDER_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"order": {"type": "array", "items": {"type": "integer"}, "maxItems": 50}},
-    "required": ["order"],
-    "additionalProperties": False,
-}
+ORDER_SCHEMA: Mapping[str, Any] = object_schema(
+    order={"type": "array", "items": {"type": "integer"}, "maxItems": 50}
+)
 
 
 async def order_tasks(
@@ -334,19 +321,13 @@ async def order_tasks(
 ) -> tuple[int, ...]:
     """Ask the model for an order of the tasks, and return their ids in that order. Some or all of
     the tasks may be missing. Raises what `react.asking.ask` raises."""
-    lines = [_queue_line(task) for task in tasks]
+    origins = [origin for task in tasks for origin in task.origins]
+    queue = make_passage("\n".join(map(_queue_line, tasks)), origins)
     messages = build_messages(
         "prioritization",
         {
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
-            "queue": [
-                (
-                    "queued tasks",
-                    make_passage(
-                        "\n".join(lines), [origin for task in tasks for origin in task.origins]
-                    ),
-                )
-            ],
+            "queue": [("queued tasks", queue)],
         },
     )
     prompt = Prompt(
@@ -356,14 +337,11 @@ async def order_tasks(
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )
     window = [(task.id, disarm(task.name)) for task in tasks]
-    asked = await ask(
-        journal,
-        "order",
-        prompt,
-        role=Role.PRIORITIZATION,
-        read=lambda completion: parse_order(completion.text, window=window),
-    )
-    return asked.value
+
+    def read(completion: Completion) -> tuple[int, ...]:
+        return parse_order(completion.text, window=window)
+
+    return (await ask(journal, "order", prompt, role=Role.PRIORITIZATION, read=read)).value
 
 
 def _queue_line(task: Task) -> str:
@@ -422,22 +400,13 @@ def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[li
     for json_ in reversed(found):
         if not json_.is_whole or (isinstance(json_.value, list) and not json_.is_labelled):
             continue
-        objects = [node for node in walk(json_.value) if isinstance(node, dict)]
-        named = [
-            folded[key]
-            for node in objects
-            if (folded := fold_keys(node))
-            for key in _ORDER_KEYS
-            if key in folded
-        ]
+        objects = [fold_keys(node) for node in walk(json_.value) if isinstance(node, dict)]
+        named = [node[key] for node in objects for key in _ORDER_KEYS if key in node]
         yield from (_ranked(value) for value in named if isinstance(value, list))
         yield from (_by_rank(value, ids) for value in named if isinstance(value, dict))
         yield from (_ranked(value) for value in walk(json_.value) if isinstance(value, list))
-    alone = [
-        json_.value
-        for json_ in found
-        if json_.is_alone and json_.is_whole and isinstance(json_.value, dict)
-    ]
+    whole = [json_.value for json_ in found if json_.is_alone and json_.is_whole]
+    alone = [value for value in whole if isinstance(value, dict)]
     if len(alone) > 1:
         yield _ranked(alone)
     yield from (_by_rank(value, ids) for value in reversed(alone))
@@ -460,39 +429,29 @@ def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
     to ids or names, or ids to ranks or names."""
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
-    if any(rank is None for rank in ranks):
+    if None in ranks:
         return [
-            value if _is_numbered(value) else f"{key}: {_text_of(value)}"
+            value
+            if isinstance(value, dict) and _id_of(value) is not None
+            else f"{key}: {_name_of(value) if isinstance(value, dict) else _text_of(value)}"
             for key, value in by_key.items()
         ]
     counts = list(range(1, len(ranks) + 1))
-    if (
-        keys != counts
-        and sorted(rank or 0 for rank in ranks) == counts
-        and {key or 0 for key in keys} <= ids
-    ):
-        return [
-            key for _, key in sorted(zip(ranks, keys, strict=True), key=lambda pair: pair[0] or 0)
-        ]
-    in_turn = (
-        sorted(zip(keys, ranks, strict=True), key=lambda pair: pair[0] or 0)
-        if None not in keys
-        else zip(keys, ranks, strict=True)
-    )
-    return [id_ for _, id_ in in_turn]
+    if keys != counts and sorted(rank or 0 for rank in ranks) == counts and ids.issuperset(keys):
+        return [keys[ranks.index(rank)] for rank in counts]
+    pairs = list(zip(keys, ranks, strict=True))
+    if None not in keys:
+        pairs.sort(key=lambda pair: pair[0] or 0)
+    return [id_ for _, id_ in pairs]
 
 
 def _text_of(value: Any) -> str:
-    return value if isinstance(value, str) else _name_of(value) if isinstance(value, dict) else ""
+    return value if isinstance(value, str) else ""
 
 
 def _name_of(item: Mapping[str, Any]) -> str:
     folded = fold_keys(item)
     return next((folded[key] for key in _NAME_KEYS if isinstance(folded.get(key), str)), "")
-
-
-def _is_numbered(value: Any) -> bool:
-    return isinstance(value, dict) and _id_of(value) is not None
 
 
 def _id_of(item: Mapping[str, Any]) -> int | None:
@@ -538,31 +497,21 @@ class _Names:
             leading = _leading_ids(line)[:1]
             for key in self._named(line):
                 same = [id_ for id_ in self._ids_by_name[key] if id_ not in by_name]
-                by_name.update(
-                    dict.fromkeys(leading if leading and leading[0] in same else same[:1])
-                )
-        if by_name:
-            return tuple(by_name)
-        return tuple(
-            dict.fromkeys(id_ for line in folded for id_ in _leading_ids(line) if id_ in self.ids)
-        )
+                is_said = leading and leading[0] in same
+                by_name.update(dict.fromkeys(leading if is_said else same[:1]))
+        ids = (id_ for line in folded for id_ in _leading_ids(line) if id_ in self.ids)
+        return tuple(by_name or dict.fromkeys(ids))
 
     def _named(self, line: str) -> list[str]:
         """Return the names that the line lists: all of them if it consists of names only, else the
         one that a list item begins with or contains."""
-        found = (
-            list(self._pattern.finditer(line))
-            if any(key in line for key, _ in self._longest_first)
-            else []
-        )
+        has_names = any(key in line for key, _ in self._longest_first)
+        found = list(self._pattern.finditer(line)) if has_names else []
         if not found:
             return []
         head, colon, tail = line[: found[0].start()].rpartition(":")
-        rest = (
-            (tail if colon and len(head) < 60 else head + tail)
-            + " "
-            + self._pattern.sub(" ", line[found[0].end() :])
-        )
+        before = tail if colon and len(head) < 60 else head + tail
+        rest = f"{before} {self._pattern.sub(' ', line[found[0].end() :])}"
         if set(re.split(r"[\W\d]+", rest)) <= _CONNECTIVES:
             return list(dict.fromkeys(match.group() for match in found))
         mark = _LIST_MARK.match(line)
@@ -577,11 +526,8 @@ def _leading_ids(line: str) -> list[int]:
     """Return all numbers of a line that consists of numbers only; of another line, the number that
     it begins with."""
     head, colon, tail = line.rpartition(":")
-    tokens = [
-        token
-        for token in _SEPARATOR.split(tail if colon and not any(map(str.isdigit, head)) else line)
-        if token not in _CONNECTIVES
-    ]
+    said = tail if colon and not any(map(str.isdigit, head)) else line
+    tokens = [token for token in _SEPARATOR.split(said) if token not in _CONNECTIVES]
     numbers = [_LONE_ID.fullmatch(token) for token in tokens]
     if len(numbers) > 1 and all(numbers):
         return [int(number.group(1)) for number in numbers if number]

@@ -53,55 +53,35 @@ def _any_of(words: str) -> str:
 
 # A claim says of one of these, or of one of `_WHOLES`, that it is done (`_DONE`).
 _AIMS = _any_of(
-    "objectives?. goals?. tasks?. to-?dos?. ziele?n?. ziels. aufgabe auftrag objectifs?. "
-    "tâche objetivo tarea la_meta. obiettiv"
-    " compit[oi]."
-    " taref doel(?:en|stelling)?. taak opdracht mål(?:et|en)?. uppgift op?pgave "
-    "cel[eu]?. zadani cíl úkol цел[ьи] задач задани"
-    " мет[ау]. завдан"
-    " hedef görev 목표 과제 작업 目標 目标 任务 任務 課題 タスク 目的 الهدف "
-    "هدف المهم लक्ष्य उद्देश्य कार्य "
-    "מטר משימ mục_tiêu nhiệm_vụ"
-    " tujuan tugas στόχο tavoite"
-    " tehtäv célt?. feladat obiectiv sarcin"
+    "objectives?. goals?. tasks?. to-?dos?. ziele?n?. ziels. aufgabe auftrag objectifs?. tâche "
+    "objetivo tarea la_meta. obiettiv compit[oi]. taref doel(?:en|stelling)?. taak opdracht "
+    "mål(?:et|en)?. uppgift op?pgave cel[eu]?. zadani cíl úkol цел[ьи] задач задани мет[ау]. "
+    "завдан hedef görev 목표 과제 작업 目標 目标 任务 任務 課題 タスク 目的 الهدف هدف المهم लक्ष्य "
+    "उद्देश्य कार्य מטר משימ mục_tiêu nhiệm_vụ tujuan tugas στόχο tavoite tehtäv célt?. feladat "
+    "obiectiv sarcin"
 )
 _WHOLES = _any_of(
-    "all. everything. work. jobs?. projects?. requests?. parts?. steps?. items?. "
-    "deliverables?. questions?. targets?. checks?. information. data. details. answers?. findings. "
-    "results?. evidence. research. particulars."
-    " status. assignments?."
-    " missions?. requirements?. criteri acceptance. alles?. arbeit anforderung tout. "
-    "toutes. travail exigence todo. todas. trabajo"
-    " requisit tutt[eoi]."
-    " lavoro tudo. trabalho werk. allt. krav wszystk wymagani vše вс[её]. работ требован "
-    "her_şey 모든 모두 요구 全部 すべて 全て"
-    " 所有 要求 كل सभी सब הכל tất_cả"
-    " semua"
+    "all. everything. work. jobs?. projects?. requests?. parts?. steps?. items?. deliverables?. "
+    "questions?. targets?. checks?. information. data. details. answers?. findings. results?. "
+    "evidence. research. particulars. status. assignments?. missions?. requirements?. criteri "
+    "acceptance. alles?. arbeit anforderung tout. toutes. travail exigence todo. todas. trabajo "
+    "requisit tutt[eoi]. lavoro tudo. trabalho werk. allt. krav wszystk wymagani vše вс[её]. работ "
+    "требован her_şey 모든 모두 요구 全部 すべて 全て 所有 要求 كل सभी सब הכל tất_cả semua"
 )
 _DONE = _any_of(
-    "met. complet done. finish fulfil achiev accomplish satisf reached. attain answered. "
-    "solved. resolved. closed. conclude"
-    " settled. covered. delivered."
-    " gathered. collected. obtained. retrieved. received. provided. supplied. available. correct. "
-    "sufficient. final. success succeed verified. confirmed. passed. ready. established. approved. "
-    "wrapped_up signed_off erfüllt erreicht erledigt"
-    " abgeschlossen fertig"
-    " vollständig beendet gelöst beantwortet atteint accompli termin[éa] achev rempli "
-    "satisfait fini[se]?. répondu cumpl lograd"
-    " alcan[zç] finali[zs]ad"
-    " hech[oa] conseguid raggiunt fatt[oa] soddisfatt conclu[ií]d atingid cumprid "
-    "feit[oa] bereikt voltooi klaar afgerond voldaan"
-    " gehaald uppnå uppfyll"
-    " klart?. slutför avslut oppnådd fullfør ferdig opnået færdig opfyldt osiągnięt "
-    "ukończ zakończ wykonan spełni zrobion splně"
-    " dokonč hotov достиг"
-    " выполн заверш готов реш[её]н законч досяг викон tamamlan ulaşıl bitti başar 달성 완료 "
-    "충족 끝났 达成 達成 完成 完了 实现 實現"
-    " 满足 滿足 実現 終了 完遂 达到"
-    " تحقق تحقيق مكتمل اكتمل انته أنجز إنجاز पूर्ण पूरा पूरी प्राप्त הושג הושל "
-    "hoàn_thành đạt_được tercapai selesai επιτεύχθ ολοκληρ"
-    " saavutett valmis teljes kész"
-    " atins îndeplinit"
+    "met. complet done. finish fulfil achiev accomplish satisf reached. attain answered. solved. "
+    "resolved. closed. conclude settled. covered. delivered. gathered. collected. obtained. "
+    "retrieved. received. provided. supplied. available. correct. sufficient. final. success "
+    "succeed verified. confirmed. passed. ready. established. approved. wrapped_up signed_off "
+    "erfüllt erreicht erledigt abgeschlossen fertig vollständig beendet gelöst beantwortet atteint "
+    "accompli termin[éa] achev rempli satisfait fini[se]?. répondu cumpl lograd alcan[zç] "
+    "finali[zs]ad hech[oa] conseguid raggiunt fatt[oa] soddisfatt conclu[ií]d atingid cumprid "
+    "feit[oa] bereikt voltooi klaar afgerond voldaan gehaald uppnå uppfyll klart?. slutför avslut "
+    "oppnådd fullfør ferdig opnået færdig opfyldt osiągnięt ukończ zakończ wykonan spełni zrobion "
+    "splně dokonč hotov достиг выполн заверш готов реш[её]н законч досяг викон tamamlan ulaşıl "
+    "bitti başar 달성 완료 충족 끝났 达成 達成 完成 完了 实现 實現 满足 滿足 実現 終了 完遂 达到 "
+    "تحقق تحقيق مكتمل اكتمل انته أنجز إنجاز पूर्ण पूरा पूरी प्राप्त הושג הושל hoàn_thành đạt_được "
+    "tercapai selesai επιτεύχθ ολοκληρ saavutett valmis teljes kész atins îndeplinit"
 )
 _LEFT = (  # phrases for "nothing is left to do"
     r"\b(?:nothing|none|no (?:\w+ "
@@ -172,30 +152,24 @@ _BARE = late_pattern(  # texts that contain nothing else
 )
 _AIM = late_pattern(_AIMS, re.IGNORECASE)
 _ABOUT_AIM = late_pattern(
-    (
-        rf"(?:{_AIMS})[^\n]{{0,{MAX_GAP}}}?(?:{_DONE})"
-        rf"|(?:{_DONE})[^\n]{{0,{MAX_GAP}}}?(?:{_AIMS})"
-    ),
+    rf"(?:{_AIMS})[^\n]{{0,{MAX_GAP}}}?(?:{_DONE})"
+    rf"|(?:{_DONE})[^\n]{{0,{MAX_GAP}}}?(?:{_AIMS})",
     re.IGNORECASE,
 )
 _ABOUT_WORK = late_pattern(
-    (
-        rf"(?:{_WHOLES})[^\n]{{0,{MAX_GAP}}}?(?:{_DONE})"
-        rf"|(?:{_DONE})[^\n]{{0,{MAX_GAP}}}?(?:{_WHOLES})|{_LEFT}"
-    ),
+    rf"(?:{_WHOLES})[^\n]{{0,{MAX_GAP}}}?(?:{_DONE})"
+    rf"|(?:{_DONE})[^\n]{{0,{MAX_GAP}}}?(?:{_WHOLES})|{_LEFT}",
     re.IGNORECASE,
 )
 _STEERING = late_pattern(f"{_ORDERS}|{_PROTOCOL}", re.IGNORECASE | re.MULTILINE)
 _WORK_WORD = late_pattern(
-    (
-        f"{_AIMS}|{_WHOLES}|{_DONE}|\\b(?:found|determined|identified|verified|checked|agent"
-        "|requested|asked|wanted|needed|sought|known|ended|dealt|handled|processed"
-        "|addressed|checklist|earlier|today"
-        "|(?:auditor|reviewer|supervisor|operator|yours?|you|we|i|both|here|hereby|above|below"
-        "|over|end)\\b"
-        "|part|been|now|already|fully|entirely|nothing|missing|left|remain|outstanding"
-        "|further)"
-    ),
+    f"{_AIMS}|{_WHOLES}|{_DONE}|\\b(?:found|determined|identified|verified|checked|agent"
+    "|requested|asked|wanted|needed|sought|known|ended|dealt|handled|processed"
+    "|addressed|checklist|earlier|today"
+    "|(?:auditor|reviewer|supervisor|operator|yours?|you|we|i|both|here|hereby|above|below"
+    "|over|end)\\b"
+    "|part|been|now|already|fully|entirely|nothing|missing|left|remain|outstanding"
+    "|further)",
     re.IGNORECASE,
 )
 # Words for handling knowledge. That something was found says nothing of what it is, so of a clause
@@ -205,23 +179,23 @@ _REPORTED = late_pattern(
     + _any_of(
         "found. determined.(?!_by.) established. settled. resolv identif verified. confirm clarif "
         "ascertain answered. checked. reviewed. audited. inspected. examined. measured. counted. "
-        "surveyed. recorded. documented. dokumentiert. described. explained. registered. "
-        "archived. filed. noted. tabulated. analy[sz]ed. assessed. evaluated. compared. "
-        "discussed. approved. certified. investigated. researched. catalogued. listed. reported. "
-        "stated. specified. covered. summari[sz]ed. summar(?:y|ies). mentioned. looked_up. "
-        "traced. dated. attributed. mapped. ranked. cited. characteri[sz]ed. known. understood. "
-        "available. complete. final. correct. current. up_to_date. on_file. undisputed. certain. "
-        "clear. cleared. agrees?. agreed. accounted. shown. announced. demonstrated. as_given. "
-        "posted. published. set_out. tested. treated. said. dealt. see. gives?. names?. proven. "
-        "proved. accepted. obtained. issued. submitted. signed. handed. in_order. comparison. "
-        "explanation. overview. analysis. enquiry. inquiry. request. ermittelt gefunden bestimmt "
-        "geklärt festgestellt bestätigt beantwortet vermess geprüft überprüft eingetragen bekannt "
-        "ausgeschildert verzeichnet erfasst liegt liegen vollständig trouvée?s?. déterminée?s?. "
-        "identifiée?s?. établie?s?. confirmée?s?. encontr[aó] determinad identificad establecid "
-        "confirmad averiguad trovat[aeio]. accertat identificat confermat gevonden. bepaald. "
-        "vastgesteld bevestigd найден определ[её]н установлен подтвержд[её]н выяснен znalezion "
-        "ustalon potwierdzon bulundu belirlendi doğruland 查明 找到 确认 确定 判明 "
-        "見つか 確認 特定 찾았 확인 밝혀"
+        "surveyed. recorded. documented. dokumentiert. described. explained. registered. archived. "
+        "filed. noted. tabulated. analy[sz]ed. assessed. evaluated. compared. discussed. approved. "
+        "certified. investigated. researched. catalogued. listed. reported. stated. specified. "
+        "covered. summari[sz]ed. summar(?:y|ies). mentioned. looked_up. traced. dated. attributed. "
+        "mapped. ranked. cited. characteri[sz]ed. known. understood. available. complete. final. "
+        "correct. current. up_to_date. on_file. undisputed. certain. clear. cleared. agrees?. "
+        "agreed. accounted. shown. announced. demonstrated. as_given. posted. published. set_out. "
+        "tested. treated. said. dealt. see. gives?. names?. proven. proved. accepted. obtained. "
+        "issued. submitted. signed. handed. in_order. comparison. explanation. overview. analysis. "
+        "enquiry. inquiry. request. ermittelt gefunden bestimmt geklärt festgestellt bestätigt "
+        "beantwortet vermess geprüft überprüft eingetragen bekannt ausgeschildert verzeichnet "
+        "erfasst liegt liegen vollständig trouvée?s?. déterminée?s?. identifiée?s?. établie?s?. "
+        "confirmée?s?. encontr[aó] determinad identificad establecid confirmad averiguad "
+        "trovat[aeio]. accertat identificat confermat gevonden. bepaald. vastgesteld bevestigd "
+        "найден определ[её]н установлен подтвержд[её]н выяснен znalezion ustalon potwierdzon "
+        "bulundu belirlendi doğruland 查明 找到 确认 确定 判明 見つか 確認 特定 찾았 확인 "
+        "밝혀"
     )
     + ")",
     re.IGNORECASE,

@@ -47,17 +47,12 @@ class Excerpt:
 
     def to_labelled(self) -> tuple[str, Passage]:
         """Return the earlier result as (label, passage) for a prompt."""
-        if self.objective_id is None:
-            text, origin = (
-                f"Task {self.task_id}: {self.task_name}\n{self.text}",
-                f"result:{self.task_id}",
-            )
-            return "result", Passage(text=text, origin=origin, sources=self.sources)
-        text = f"Objective {self.objective_id}, task {self.task_id}: {self.task_name}\n{self.text}"
-        origin = f"result:{self.objective_id}/{self.task_id}"
-        return "result of another objective", Passage(
-            text=text, origin=origin, sources=self.sources
-        )
+        label, task, origin = "result", f"Task {self.task_id}", f"result:{self.task_id}"
+        if self.objective_id is not None:
+            label, task = f"{label} of another objective", f"Objective {self.objective_id}, task"
+            task, origin = f"{task} {self.task_id}", f"result:{self.objective_id}/{self.task_id}"
+        text = f"{task}: {self.task_name}\n{self.text}"
+        return label, Passage(text=text, origin=origin, sources=self.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,22 +109,18 @@ async def execute_task(
 
 def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[Message, ...]:
     is_combined = context.planning is Planning.COMBINED
+    planning = f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks."
+    memory = f"\n{fill('memory')}" if context.memory else ""
+    last_try = [context.last_try] if context.last_try else []
     return build_messages(
         "execution",
         {
-            "tools_hint": (TOOLS_HINT if has_tools else "")
-            + (f"\n{fill('memory')}" if context.memory else ""),
-            "planning": (
-                f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks."
-            )
-            if is_combined
-            else "",
+            "tools_hint": (TOOLS_HINT if has_tools else "") + memory,
+            "planning": planning if is_combined else "",
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
             "results": [*(excerpt.to_labelled() for excerpt in context.excerpts), *context.memory],
             "gone": _lines("not there", context.gone),
-            "last_try": _lines(
-                "last try", [context.last_try] if context.last_try else [], context.last_sources
-            ),
+            "last_try": _lines("last try", last_try, context.last_sources),
             "known": list_known(context.known) if is_combined else [],
             "task": [("task", make_passage(f"{task.id}: {task.name}", task.origins))],
             "date": context.today.isoformat(),
@@ -195,13 +186,9 @@ def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
         return 1, 0
     lacked = set(content(outcome.lack))
     sentences = split_sentences(outcome.text)
-    is_answer = [
-        judge_reply(sentence, task_name=task_name).kind is OutcomeKind.ANSWERED
-        for sentence in sentences
-    ]
-    names_lack = [
-        2 * len(lacked.intersection(content(sentence))) > len(lacked) for sentence in sentences
-    ]
+    kinds = [judge_reply(sentence, task_name=task_name).kind for sentence in sentences]
+    is_answer = [kind is OutcomeKind.ANSWERED for kind in kinds]
+    names_lack = [2 * len(lacked.intersection(content(one))) > len(lacked) for one in sentences]
     known = find_marks(f"{task_name}\n{outcome.lack}")
     only_repeats = bool(known) and find_marks(outcome.text) <= known
     n_lacking = sum(

@@ -46,16 +46,14 @@ def find_fault(text: str, *, task_name: str, prompt_texts: Sequence[str]) -> str
     one."""
     task = task_name.casefold()
     if not _SYMBOL.search(text):
-        return (
-            ""
-            if _SIGN.search(text) or (text.strip("`\n ") and phrases.ASKS_SIGN.search(task))
-            else EMPTY
-        )
-    if not phrases.ASKS_PRODUCT.search(task) and _is_tool_call(text):
+        is_asked = text.strip("`\n ") and phrases.ASKS_SIGN.search(task)
+        return "" if _SIGN.search(text) or is_asked else EMPTY
+    may_be_product = phrases.ASKS_PRODUCT.search(task)
+    if not may_be_product and _is_tool_call(text):
         return CALL
     if _is_cut_json(text):
         return CUT
-    if not phrases.ASKS_PRODUCT.search(task) and not phrases.asks_words(task) and _is_loop(text):
+    if not may_be_product and not phrases.asks_words(task) and _is_loop(text):
         return LOOP
     if not phrases.ASKS_QUOTE.search(task) and _is_echo(text, task_name, prompt_texts):
         return ECHO
@@ -77,6 +75,10 @@ _CALL_LIKE = re.compile(
 )
 _JSON_START = re.compile(r"[{\[]\s*[\"{\[\d\]}-]")
 ENDING_TOOLS = frozenset({"final_answer", "finish", "answer", "submit"})
+_CALLED_KEYS = ("tool", "action", "name", "function", "tool_name", "tool_calls")
+_GIVEN_KEYS = frozenset(
+    "tool_input action_input arguments parameters args input tool_args tool_calls".split()
+)
 
 
 def _is_tool_call(text: str) -> bool:
@@ -87,26 +89,10 @@ def _is_tool_call(text: str) -> bool:
         return not any(f'"{name}"' in called[0] for name in ENDING_TOOLS)
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or len(value) > 4 or not _GIVEN_KEYS & value.keys():
         return False
-    name = value.get(
-        "tool",
-        value.get(
-            "action",
-            value.get(
-                "name", value.get("function", value.get("tool_name", value.get("tool_calls")))
-            ),
-        ),
-    )
-    given = set(
-        "tool_input action_input arguments parameters args input tool_args tool_calls".split()
-    ) & set(value)
-    return (
-        bool(name)
-        and bool(given)
-        and len(value) <= 4
-        and not (isinstance(name, str) and name in ENDING_TOOLS)
-    )
+    name = next((value[key] for key in _CALLED_KEYS if key in value), None)
+    return bool(name) and not (isinstance(name, str) and name in ENDING_TOOLS)
 
 
 def read_json(text: str) -> Any:
@@ -137,14 +123,10 @@ def _is_cut_json(text: str) -> bool:
     return depth > 0
 
 
-_ANSWER_KEYS = frozenset(
-    {"answer", "result", "value", "output", "final_answer", "response", "data"}
-)
+_ANSWER_KEYS = frozenset("answer result value output final_answer response data".split())
 _LACK_KEYS = frozenset(
-    (
-        "lacking lacks lack missing missing_inputs missing_information needs needed required "
-        "missing_data"
-    ).split()
+    "lacking lacks lack missing missing_inputs missing_information needs needed required "
+    "missing_data".split()
 )
 _TOLD_KEYS = ("error", "message", "reason", "note", "explanation", "detail")
 _SAYING_KEYS = frozenset(
@@ -166,9 +148,7 @@ def said_in_json(value: Mapping[Any, Any]) -> str:
     answers = [one for key, one in held.items() if key in _ANSWER_KEYS]
     if any(not isinstance(answer, str) for answer in answers):
         return ""
-    said = [
-        answer for answer in answers if answer.casefold() not in ("null", "none", "n/a", "unknown")
-    ]
+    said = [one for one in answers if one.casefold() not in ("null", "none", "n/a", "unknown")]
     if lacks and not said:
         return " ".join(lacks)
     said += [one for key, one in held.items() if key in _TOLD_KEYS and isinstance(one, str)]
@@ -196,8 +176,8 @@ _OWN_FENCE = re.compile(
 _TOOL_NAMES = ("final_answer", "fail_task")
 _QUOTABLE = ("result", "tool", "file", "web", "document")
 _AROUND_TASK = frozenset(
-    "task the is to my your number current i was asked will now name a an of ok "
-    "okay sure carry out please".split()
+    "task the is to my your number current i was asked will now name a an of ok okay sure carry "
+    "out please".split()
 )
 
 
@@ -235,7 +215,6 @@ class _Block:
     """A fenced block of a prompt. `is_quotable`: a reply may consist only of text from this
     block."""
 
-    label: str
     text: str
     is_quotable: bool
 
@@ -263,14 +242,8 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
             at += 1
             continue
         end = ends.pop()
-        is_quotable = opened["label"].startswith(_QUOTABLE) or opened["origin"].startswith(
-            _QUOTABLE
-        )
-        blocks.append(
-            _Block(
-                label=opened["label"], text="\n".join(lines[at + 1 : end]), is_quotable=is_quotable
-            )
-        )
+        is_quotable = any(opened[part].startswith(_QUOTABLE) for part in ("label", "origin"))
+        blocks.append(_Block(text="\n".join(lines[at + 1 : end]), is_quotable=is_quotable))
         at = end + 1
     return blocks, "\n".join(outside)
 
@@ -412,12 +385,8 @@ def strip_noise(text: str) -> str:
     if opened:
         end = next((end for end in ends if end.start() >= opened.end()), None)
         text = text[end.end() :] if end else ""
-    elif (
-        ends
-        and text[ends[-1].end() :].strip()
-        and "<think" not in text[: ends[0].start()].casefold()
-    ):
-        text = text[ends[-1].end() :]
+    elif ends and "<think" not in text[: ends[0].start()].casefold():
+        text = text[ends[-1].end() :] if text[ends[-1].end() :].strip() else text
     return _without_tokens(text.strip())
 
 
@@ -490,11 +459,8 @@ def _split_marker(text: str, task_name: str) -> tuple[str, str]:
         found = found if is_word or is_in_code(match.start()) else match
     if found is None:
         before, _, last = text.rpartition("\n")
-        like = (
-            None
-            if asks_gaps or phrases.asks_words(task_name.casefold())
-            else _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
-        )
+        is_asked = asks_gaps or phrases.asks_words(task_name.casefold())
+        like = None if is_asked else _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
         if like is None or (not before.strip() and not like["rest"].strip()):
             return text, ""
         lack = _one_line(like["rest"])
@@ -593,17 +559,14 @@ _QUOTED = re.compile(r"\A[\"“«„'‘「].{3,}[\"”»“'’」]\.?\Z", re.D
 
 
 _POLAR = re.compile(
-    (
-        r"(?:yes|no|not "
-        r"without|true|false|ja|nein|oui|non|sí|sì|não|sim|nej|da|да|нет|はい|いいえ|是|否)\b[.,;:!。，]"
-    ),
+    r"(?:yes|no|not "
+    r"without|true|false|ja|nein|oui|non|sí|sì|não|sim|nej|da|да|нет|はい|いいえ|是|否)\b[.,;:!。，]",
     re.IGNORECASE,
 )
 _PLAIN_WORDS = frozenset(
-    "the and was were has had for not but are its any all his her who how yet der die "
-    "das ist les des est los las una het een can no"
-    " that this there here with from have been still remains remain exact date name true "
-    "today known very also because".split()
+    "the and was were has had for not but are its any all his her who how yet der die das ist les "
+    "des est los las una het een can no that this there here with from have been still remains "
+    "remain exact date name true today known very also because".split()
 )
 
 
@@ -629,35 +592,27 @@ def _judge_words(text: str, sentences: Sequence[str], task: str) -> tuple[Outcom
     answer)."""
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
-    answered = OutcomeKind.ANSWERED, "", ""
+    answered, doubtful = (OutcomeKind.ANSWERED, "", ""), (OutcomeKind.DOUBTFUL, "", "")
     if _POLAR.match(text) and phrases.ASKS_STATE.search(task):
         return answered
     said = _classify_until_content(sentences)
     if said is None:
         return answered
-    whole = _with_quotes(sentences, text)
-    lack = _one_line(
-        " ".join(
-            one
-            for one, says in zip(whole, said, strict=True)
-            if says in (_Says.STRONG, _Says.ABSENT)
-        )
-    )
+    pairs = zip(_with_quotes(sentences, text), said, strict=True)
+    lacks = [one for one, says in pairs if says in (_Says.STRONG, _Says.ABSENT)]
+    lack = _one_line(" ".join(lacks))
     if lack:
         return _judge_lack(text, lack, set(said), task)
     if set(said) == {_Says.ASIDE}:
         return answered
     if _Says.REFUSAL in said:
         is_sure = any(phrases.REFUSAL_SURE.search(_fold(sentence)) for sentence in sentences)
-        refused = (OutcomeKind.NOT_DONE, "", REFUSED) if is_sure else (OutcomeKind.DOUBTFUL, "", "")
+        refused = (OutcomeKind.NOT_DONE, "", REFUSED) if is_sure else doubtful
         return answered if _asks_refusal(text, task) else refused
     if phrases.asks_words(task):
         return answered
-    return (
-        (OutcomeKind.DOUBTFUL, "", "")
-        if len(text.split()) < MIN_TALK_WORDS
-        else (OutcomeKind.NOT_DONE, "", NO_RESULT)
-    )
+    is_short = len(text.split()) < MIN_TALK_WORDS
+    return doubtful if is_short else (OutcomeKind.NOT_DONE, "", NO_RESULT)
 
 
 def _looks_bad(text: str, sentences: Sequence[str], task: str) -> bool:
@@ -672,9 +627,8 @@ def _looks_bad(text: str, sentences: Sequence[str], task: str) -> bool:
     words = _LONG_WORD.findall(text.casefold())
     is_unfinished = text.rstrip().endswith(":") or _TABLE_HEAD.fullmatch(text) is not None
     is_loop = len(words) >= MIN_LOOP_WORDS and 3 * len(set(words)) <= len(words)
-    has_news = any(word[:4] not in task and word not in _PLAIN_WORDS for word in words) or any(
-        map(str.isdigit, text)
-    )
+    is_new = any(word[:4] not in task and word not in _PLAIN_WORDS for word in words)
+    has_news = is_new or any(map(str.isdigit, text))
     is_sign = not any(map(str.isalnum, text))
     return is_unfinished or is_loop or is_sign or (len(words) > 1 and not has_news)
 
@@ -709,26 +663,17 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
     """Classify a text that says only that something is missing. Return (its kind, what it says is
     lacking, why it is no answer)."""
     folded = _fold(text)
-    answered = OutcomeKind.ANSWERED, "", ""
-    if (
-        phrases.ASKS_GAPS.search(task)
-        or phrases.ASKS_FICTION.search(task)
-        or (phrases.ASKS_NO.search(task) and phrases.asks_words(task))
-    ):
+    answered, doubtful = (OutcomeKind.ANSWERED, "", ""), (OutcomeKind.DOUBTFUL, "", "")
+    if phrases.ASKS_GAPS.search(task) or phrases.ASKS_FICTION.search(task):
         return answered
-    if phrases.asks_words(task) and (
-        _QUOTED.match(text) or not phrases.OF_THE_AGENT.search(folded) or phrases.holds_quote(task)
-    ):
+    is_text = phrases.ASKS_NO.search(task) or _QUOTED.match(text) or phrases.holds_quote(task)
+    if phrases.asks_words(task) and (is_text or not phrases.OF_THE_AGENT.search(folded)):
         return answered
     is_retold = phrases.ASKS_STATE.search(task) or phrases.ASKS_DIGEST.search(task)
     if is_retold and not phrases.OF_THIS_REPLY.search(folded):
-        return (
-            (OutcomeKind.DOUBTFUL if phrases.SURELY_HERE.search(folded) else OutcomeKind.ANSWERED),
-            "",
-            "",
-        )
+        return doubtful if phrases.SURELY_HERE.search(folded) else answered
     is_sure = phrases.OF_THE_SPEAKER.search(_fold(_without_quotes(text))) is not None
-    return (OutcomeKind.LACKING, lack, "") if is_sure else (OutcomeKind.DOUBTFUL, "", "")
+    return (OutcomeKind.LACKING, lack, "") if is_sure else doubtful
 
 
 def _asks_refusal(text: str, task: str) -> bool:
@@ -778,22 +723,14 @@ def _classify_one(sentence: str) -> _Says:
 
 def _classify_want(sentence: str) -> _Says | None:
     """Return the class of a sentence that asks for something; None for any other sentence."""
-    is_offer = phrases.OFFER.search(sentence) and not sentence.startswith("if you")
-    if phrases.STRONG.search(sentence) and not is_offer and not _is_finding(sentence):
-        is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(
-            sentence
-        )
+    is_offer, is_sure = phrases.OFFER.search(sentence), phrases.REFUSAL_SURE.search(sentence)
+    asks = not is_offer or sentence.startswith("if you")
+    if phrases.STRONG.search(sentence) and asks and not _is_finding(sentence):
+        is_refusal = is_sure and not phrases.NAMES_INPUT.search(sentence)
         return _Says.REFUSAL if is_refusal else _Says.STRONG
-    is_question = sentence.endswith(("?", "？")) and not sentence.startswith(
-        ("how about", "what about")
-    )
-    return (
-        _Says.STRONG
-        if is_question
-        and not phrases.OFFER.search(sentence)
-        and not phrases.REFUSAL_SURE.search(sentence)
-        else None
-    )
+    is_proposal = sentence.startswith(("how about", "what about"))
+    is_question = sentence.endswith(("?", "？")) and not is_proposal
+    return _Says.STRONG if is_question and not is_offer and not is_sure else None
 
 
 def _is_finding(sentence: str) -> bool:
@@ -816,9 +753,8 @@ def _with_quotes(sentences: Sequence[str], text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    folded = " ".join(
-        _ITEM.sub("", text[: 2 * MAX_JUDGED_CHARS]).translate(_MARKDOWN).casefold().split()
-    )
+    bare = _ITEM.sub("", text[: 2 * MAX_JUDGED_CHARS]).translate(_MARKDOWN)
+    folded = " ".join(bare.casefold().split())
     for short, long in (("won't", "will not"), ("can't", "cannot"), ("n't", " not")):
         folded = folded.replace(short, long)
     return folded.strip(" \"'_.!…。")

@@ -149,22 +149,12 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
         # a path or an address is useless when its end is cut off
         room = max(20, width - label_width - source_width - 4)
         style = Style.DIM if value.source == "default" else Style.PLAIN
-        lines.append(
-            Line(
-                (
-                    f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  "
-                    f"{fit(text, room) if ' ' in text else safe_line(text)}"
-                ),
-                style,
-            )
-        )
+        shown = fit(text, room) if " " in text else safe_line(text)
+        label, source = pad(value.label, label_width), pad(value.source, source_width)
+        lines.append(Line(f"{label}  {source}  {shown}", style))
         if value.waits:
-            lines.append(
-                Line(
-                    f"{pad('', label_width)}  no effect until trusted: {safe_line(value.waits)}",
-                    Style.YELLOW,
-                )
-            )
+            waits = f"no effect until trusted: {safe_line(value.waits)}"
+            lines.append(Line(f"{pad('', label_width)}  {waits}", Style.YELLOW))
     return lines
 
 
@@ -195,6 +185,18 @@ class Check:
         return asdict(self)
 
 
+def _ok(name: str, found: str) -> Check:
+    return Check(name=name, state=OK, found=found)
+
+
+def _warn(name: str, found: str, fix: str = "") -> Check:
+    return Check(name=name, state=WARN, found=found, fix=fix)
+
+
+def _fail(name: str, found: str, fix: str) -> Check:
+    return Check(name=name, state=FAIL, found=found, fix=fix)
+
+
 def run_checks(*, is_quick: bool = False) -> list[Check]:
     """Make all checks and return them, in the order in which a run depends on them. With
     `is_quick`, check only the settings, the home folder and its task store."""
@@ -203,11 +205,11 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
     try:
         loaded = load(needs=NOTHING)
     except BabyagiError as error:
-        return [*program, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
+        return [*program, _fail("settings", error.what, error.fix)]
     settings = loaded.settings
     checks = [
         *program,
-        Check(name="settings", state=OK, found="every value can be read"),
+        _ok("settings", "every value can be read"),
         *_check_trust(loaded),
         *_check_home(settings),
     ]
@@ -228,28 +230,19 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
 
 
 def _check_python() -> Check:
-    return Check(name="python", state=OK, found=f"{platform.python_version()}, {sys.executable}")
+    return _ok("python", f"{platform.python_version()}, {sys.executable}")
 
 
 def _check_sqlite() -> Check:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < (3, 35):
-        return Check(
-            name="sqlite",
-            state=FAIL,
-            found=version,
-            fix="install a Python that is built with SQLite 3.35 or newer",
-        )
-    old = sqlite3.sqlite_version_info < FIXED_SQLITE
-    note = (
-        (
+        return _fail("sqlite", version, "install a Python that is built with SQLite 3.35 or newer")
+    if sqlite3.sqlite_version_info < FIXED_SQLITE:
+        version += (
             " (this version has a bug in resetting its write-ahead log; babyagi's own lock for "
             "writing avoids it)"
         )
-        if old
-        else ""
-    )
-    return Check(name="sqlite", state=OK, found=version + note)
+    return _ok("sqlite", version)
 
 
 def _check_trust(loaded: Loaded) -> list[Check]:
@@ -259,7 +252,7 @@ def _check_trust(loaded: Loaded) -> list[Check]:
         "read these settings with `babyagi config`, then type `babyagi trust`, or take them out of "
         "the file; until then no run starts"
     )
-    return [Check(name="trust", state=WARN, found=describe_waiting(loaded.waiting), fix=fix)]
+    return [_warn("trust", describe_waiting(loaded.waiting), fix)]
 
 
 def _check_home(settings: Settings) -> list[Check]:
@@ -276,14 +269,7 @@ def _check_home(settings: Settings) -> list[Check]:
         free, private_check = shutil.disk_usage(home).free, _check_private(home)
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
-        return [
-            Check(
-                name="home",
-                state=FAIL,
-                found=f"{home} cannot be written: {error.strerror or error}",
-                fix=fix,
-            )
-        ]
+        return [_fail("home", f"{home} cannot be written: {error.strerror or error}", fix)]
     return [
         private_check,
         _check_free_space(free),
@@ -297,27 +283,21 @@ def _check_private(home: Path) -> Check:
     """Check that no other user can read the home directory or a file in it."""
     wide = list(private.find_wide(home.resolve()))
     if not wide:
-        return Check(name="home", state=OK, found=str(home))
+        return _ok("home", str(home))
     mode = stat.S_IMODE(wide[0].lstat().st_mode)
     more = f", and {len(wide) - 1} more below it" if len(wide) > 1 else ""
-    return Check(
-        name="home",
-        state=WARN,
-        found=f"{home}: other users can read {wide[0]} (mode {mode:04o}){more}",
-        fix=f"chmod -R go= {shlex.quote(str(home))}",
+    return _warn(
+        "home",
+        f"{home}: other users can read {wide[0]} (mode {mode:04o}){more}",
+        f"chmod -R go= {shlex.quote(str(home))}",
     )
 
 
 def _check_free_space(free: int) -> Check:
     found = f"{free / 1e9:.1f} GB free"
     if free < MIN_FREE_BYTES:
-        return Check(
-            name="space",
-            state=WARN,
-            found=found,
-            fix="free some space, or set BABYAGI_HOME to another disk",
-        )
-    return Check(name="space", state=OK, found=found)
+        return _warn("space", found, "free some space, or set BABYAGI_HOME to another disk")
+    return _ok("space", found)
 
 
 def _check_lock(descriptor: int) -> Check:
@@ -325,25 +305,15 @@ def _check_lock(descriptor: int) -> Check:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         fix = "set BABYAGI_HOME to a local disk; network file systems often cannot lock"
-        return Check(
-            name="locks",
-            state=FAIL,
-            found=f"the home folder's file system cannot lock: {error.strerror}",
-            fix=fix,
-        )
-    return Check(name="locks", state=OK, found="the home folder's file system locks files")
+        return _fail("locks", f"the home folder's file system cannot lock: {error.strerror}", fix)
+    return _ok("locks", "the home folder's file system locks files")
 
 
 def _check_fsync(fsync_s: float) -> Check:
     found = f"{fsync_s * 1000:.1f} ms to make a write durable"
     if fsync_s > SLOW_FSYNC_S:
-        return Check(
-            name="disk",
-            state=WARN,
-            found=found,
-            fix="set BABYAGI_HOME to a faster disk; every commit waits for it",
-        )
-    return Check(name="disk", state=OK, found=found)
+        return _warn("disk", found, "set BABYAGI_HOME to a faster disk; every commit waits for it")
+    return _ok("disk", found)
 
 
 def _check_store(settings: Settings) -> Check:
@@ -353,32 +323,28 @@ def _check_store(settings: Settings) -> Check:
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
     except BabyagiError as error:
-        return Check(name="store", state=FAIL, found=error.what, fix=error.fix)
-    return Check(
-        name="store",
-        state=OK,
-        found=f"can be opened, and has {n_objectives} objective{'' if n_objectives == 1 else 's'}",
+        return _fail("store", error.what, error.fix)
+    return _ok(
+        "store",
+        f"can be opened, and has {n_objectives} objective{'' if n_objectives == 1 else 's'}",
     )
 
 
 def _check_model(settings: Settings) -> Check:
     name = settings.llm_model
     if name == "rehearsal":
-        return Check(name="model", state=OK, found="rehearsal: no language model will be asked")
+        return _ok("model", "rehearsal: no language model will be asked")
     if name == LLAMA_MODEL:
         return _check_llama(settings)
     if settings.openai_base_url or name == "human":
-        return Check(name="model", state=OK, found=name)
+        return _ok("model", name)
     try:
         import httpx2  # noqa: F401  # only the import itself is checked
     except Exception as error:  # a broken installation may raise anything
-        return Check(
-            name="model",
-            state=FAIL,
-            found=f"the HTTP client cannot be imported: {error}",
-            fix="pip install 'httpx2>=2.12'",
+        return _fail(
+            "model", f"the HTTP client cannot be imported: {error}", "pip install 'httpx2>=2.12'"
         )
-    return Check(name="model", state=OK, found=f"{name} at OpenAI")
+    return _ok("model", f"{name} at OpenAI")
 
 
 def _check_llama(settings: Settings) -> Check:
@@ -390,7 +356,7 @@ def _check_llama(settings: Settings) -> Check:
         engine = Engine(settings.llama_model_path, bounds=bounds)
     except SettingsError as error:
         why = f" ({error.why})" if error.why else ""
-        return Check(name="model", state=FAIL, found=f"{error.what}{why}", fix=error.fix)
+        return _fail("model", f"{error.what}{why}", error.fix)
     needed = engine.file.memory_bytes(engine.context_tokens)
     free = free_memory_bytes()
     found = (
@@ -399,22 +365,17 @@ def _check_llama(settings: Settings) -> Check:
     )
     if free is not None and needed > free:
         fix = "set LLAMA_CTX_MAX to fewer tokens, or choose a smaller model"
-        return Check(
-            name="model", state=FAIL, found=f"{found}, and {free / 1e9:.1f} GB are free", fix=fix
-        )
-    return Check(name="model", state=OK, found=found)
+        return _fail("model", f"{found}, and {free / 1e9:.1f} GB are free", fix)
+    return _ok("model", found)
 
 
 def _check_key(settings: Settings) -> Check:
     missing = missing_credentials(settings)
     if missing is not None:
-        return Check(name="key", state=WARN, found=missing.what, fix=missing.fix)
-    return Check(
-        name="key",
-        state=OK,
-        found="OPENAI_API_KEY is set"
-        if settings.openai_api_key
-        else "no key is set, and none is needed",
+        return _warn("key", missing.what, missing.fix)
+    return _ok(
+        "key",
+        "OPENAI_API_KEY is set" if settings.openai_api_key else "no key is set, and none is needed",
     )
 
 
@@ -429,33 +390,29 @@ def _check_address(settings: Settings) -> Check:
         stranger = asyncio.run(_greet(settings))
     except BabyagiError as error:
         why = f" ({error.why})" if error.why else ""
-        return Check(name="address", state=FAIL, found=f"{error.what}{why}", fix=error.fix)
+        return _fail("address", f"{error.what}{why}", error.fix)
     except OSError as error:
         fix = (
             "correct the proxy, or name the host in NO_PROXY"
             if proxy
             else "start the server, or correct OPENAI_BASE_URL"
         )
-        return Check(
-            name="address",
-            state=FAIL,
-            found=f"no server listens at {host}:{port} ({error.strerror or error})",
-            fix=fix,
+        return _fail(
+            "address", f"no server listens at {host}:{port} ({error.strerror or error})", fix
         )
     shown = redact_url(base_url)
     if stranger:
-        return Check(
-            name="address",
-            state=WARN,
-            found=f"{shown} answers a request for its models with {stranger}",
-            fix="check OPENAI_BASE_URL (it mostly ends in /v1)",
+        return _warn(
+            "address",
+            f"{shown} answers a request for its models with {stranger}",
+            "check OPENAI_BASE_URL (it mostly ends in /v1)",
         )
     found = (
         f"the proxy {host}:{port} listens; {shown} is reached through it"
         if proxy
         else f"{shown} can be reached"
     )
-    return Check(name="address", state=OK, found=found)
+    return _ok("address", found)
 
 
 async def _greet(settings: Settings) -> str:
@@ -483,12 +440,9 @@ def _check_abilities(settings: Settings) -> list[Check]:
     address = address_of(settings.llm_model, settings)
     found = read_abilities(remembered_abilities(settings.home, address))
     known = describe(found)
-    said = (
-        f"{known}; {say_how(found, settings)}"
-        if known
-        else "its abilities have not been probed yet"
-    )
-    return [Check(name="abilities", state=OK, found=said)]
+    if not known:
+        return [_ok("abilities", "its abilities have not been probed yet")]
+    return [_ok("abilities", f"{known}; {say_how(found, settings)}")]
 
 
 def _check_network(settings: Settings) -> list[Check]:
@@ -500,20 +454,10 @@ def _check_network(settings: Settings) -> list[Check]:
         for scheme, proxy in shown.items()
         if proxy
     ]
-    without = (
-        f", except for this machine and {settings.no_proxy}"
-        if settings.no_proxy
-        else ", except for this machine"
-    )
-    proxies = Check(
-        name="proxy",
-        state=OK,
-        found=", ".join(used) + without if used else "no proxy is set",
-    )
-    return [
-        proxies,
-        *(Check(name="keys", state=WARN, found=line) for line in find_keys_in_clear(settings)),
-    ]
+    without = ", except for this machine"
+    without += f" and {settings.no_proxy}" if settings.no_proxy else ""
+    proxies = _ok("proxy", ", ".join(used) + without if used else "no proxy is set")
+    return [proxies, *(_warn("keys", line) for line in find_keys_in_clear(settings))]
 
 
 def _check_result_store(settings: Settings) -> Check:
@@ -522,38 +466,30 @@ def _check_result_store(settings: Settings) -> Check:
     try:
         asyncio.run(ask_result_store(settings))
     except SettingsError as error:
-        return Check(
-            name="result store", state=FAIL, found=f"{error.what}: {error.why}", fix=error.fix
-        )
+        return _fail("result store", f"{error.what}: {error.why}", error.fix)
     except BabyagiError as error:
         fix = f"{error.fix}; meanwhile results are found in the task store"
-        return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
+        return _warn("result store", f"{error.what}: {error.why}", fix)
     if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
         fix = "babyagi run: it starts the store, and says whether results can be written to it"
-        return Check(
-            name="result store",
-            state=WARN,
-            found=f"{describe_index(settings)}, is not started yet",
-            fix=fix,
-        )
-    return Check(name="result store", state=OK, found=describe_index(settings))
+        return _warn("result store", f"{describe_index(settings)}, is not started yet", fix)
+    return _ok("result store", describe_index(settings))
 
 
 def _check_embedder(settings: Settings) -> Check:
     name = settings.effective_embedding_model
     if name != ONNX_EMBEDDING_MODEL or importlib.util.find_spec("chromadb") is None:
-        return Check(name="embedding", state=OK, found=name)
+        return _ok("embedding", name)
     from babyagi.llm.embeddings import missing_files
 
     if missing := missing_files():
-        return Check(
-            name="embedding",
-            state=WARN,
-            found=missing,
-            fix="babyagi run fetches them (80 MB); or set BABYAGI_EMBEDDING_MODEL=hash, which "
+        return _warn(
+            "embedding",
+            missing,
+            "babyagi run fetches them (80 MB); or set BABYAGI_EMBEDDING_MODEL=hash, which "
             "needs no files",
         )
-    return Check(name="embedding", state=OK, found=f"{name}, its files are on this machine")
+    return _ok("embedding", f"{name}, its files are on this machine")
 
 
 def _check_notify(target: str) -> list[Check]:
@@ -562,37 +498,29 @@ def _check_notify(target: str) -> list[Check]:
     if not target or is_address(target) or shutil.which(shlex.split(target)[0]):
         return []
     return [
-        Check(
-            name="notify",
-            state=WARN,
-            found=f"there is no command {shlex.split(target)[0]}, so nothing will be notified",
-            fix="set BABYAGI_NOTIFY to a command of this machine, or to an address",
+        _warn(
+            "notify",
+            f"there is no command {shlex.split(target)[0]}, so nothing will be notified",
+            "set BABYAGI_NOTIFY to a command of this machine, or to an address",
         )
     ]
 
 
 def _check_terminal() -> Check:
     if not is_live_terminal():
-        return Check(
-            name="terminal",
-            state=OK,
-            found="standard output is not a terminal: plain lines are printed",
-        )
-    return Check(
-        name="terminal",
-        state=OK,
-        found="live view, " + ("with colour" if has_colour(sys.stdout) else "without colour"),
+        return _ok("terminal", "standard output is not a terminal: plain lines are printed")
+    return _ok(
+        "terminal", "live view, " + ("with colour" if has_colour(sys.stdout) else "without colour")
     )
 
 
 def _check_log(path: Path, *, home: Path) -> Check:
     try:
         with open_log_file(path, home=home):
-            return Check(name="log", state=OK, found=str(path))
+            return _ok("log", str(path))
     except OSError as error:
-        return Check(
-            name="log",
-            state=WARN,
-            found=f"{path}: {error.strerror or error}",
-            fix="set BABYAGI_LOG_FILE to a file that can be written",
+        return _warn(
+            "log",
+            f"{path}: {error.strerror or error}",
+            "set BABYAGI_LOG_FILE to a file that can be written",
         )

@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from babyagi.cli.options import Listing, given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import PassingLine, Style, echo, fit, print_json, terminal_width, warn
+from babyagi.text import say_count
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -132,10 +133,8 @@ def _show(signal: Signal) -> None:
             echo(fit(f"{n}. {call.name}: {call.arguments}", width), Style.BOLD)
         case ToolEnded(call=call, observation=observation):
             style = Style.RED if observation.is_error else Style.DIM
-            echo(
-                margin + fit(f"{call.name} gave: {observation.passage.text}", width - len(margin)),
-                style,
-            )
+            gave = f"{call.name} gave: {observation.passage.text}"
+            echo(margin + fit(gave, width - len(margin)), style)
         case RunEnded(run=run):
             _conclude(run)
 
@@ -149,13 +148,8 @@ def _conclude(run: Run[str]) -> None:
     if run.output:
         echo(run.output)
     if run.stopped is not Stopped.FINISH:
-        warn(
-            (
-                f"babyagi: the agent stopped before it finished ({run.stopped}): "
-                f"{fit(run.detail, 300)}"
-            ),
-            Style.RED,
-        )
+        what = f"the agent stopped before it finished ({run.stopped})"
+        warn(f"babyagi: {what}: {fit(run.detail, 300)}", Style.RED)
 
 
 def _shape(question: str, run: Run[str]) -> Json:
@@ -224,9 +218,8 @@ def memory_show(name: str, as_json: bool) -> None:
         return
     echo(f"{name}: {describe(known)}", Style.BOLD)
     if known.summary.text:
-        _tell(
-            f"summary of turns 1 to {known.summary.upto}", known.summary.text, known.summary.origins
-        )
+        summary = known.summary
+        _tell(f"summary of turns 1 to {summary.upto}", summary.text, summary.origins)
     for fact in known.facts:
         _tell(f"{fact.entity} (turn {fact.turn})", fact.text, fact.origins)
     for turn in known.turns:
@@ -248,14 +241,12 @@ def memory_forget(name: str) -> None:
 
     n_turns = len(_require(name).turns)
     asyncio.run(_open(name).forget())
-    turns = "turn" if n_turns == 1 else "turns"
-    echo(f"The conversation {name} is deleted, with {n_turns} {turns}.")
+    echo(f"The conversation {name} is deleted, with {say_count(n_turns, 'turn')}.")
 
 
 def describe(known: Known) -> str:
     """Return one line about a conversation: its number of turns, and its last question."""
-    n = known.last
-    said = f"{n} {'turn' if n == 1 else 'turns'}"
+    said = say_count(known.last, "turn")
     if known.turns:
         last = known.turns[-1]
         said += f", the last on {last.at.astimezone():%Y-%m-%d %H:%M}: {last.question}"
@@ -265,12 +256,10 @@ def describe(known: Known) -> str:
 def _say_used(used: Usage) -> str:
     """Return a sentence about the cost of keeping the conversation's memory, without an amount of
     money if the price is unknown."""
+    from babyagi.cli.render import render_calls
+
     cost = f", ${used.cost_usd:.4f}" if used.cost_usd else ""
-    calls = f"{used.calls} {'call' if used.calls == 1 else 'calls'}"
-    return (
-        f"The notes took {calls}, {used.prompt_tokens:,} tokens in and "
-        f"{used.completion_tokens:,} out{cost}."
-    )
+    return f"The notes took {render_calls(used)}{cost}."
 
 
 def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:

@@ -16,8 +16,8 @@ from babyagi.cli.options import ALL, json_option, objectives_option
 from babyagi.cli.text import (
     Line,
     Style,
-    ask,
     cell_width,
+    confirm,
     echo,
     echo_lines,
     fit,
@@ -250,14 +250,8 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
     if as_json:
         print_json([request_shape(request) for request in requests])
     elif requests:
-        width, is_whole = terminal_width(), task is not None
-        echo_lines(
-            [
-                line
-                for request in requests
-                for line in render_request(request, width, is_whole=is_whole)
-            ]
-        )
+        for request in requests:
+            echo_lines(render_request(request, terminal_width(), is_whole=task is not None))
     else:
         echo("Nothing waits for a person.")
 
@@ -385,11 +379,10 @@ def _is_confirmed(request: Request) -> bool:
             fix=f"babyagi inbox {name} shows all of it, babyagi approve {name} --yes approves it",
             guide="inbox",
         )
-    lines: list[Line] = render_request(request, terminal_width(), is_whole=True)[:-1]
-    for line in lines:
+    for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
         warn(line.text, line.style)
     forget_typed()
-    return ask(f"{ask_leave(request.step)} [y/N]").lower() in ("y", "yes")
+    return confirm(ask_leave(request.step))
 
 
 def ask_leave(step: Step) -> str:

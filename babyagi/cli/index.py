@@ -52,22 +52,17 @@ def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) 
             f"{row.objective.id:>4}  {row.n_results:>8,} {n_indexed:>8,} {row.n_owed:>6,}  "
             f"{space:<24}  "
         )
-        lines.append(
-            Line(
-                head + fit(row.objective.spec.text, max(20, width - len(head))),
-                Style.YELLOW if row.n_owed else Style.PLAIN,
-            )
-        )
+        text = fit(row.objective.spec.text, max(20, width - len(head)))
+        lines.append(Line(head + text, Style.YELLOW if row.n_owed else Style.PLAIN))
     return lines
 
 
 def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
+    misses = [f"task {task_id}" for task_id in report.probe_misses]
     lines = [
         *_render_ids("missing from the index", [f"task {task_id}" for task_id in report.missing]),
         *_render_ids("in the index, but not in the task store", report.extra),
-        *_render_ids(
-            "not found by their own vectors", [f"task {task_id}" for task_id in report.probe_misses]
-        ),
+        *_render_ids("not found by their own vectors", misses),
     ]
     n_found = report.n_probes - len(report.probe_misses)
     owed = f", {report.n_owed:,} are still to be indexed" if report.n_owed else ""
@@ -98,16 +93,13 @@ def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[L
     result of an objective other than `objective_id` is shown with its objective."""
     lines: list[Line] = []
     for entry in ranking:
-        whose = (
-            ""
-            if entry.result.objective_id == objective_id
-            else f"objective {entry.result.objective_id}, "
-        )
-        head = f"{entry.score:{3 + N_DECIMALS}.{N_DECIMALS}f}  {whose}task {entry.result.task_id}: "
-        lines.append(
-            Line(head + fit(entry.result.task_name, max(20, width - len(head))), Style.BOLD)
-        )
-        lines.append(Line("       " + fit(entry.result.text, max(20, 3 * width))))
+        found = entry.result
+        is_own = found.objective_id == objective_id
+        whose = "" if is_own else f"objective {found.objective_id}, "
+        head = f"{entry.score:{3 + N_DECIMALS}.{N_DECIMALS}f}  {whose}task {found.task_id}: "
+        name = fit(found.task_name, max(20, width - len(head)))
+        lines.append(Line(head + name, Style.BOLD))
+        lines.append(Line("       " + fit(found.text, max(20, 3 * width))))
     return lines
 
 
@@ -163,10 +155,7 @@ def check(objective: str, as_json: bool) -> int:
     from babyagi import json_shapes
     from babyagi.cli.exits import ExitCode
 
-    async def compare(opened: Results) -> CheckReport:
-        return await opened.check()
-
-    found, report = _with_results(objective, compare)
+    found, report = _with_results(objective, lambda opened: opened.check())
     if as_json:
         print_json(json_shapes.index_check_shape(found, report))
     else:
@@ -189,10 +178,11 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
     Every result is indexed again; stored vectors are not paid for again.
     """
 
-    async def make_anew(opened: Results) -> int:
-        return await opened.rebuild(_tell_progress, model=embedding_model)
-
-    found, n_results = _with_results(objective, make_anew, model=embedding_model)
+    found, n_results = _with_results(
+        objective,
+        lambda opened: opened.rebuild(_tell_progress, model=embedding_model),
+        model=embedding_model,
+    )
     if as_json:
         print_json({"v": 1, "objective_id": found.id, "n_results": n_results})
     else:
@@ -200,11 +190,8 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
 
 
 def _tell_progress(n_done: int, n_all: int) -> None:
-    n_cells = 30 * n_done // max(1, n_all)
-    warn(
-        f"[{'#' * n_cells}{'.' * (30 - n_cells)}] {n_done:,} of {n_all:,} results indexed",
-        Style.DIM,
-    )
+    bar = ("#" * (30 * n_done // max(1, n_all))).ljust(30, ".")
+    warn(f"[{bar}] {n_done:,} of {n_all:,} results indexed", Style.DIM)
 
 
 @results.command()
@@ -246,10 +233,9 @@ def search(
     if not words.strip():
         raise click.UsageError("there is nothing to search for: the text is blank", context)
 
-    async def find(opened: Results) -> Ranking:
-        return await opened.search(words, k=n_hits, in_all=in_all)
-
-    found, ranking = _with_results(objective, find)
+    found, ranking = _with_results(
+        objective, lambda opened: opened.search(words, k=n_hits, in_all=in_all)
+    )
     if as_json:
         print_json(json_shapes.search_shape(found, words, ranking))
         return

@@ -51,6 +51,7 @@ from babyagi.journal import TextPiece
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Event, ObjectiveStatus, Step, TaskStatus
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import say_count
 from babyagi.tools.base import Observation
 from babyagi.verbs import Request, fetch_task, gather_request, settle
 
@@ -744,9 +745,7 @@ class Teller:
 
     async def tell(self, batch: Sequence[Event]) -> list[Told]:
         self._steps = {}
-        told = [one for event in batch if (one := await self._tell(event)) is not None]
-        self._steps = {}
-        return told
+        return [one for event in batch if (one := await self._tell(event)) is not None]
 
     async def _tell(self, event: Event) -> Told | None:
         text, style = await self._words(event)
@@ -776,8 +775,7 @@ class Teller:
                 return await self._question(event), Style.YELLOW
             case events.TASK_DONE:
                 n_added = event.data.get("n_added", 0)
-                new = f"brought {n_added} new {'task' if n_added == 1 else 'tasks'}"
-                return new if n_added else "", Style.DIM
+                return f"brought {say_count(n_added, 'new task')}" if n_added else "", Style.DIM
             case kind if kind in _SAID_ELSEWHERE:
                 return "", Style.DIM
         style = Style.RED if event.kind in _BAD else Style.DIM
@@ -794,11 +792,9 @@ class Teller:
 
     async def _question(self, event: Event) -> str:
         step = await self._step(event)
-        return (
-            f"asks: {fit(describe(step)[:400], MAX_QUESTION_CHARS)}"
-            if step is not None
-            else "waits for a person"
-        )
+        if step is None:
+            return "waits for a person"
+        return f"asks: {fit(describe(step)[:400], MAX_QUESTION_CHARS)}"
 
     async def _step(self, event: Event) -> Step | None:
         owner = f"task:{event.task_id}"
@@ -815,28 +811,22 @@ def first_words(text: str) -> str:
     """Return the beginning of a result as one line. Headings are left out, unless the result
     consists of headings only."""
     lines = [line.strip() for line in text[:4000].splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("#")] or [
-        line.lstrip("# ") for line in lines
-    ]
-    return fit(" ".join(said), MAX_FINDING_CHARS)
+    said = [line for line in lines if not line.startswith("#")]
+    return fit(" ".join(said or [line.lstrip("# ") for line in lines]), MAX_FINDING_CHARS)
 
 
 def describe_call(step: Step) -> str:
     """Return words about a tool call, such as `read_file(path="a.md") gave 3,120 characters`, or
     the call with the tool's error."""
-    gave = ""
+    origin, gave = "a tool", ""
     if step.output:
         observation = Observation.from_json(step.output)
-        text = observation.passage.text
-        gave = (
-            f" failed: {fit(text, 120)}"
-            if observation.is_error
-            else f" gave {len(text):,} characters"
-        )
+        origin, text = observation.passage.origin, observation.passage.text
+        failed = f" failed: {fit(text, 120)}"
+        gave = failed if observation.is_error else f" gave {len(text):,} characters"
     if step.request:
         tool, arguments = read_request(step)
         return f"{fit(tool, 40)}({_short(arguments)}){gave}"
-    origin = Observation.from_json(step.output).passage.origin if step.output else "a tool"
     return f"{fit(origin, 80)}{gave}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -22,7 +23,7 @@ from babyagi.cli.text import (
     JsonList,
     Line,
     Style,
-    ask,
+    confirm,
     echo,
     echo_lines,
     fit,
@@ -34,6 +35,7 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.tasks import ObjectiveStatus, TaskStatus
+from babyagi.text import say_count
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
@@ -56,10 +58,8 @@ limit_option = click.option(
     "--limit",
     type=click.IntRange(min=0),
     metavar="N",
-    help=(
-        "List at most this many; 0 means all. Default: as many as fit the terminal, or all if the "
-        "output is not a terminal."
-    ),
+    help="List at most this many; 0 means all. Default: as many as fit the terminal, or all if the "
+    "output is not a terminal.",
 )
 
 
@@ -70,13 +70,10 @@ def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
     from babyagi import json_shapes
     from babyagi.cli import render, views
-    from babyagi.cli.session import pick_objective, with_store
-    from babyagi.verbs import Stand, find_stand, serving
+    from babyagi.cli.session import with_objective
+    from babyagi.verbs import find_stand, serving
 
-    async def fetch(store: TaskStore) -> Stand:
-        return await find_stand(store, await pick_objective(store, objective))
-
-    stand = with_store(fetch)
+    stand = with_objective(objective, find_stand)
     if as_json:
         print_json(json_shapes.stand_shape(stand))
         return
@@ -104,20 +101,20 @@ tasks = Listing("tasks", "List the tasks in order, or change the list. Alone, it
 @json_option
 def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_json: bool) -> None:
     """List the tasks in the order in which workers will claim them."""
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import with_objective
     from babyagi.reporting.why import find_facts
 
     wanted = [TaskStatus(status) for status in statuses]
 
-    async def give(store: TaskStore) -> None:
-        facts = await find_facts(store, (await pick_objective(store, objective)).id)
+    async def give(store: TaskStore, found: Objective) -> None:
+        facts = await find_facts(store, found.id)
         if as_json:
             await _print_tasks(store, facts, wanted, limit or 0)
         else:
             n_shown = await _echo_tasks(store, facts, wanted, _screen_limit(limit))
             _echo_rest(facts, wanted, n_shown)
 
-    with_store(give)
+    with_objective(objective, give)
 
 
 async def _print_tasks(
@@ -184,14 +181,14 @@ def results_list(objective: str, as_json: bool) -> None:
     """List the results in the order in which they were recorded."""
     from babyagi import json_shapes
     from babyagi.cli import render
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import with_objective
     from babyagi.reporting.artifacts import Made, find_artifacts
 
-    async def fetch(store: TaskStore) -> tuple[list[Result], list[Made]]:
-        found = await store.results((await pick_objective(store, objective)).id)
+    async def fetch(store: TaskStore, one: Objective) -> tuple[list[Result], list[Made]]:
+        found = await store.results(one.id)
         return found, await find_artifacts(store, found)
 
-    found, made = with_store(fetch)
+    found, made = with_objective(objective, fetch)
     if as_json:
         print_json([json_shapes.result_shape(result, made) for result in found])
     elif found:
@@ -259,12 +256,7 @@ def objectives_list(
 
     rows, n_older = with_store(fetch)
     if as_json:
-        print_json(
-            [
-                json_shapes.objective_shape(objective, counts, last_event_at=last_at)
-                for objective, counts, last_at in rows
-            ]
-        )
+        print_json([json_shapes.objective_shape(*row[:2], last_event_at=row[2]) for row in rows])
     elif rows:
         if n_older:
             left = "1 older one is" if n_older == 1 else f"{n_older} older ones are"
@@ -337,13 +329,12 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Delete it without asking.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective and its data."""
-    from babyagi.cli.session import load, pick_objective, with_store
+    from babyagi.cli.session import load, with_objective
     from babyagi.verbs import delete_whole
 
     settings = load().settings
 
-    async def change(store: TaskStore) -> tuple[Objective, str] | None:
-        found = await pick_objective(store, objective)
+    async def change(store: TaskStore, found: Objective) -> tuple[Objective, str] | None:
         if not yes and not _is_confirmed(
             f"Delete objective {found.id} ({fit(found.spec.text, 60)}) for good?",
             refused=f"objective {found.id} is not deleted",
@@ -352,7 +343,7 @@ def delete(objective: str, yes: bool) -> None:
             return None
         return found, await delete_whole(store, settings, found)
 
-    deleted, trouble = with_store(change, settings=settings) or (None, "")
+    deleted, trouble = with_objective(objective, change, settings=settings) or (None, "")
     if trouble:
         warn(
             f"note: the index may still hold its results' vectors and beginnings: {trouble}",
@@ -412,8 +403,7 @@ def prune(days: float, is_sure: bool, as_json: bool) -> None:
 
 def render_prunable(found: Sequence[Prunable]) -> list[str]:
     return [
-        f"{going.objective.id:>4}  {going.why}, "
-        f"{going.n_results} {'result' if going.n_results == 1 else 'results'}: "
+        f"{going.objective.id:>4}  {going.why}, {say_count(going.n_results, 'result')}: "
         f"{fit(going.objective.spec.text, 60)}"
         for going in found
     ]
@@ -428,7 +418,7 @@ def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
         raise SettingsError(
             f"{refused}: there is no terminal to confirm on", fix=fix, guide="objectives"
         )
-    return ask(f"{question} [y/N]").lower() in ("y", "yes")
+    return confirm(question)
 
 
 def _steer(
@@ -437,12 +427,9 @@ def _steer(
     """Make a change to the selected objective itself, and print its new state."""
     from babyagi import json_shapes
     from babyagi.cli import render
-    from babyagi.cli.session import pick_objective, touch, with_store
+    from babyagi.cli.session import with_objective
 
-    async def work(store: TaskStore) -> Standing:
-        return await change(store, touch(await pick_objective(store, selector)))
-
-    objective, counts = with_store(work, changes=True)
+    objective, counts = with_objective(selector, change, changes=True)
     if as_json:
         print_json(json_shapes.status_shape(objective, counts))
         return
@@ -484,12 +471,8 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
     from babyagi import verbs
     from babyagi.tasks import Place
 
-    to = Place.FIRST if first else Place.LAST
-    _change(
-        lambda store, found: verbs.add_task(store, found, name, to=to, after=after),
-        objective,
-        as_json,
-    )
+    add_task = partial(verbs.add_task, to=Place.FIRST if first else Place.LAST, after=after)
+    _change(lambda store, found: add_task(store, found, name), objective, as_json)
 
 
 @tasks.command()
@@ -580,13 +563,10 @@ def _change(
     change: Callable[[TaskStore, Objective], Awaitable[Changed]], objective: str, as_json: bool
 ) -> None:
     """Make a change to one task of the selected objective, and print the outcome."""
-    from babyagi.cli.session import pick_objective, touch, with_store
+    from babyagi.cli.session import with_objective
     from babyagi.json_shapes import changed_shape
 
-    async def work(store: TaskStore) -> Changed:
-        return await change(store, touch(await pick_objective(store, objective)))
-
-    changed = with_store(work, changes=True)
+    changed = with_objective(objective, change, changes=True)
     if as_json:
         print_json(changed_shape(changed))
     else:

@@ -7,13 +7,15 @@ import collections
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 
 from babyagi.cli import render
-from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, fit_end, safe, take
+from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, fit_end, safe, wrap
 from babyagi.cli.views import count_serving
 from babyagi.inbox import asking_task, describe
 from babyagi.json_shapes import is_rehearsal, model_of
 from babyagi.tasks import Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
+from babyagi.text import say_count
 
 MAX_RUNNING = 50
 MAX_QUEUED = 100
@@ -239,15 +241,8 @@ def _used(state: LiveState) -> str:
     model."""
     objective = state.objective
     usage = objective.usage
-    return " · ".join(
-        (
-            f"cost {objective.spent}",
-            f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}",
-            f"{usage.tokens:,} tokens",
-            count_serving(state.workers, objective.id),
-            model_of(objective),
-        )
-    )
+    used = f"cost {objective.spent} · {say_count(usage.calls, 'call')} · {usage.tokens:,} tokens"
+    return f"{used} · {count_serving(state.workers, objective.id)} · {model_of(objective)}"
 
 
 # -- between: the tasks that can be selected
@@ -257,15 +252,9 @@ def _used(state: LiveState) -> str:
 def _tasks(board: Board, *, now: datetime | None, width: int) -> list[Row]:
     """Return a row for each task: first tasks that ask the person, then running, troubled, queued
     and finished ones. If `now` is None, no times are shown."""
-    states = list(board.states.values())
-    groups = (
-        [row for state in states for row in _asking(state, board)],
-        [row for state in states for row in _running(state, board, now, width)],
-        [row for state in states for row in _troubled(state, board)],
-        [row for state in states for row in _queued(state, board)],
-        [row for state in states for row in _finished(state, board)],
-    )
-    return [row for group in groups for row in group]
+    groups = (_asking, partial(_running, now=now, width=width), _troubled, _queued, _finished)
+    states = board.states.values()
+    return [row for group in groups for state in states for row in group(state, board)]
 
 
 def _row(board: Board, mark: str, task: Task, text: str, style: Style) -> Row:
@@ -274,31 +263,24 @@ def _row(board: Board, mark: str, task: Task, text: str, style: Style) -> Row:
 
 
 def _asking(state: LiveState, board: Board) -> list[Row]:
-    return [
-        Row(
-            line=Line(
-                f"? {_number(board, step.objective_id, asking_task(step)):>4}  "
-                f"asks you (a answers): {fit(describe(step)[:400], 400)}",
-                Style.YELLOW,
-            ),
-            key=(step.objective_id, asking_task(step)),
-        )
-        for step in state.asked
-    ]
+    rows = []
+    for step in state.asked:
+        key = (step.objective_id, asking_task(step))
+        asks = f"asks you (a answers): {fit(describe(step)[:400], 400)}"
+        rows.append(Row(line=Line(f"? {_number(board, *key):>4}  {asks}", Style.YELLOW), key=key))
+    return rows
 
 
 def _number(board: Board, objective_id: int, task_id: int) -> str:
     return f"{objective_id}/{task_id}" if len(board.states) > 1 else str(task_id)
 
 
-def _running(state: LiveState, board: Board, now: datetime | None, width: int) -> list[Row]:
+def _running(state: LiveState, board: Board, *, now: datetime | None, width: int) -> list[Row]:
     rows = []
     for task in state.running[:MAX_RUNNING]:
         since = f"{_elapsed(task, now):>10}  " if now is not None and width >= NARROW else ""
-        if task.status is TaskStatus.RECORDED:
-            doing = "is planned from"
-        else:
-            doing = state.doing.get(task.id, "")
+        is_recorded = task.status is TaskStatus.RECORDED
+        doing = "is planned from" if is_recorded else state.doing.get(task.id, "")
         n_left = width - len(since) - N_BEFORE_NAME - min(cell_width(doing) + 3, MOST_FOR_DOING)
         name = fit(task.name, max(20, min(width // 2, n_left)) if doing else width)
         rows.append(
@@ -366,7 +348,7 @@ def _rows_of(told: Told, board: Board, width: int) -> list[Row]:
     head = f"{clock} {number:>4} " if width >= 40 else f"{number:>3} "
     pieces = wrap_words(told.text, max(10, width - len(head)), max_rows=MAX_ROWS_OF_ONE)
     return [
-        Row(line=Line((head if n == 0 else " " * len(head)) + piece, told.style))
+        Row(line=Line((" " * len(head) if n else head) + piece, told.style))
         for n, piece in enumerate(pieces)
     ]
 
@@ -374,13 +356,6 @@ def _rows_of(told: Told, board: Board, width: int) -> list[Row]:
 def wrap_words(text: str, width: int, *, max_rows: int) -> list[str]:
     """Return the text in at most `max_rows` rows of at most `width` cells, broken between words. A
     text that is cut ends with an ellipsis."""
-    left = fit(text[: 4 * width * max_rows], 4 * width * max_rows)
-    rows: list[str] = []
-    while left and len(rows) < max_rows - 1 and cell_width(left) > width:
-        row = take(left, width)
-        if left[len(row)] != " ":
-            cut = row.rfind(" ")
-            row = row[:cut] if cut > width // 3 else row
-        rows.append(row.rstrip())
-        left = left[len(row) :].lstrip()
-    return [*rows, fit(left, width)] if left else rows
+    rows = list(wrap(fit(text[: 4 * width * max_rows], 4 * width * max_rows), width))
+    first, last = rows[: max_rows - 1], fit(" ".join(rows[max_rows - 1 :]), width)
+    return [row for row in (*first, last) if row]

@@ -110,10 +110,8 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
     except ConnectionRefusedError as error:
         raise ModelUnavailableError(
             f"no server listens at {host}:{port}",
-            why=(
-                f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the "
-                "connection was refused"
-            ),
+            why=f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the "
+            "connection was refused",
             fix="start the server or correct OPENAI_BASE_URL, then type the same again",
         ) from error
     except OSError:

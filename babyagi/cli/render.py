@@ -20,6 +20,7 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
 )
+from babyagi.text import say_count, say_duration
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
@@ -45,13 +46,7 @@ Row = tuple[Objective, Mapping[TaskStatus, int], datetime]
 
 def render_duration(seconds: float) -> str:
     """Return a duration in its two largest units, such as 45 s, 12 min 5 s or 2 h 3 min."""
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
-    minutes = whole % 3600 // 60
-    return f"{whole // 3600} h {minutes} min" if minutes else f"{whole // 3600} h"
+    return say_duration(max(0, int(seconds)))
 
 
 def render_age(seconds: float) -> str:
@@ -87,16 +82,18 @@ def render_counts(counts: Mapping[TaskStatus, int]) -> str:
     return ", ".join(parts) or "none"
 
 
-def render_usage(objective: Objective) -> str:
-    usage = objective.usage
-    perhaps = (
-        f" ({usage.unconfirmed_tokens:,} of them unconfirmed)" if usage.unconfirmed_tokens else ""
-    )
+def render_calls(usage: Usage) -> str:
+    """Return the number of calls, and of the tokens in both directions."""
     return (
-        f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}, "
-        f"{usage.prompt_tokens:,} tokens in and "
-        f"{usage.completion_tokens:,} out{perhaps}, cost {objective.spent}"
+        f"{say_count(usage.calls, 'call')}, {usage.prompt_tokens:,} tokens in and "
+        f"{usage.completion_tokens:,} out"
     )
+
+
+def render_usage(objective: Objective) -> str:
+    n = objective.usage.unconfirmed_tokens
+    perhaps = f" ({n:,} of them unconfirmed)" if n else ""
+    return f"{render_calls(objective.usage)}{perhaps}, cost {objective.spent}"
 
 
 def render_cost(usage: Usage, objective: Objective) -> str:
@@ -109,11 +106,8 @@ def render_cost(usage: Usage, objective: Objective) -> str:
     confirmed, perhaps = usage.cost_usd - usage.unconfirmed_cost_usd, usage.unconfirmed_cost_usd
     if perhaps <= 0:
         return f"${confirmed:.4f}"
-    return (
-        f"${confirmed:.4f} (perhaps ${perhaps:.4f} more)"
-        if confirmed
-        else f"perhaps ${perhaps:.4f}"
-    )
+    more = f"perhaps ${perhaps:.4f}"
+    return f"${confirmed:.4f} ({more} more)" if confirmed else more
 
 
 def render_tokens(usage: Usage) -> str:
@@ -129,20 +123,15 @@ def render_moment(moment: datetime | None) -> str:
 def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
     """Return a text for each limit that is set, such as `tasks 3/50`: how much of it is used."""
     limits, usage = objective.spec.limits, objective.usage
-    n_tasks = (
-        counts.get(TaskStatus.DONE, 0)
-        + counts.get(TaskStatus.RECORDED, 0)
-        + counts.get(TaskStatus.DEAD, 0)
-    )
+    over = (TaskStatus.DONE, TaskStatus.RECORDED, TaskStatus.DEAD)
+    n_tasks = sum(counts.get(status, 0) for status in over)
+    times = f"{render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}"
     entries = [
         (limits.max_tasks, f"tasks {n_tasks}/{limits.max_tasks}"),
         (limits.max_calls, f"calls {usage.calls}/{limits.max_calls}"),
         (limits.max_tokens, f"tokens {usage.tokens:,}/{limits.max_tokens:,}"),
         (limits.max_cost_usd, f"cost {objective.spent} of ${limits.max_cost_usd:g}"),
-        (
-            limits.max_time_s,
-            f"time {render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}",
-        ),
+        (limits.max_time_s, f"time {times}"),
     ]
     return [text for limit, text in entries if limit]
 
@@ -161,9 +150,7 @@ def render_limit_values(limits: Limits) -> str:
 
 
 def _amount(limit: int, what: str) -> str:
-    if not limit:
-        return f"no limit of {what}s"
-    return f"{limit:,} {what if limit == 1 else what + 's'}"
+    return say_count(limit, what) if limit else f"no limit of {what}s"
 
 
 def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list[Line]:
@@ -174,9 +161,8 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
     are left out.
     """
     has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _, _ in rows)
-    lines = [
-        Line(_objective_columns(_OBJECTIVE_HEAD, width, has_unconfirmed) + "OBJECTIVE", Style.DIM)
-    ]
+    titles = {name: name.upper() for name in _OBJECTIVE_COLUMNS}
+    lines = [Line(_objective_columns(titles, width, has_unconfirmed) + "OBJECTIVE", Style.DIM)]
     for objective, counts, last_at in rows:
         columns = {
             "id": f"{objective.id}",
@@ -195,10 +181,7 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
     return lines
 
 
-_OBJECTIVE_HEAD = {
-    name: name.upper()
-    for name in ("id", "begun", "last", "worked", "status", "done", "cost", "perhaps")
-}
+_OBJECTIVE_COLUMNS = ("id", "begun", "last", "worked", "status", "done", "cost", "perhaps")
 # widths from which the LAST and WORKED columns are shown, and from which BEGUN is shown as well
 WITH_THE_AGE, WITH_THE_HOUR = 72, 100
 
@@ -226,22 +209,16 @@ def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str
 
 
 def _spent(objective: Objective) -> str:
-    if objective.is_free and not objective.usage.cost_usd:
-        return "nothing"
     usage = objective.usage
-    return (
-        f"${usage.cost_usd - usage.unconfirmed_cost_usd:.4f}"
-        if objective.spec.has_price
-        else "unknown"
-    )
+    if objective.is_free and not usage.cost_usd:
+        return "nothing"
+    cost_usd = usage.cost_usd - usage.unconfirmed_cost_usd
+    return f"${cost_usd:.4f}" if objective.spec.has_price else "unknown"
 
 
 def _unconfirmed_cost(objective: Objective) -> str:
-    return (
-        f"${objective.usage.unconfirmed_cost_usd:.4f}"
-        if objective.usage.unconfirmed_cost_usd > 0
-        else ""
-    )
+    cost_usd = objective.usage.unconfirmed_cost_usd
+    return f"${cost_usd:.4f}" if cost_usd > 0 else ""
 
 
 def render_status(
@@ -253,41 +230,30 @@ def render_status(
     index_trouble: str = "",
 ) -> list[Line]:
     lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
-    lines.append(
-        Line(
-            f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
-        )
-    )
-    lines += [
-        Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in objective.spec.further
+    asked, further = objective.spec.text, objective.spec.further
+    return [
+        *lines,
+        Line(f"Objective {objective.id}: {fit(asked, max(40, 4 * width))}", Style.BOLD),
+        *(Line(f"Further question: {fit(one, max(40, 2 * width))}") for one in further),
+        Line(f"Status:   {render_status_words(objective)}"),
+        Line(f"Tasks:    {render_counts(counts)}"),
+        Line(f"Usage:    {render_usage(objective)}"),
+        Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"),
+        Line(f"Model:    {safe_line(model_of(objective))}"),
+        *_render_index_trouble(objective, "Results:  ", index_trouble),
+        Line(f"Next:     {render_next(objective, counts, is_served=is_served)}"),
     ]
-    lines.append(Line(f"Status:   {render_status_words(objective)}"))
-    lines.append(Line(f"Tasks:    {render_counts(counts)}"))
-    lines.append(Line(f"Usage:    {render_usage(objective)}"))
-    lines.append(Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"))
-    lines.append(Line(f"Model:    {safe_line(model_of(objective))}"))
-    lines += _render_index_trouble(objective, "Results:  ", index_trouble)
-    lines.append(Line(f"Next:     {render_next(objective, counts, is_served=is_served)}"))
-    return lines
 
 
 def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list[Line]:
     if not trouble:
         return []
-    how = (
+    says = (
+        f"{head}cannot be written to the result store: {fit(trouble, 400)}; no result is lost. "
         "`babyagi doctor` says more; once it works again: babyagi index rebuild --objective "
         f"{objective.id}"
     )
-    return [
-        Line(
-            (
-                f"{head}cannot be written to the result store: {fit(trouble, 400)}; no result is "
-                "lost. "
-                f"{how}"
-            ),
-            Style.YELLOW,
-        )
-    ]
+    return [Line(says, Style.YELLOW)]
 
 
 def render_next(
@@ -362,16 +328,9 @@ def render_artifacts(made: Sequence[Made]) -> list[Line]:
 
 def render_task_words(task: Task) -> str:
     """Return the status, rank, try, failures and lost workers of a task in words."""
-    failures = (
-        f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}"
-        if task.failures
-        else ""
-    )
-    lost = (
-        f", {task.n_lost} lost {'worker' if task.n_lost == 1 else 'workers'} in a row"
-        if task.n_lost
-        else ""
-    )
+    failed = say_count(task.failures, "failed try", plural="failed tries")
+    failures = f", {failed}" if task.failures else ""
+    lost = f", {say_count(task.n_lost, 'lost worker')} in a row" if task.n_lost else ""
     return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}{lost}"
 
 
@@ -384,29 +343,23 @@ def render_closing(
 ) -> list[Line]:
     """Return the last lines of a run: how it ended, what it cost, and what to type next. With
     `is_told` only the last part is returned, because the report on the screen states the others."""
-    lines = (
-        []
-        if is_told
-        else [
+    lines: list[Line] = []
+    if not is_told:
+        used = f"{render_usage(objective)}. {render_duration(objective.active_s)}."
+        lines = [
             Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
-            Line(
-                f"Tasks: {render_counts(counts)}. {render_usage(objective)}. "
-                f"{render_duration(objective.active_s)}."
-            ),
+            Line(f"Tasks: {render_counts(counts)}. {used}"),
         ]
-    )
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
         lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))
     elif counts.get(TaskStatus.DONE):
         lines.append(Line(f"So far:     babyagi report --objective {objective.id}"))
-    going_on = render_going_on(objective, counts)
-    if going_on:
+    if going_on := render_going_on(objective, counts):
         lines.append(Line(f"To go on:   {going_on}"))
     if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
-        lines.append(
-            Line(f'Ask more:   babyagi run --continue {objective.id} "a further question"')
-        )
+        more = f'babyagi run --continue {objective.id} "a further question"'
+        lines.append(Line(f"Ask more:   {more}"))
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
 
 
@@ -433,10 +386,8 @@ def render_going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> s
         case Need.ANSWERS:
             return f"{found.command}, answer what it shows, then {found.resume}"
         case Need.RETRY:
-            return (
-                f"{found.command} with the number of a dead task (babyagi tasks), then "
-                f"{found.resume}"
-            )
+            number = "with the number of a dead task (babyagi tasks)"
+            return f"{found.command} {number}, then {found.resume}"
     return f"{f'{found.command} {found.value}'.rstrip()}, then {found.resume}"
 
 

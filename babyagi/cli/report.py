@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.text import echo, is_terminal, print_json, warn, write_bytes
+from babyagi.cli.text import echo, is_terminal, warn, write_bytes
 from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -182,31 +182,21 @@ async def give_report(
     Raises:
         SettingsError: the file cannot be written.
     """
-    from babyagi.reporting.report import load_artifacts, load_report, load_sources
+    from babyagi.reporting.report import load_report
 
     markdown = await load_report(store, objective)
+    if output.path is None and output.format == MARKDOWN and is_terminal():
+        from babyagi.cli.markdown import echo_markdown
+
+        echo_markdown(markdown)
+        return
+    data = await _render(store, objective, markdown, format_=output.format, now=now)
     if output.path is not None:
-        data = await _render(store, objective, markdown, format_=output.format, now=now)
         write_whole(output.path, data)
-    elif output.format == MARKDOWN:
-        if is_terminal():
-            from babyagi.cli.markdown import echo_markdown
-
-            echo_markdown(markdown)
-        else:
-            echo(markdown.rstrip("\n"))
-    elif output.format == JSON:
-        from babyagi.json_shapes import report_shape
-
-        sources = await load_sources(store, objective)
-        made = await load_artifacts(store, objective)
-        print_json(report_shape(objective, markdown, sources, made))
+    elif output.format == PDF:
+        write_bytes(data)
     else:
-        data = await _render(store, objective, markdown, format_=output.format, now=now)
-        if output.format == HTML:
-            echo(data.decode())
-        else:
-            write_bytes(data)
+        echo(data.decode().rstrip("\n"))
 
 
 async def _render(

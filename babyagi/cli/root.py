@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -54,17 +54,8 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.errors import (
-    BabyagiError,
-    SettingsError,
-    find_fix,
-    first_error,
-)
+from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
-
-if TYPE_CHECKING:
-    from babyagi.tasks import Worker
-    from babyagi.taskstore.port import TaskStore
 
 # -- the commands that work or watch work: demo, run, watch, resume, and plain `babyagi`
 # --------------------------------------------------------------------------------------------------
@@ -227,14 +218,8 @@ HINTS = (
 # --------------------------------------------------------------------------------------------------
 
 NOT_OF_SUBMIT = (
-    "serve_host",
-    "serve_port",
-    "join_existing_objective",
-    "use_my_model",
-    "concurrency",
-    "log_format",
-    "no_color",
-)
+    "serve_host serve_port join_existing_objective use_my_model concurrency log_format no_color"
+).split()
 
 
 @click.command()
@@ -307,10 +292,7 @@ def workers(as_json: bool) -> None:
     from babyagi.cli.views import render_workers
     from babyagi.json_shapes import worker_shape
 
-    async def fetch(store: TaskStore) -> list[Worker]:
-        return await store.workers()
-
-    found = with_store(fetch)
+    found = with_store(lambda store: store.workers())
     if as_json:
         print_json([worker_shape(one) for one in found])
     elif found:
@@ -382,15 +364,13 @@ def config(as_json: bool) -> None:
 def doctor(is_quick: bool, as_json: bool) -> int:
     """Check settings, task store, model, network and index."""
     from babyagi.cli.about import FAIL, run_checks
-    from babyagi.cli.exits import ExitCode
 
     checks = run_checks(is_quick=is_quick)
     is_sound = all(check.state != FAIL for check in checks)
     if as_json:
         print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})
-        return int(ExitCode.OK if is_sound else ExitCode.FAILED)
     styles = {"ok": Style.GREEN, "warn": Style.YELLOW, "fail": Style.RED}
-    for check in checks:
+    for check in () if as_json else checks:
         echo(f"{check.state:<5} {check.name}: {check.found}", styles[check.state])
         if check.fix:
             echo(f"      try: {check.fix}")
@@ -528,15 +508,10 @@ HELP_FLAGS = ("-h", "--help")
 # how similar the first of several words must be to a command's name; a less similar word is taken
 # as the beginning of an objective
 SURELY_MEANT = 0.75
-ORIGINAL_FLAGS = {
-    "instance_name",
-    "cooperative_mode",
-    "initial_task",
-    "join_existing_objective",
-    "gpt_4",
-    "llama",
-    "extra_env_files",
-}
+ORIGINAL_FLAGS = set(
+    "instance_name cooperative_mode initial_task join_existing_objective gpt_4 llama "
+    "extra_env_files".split()
+)
 
 
 class Commands(click.Group):
@@ -883,13 +858,8 @@ def _tell_crash(error: BaseException) -> int:
     from babyagi.cli.session import record_crash
 
     path = record_crash(error)
-    warn(
-        (
-            f"babyagi: unexpected {type(error).__name__}; nothing stored is lost; the traceback "
-            f"is in {path}"
-        ),
-        Style.RED,
-    )
+    what = f"unexpected {type(error).__name__}; nothing stored is lost"
+    warn(f"babyagi: {what}; the traceback is in {path}", Style.RED)
     return ExitCode.UNEXPECTED
 
 

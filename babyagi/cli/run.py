@@ -9,14 +9,7 @@ import hashlib
 import os
 import signal
 import sys
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,6 +91,9 @@ WATCH_CHECK_S = 1.0
 REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 
+MODEL_SETTINGS = (
+    "llm_model model_execution model_creation model_prioritization model_report"
+).split()
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
@@ -166,11 +162,7 @@ def run_demo(
         # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),
-        "llm_model": "rehearsal",
-        "model_execution": "rehearsal",
-        "model_creation": "rehearsal",
-        "model_prioritization": "rehearsal",
-        "model_report": "rehearsal",
+        **dict.fromkeys(MODEL_SETTINGS, "rehearsal"),
         "embedding_model": "hash",
         "agent": "",
     }
@@ -205,9 +197,7 @@ def require_objective(settings: Settings, command: str = "babyagi run") -> None:
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
-            why=(
-                "no words were given, and OBJECTIVE is not set in the environment or in a .env file"
-            ),
+            why="no words were given, and neither the environment nor a .env file sets OBJECTIVE",
             fix=f'{command} "an objective"',
             guide="start",
         )
@@ -596,10 +586,8 @@ def tell(notice: str) -> None:
 
 
 async def _say_closing(store: TaskStore, objective: Objective, *, is_told: bool) -> None:
-    trouble = await find_trouble(store, objective.id)
-    for line in render.render_closing(
-        objective, await store.counts(objective.id), index_trouble=trouble, is_told=is_told
-    ):
+    trouble, counts = await find_trouble(store, objective.id), await store.counts(objective.id)
+    for line in render.render_closing(objective, counts, index_trouble=trouble, is_told=is_told):
         warn(line.text, line.style)
 
 
@@ -702,11 +690,8 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
     if as_json:
         print_json(submitted_shape(objective, is_new=is_new))
         return ExitCode.OK
-    how = (
-        "is queued"
-        if is_new
-        else "was there already" + (", and has ended" if is_over(objective) else "")
-    )
+    ended = ", and has ended" if is_over(objective) else ""
+    how = "is queued" if is_new else f"was there already{ended}"
     echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
     echo("Work on it:  babyagi worker  (one or more, wherever this task store can be reached)")
     echo(f"Watch it:    babyagi watch --objective {objective.id}")

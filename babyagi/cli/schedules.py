@@ -12,7 +12,6 @@ from babyagi.cli.options import given_flags, json_option, require_words, setting
 from babyagi.cli.text import Line, Style, echo, echo_lines, fit, print_json, terminal_width
 
 if TYPE_CHECKING:
-    from babyagi.json_shapes import Json
     from babyagi.schedules import Schedule, Tick
     from babyagi.settings.fields import Settings
     from babyagi.settings.load import Loaded
@@ -20,24 +19,9 @@ if TYPE_CHECKING:
 
 N_TICKS_SHOWN = 20
 NOT_OF_SCHEDULE = (
-    "agent_hosts",
-    "join_existing_objective",
-    "use_my_model",
-    "concurrency",
-    "log_format",
-    "no_color",
-)
-RULE_FLAGS = (
-    "cron",
-    "every",
-    "at",
-    "tz",
-    "grace",
-    "overlap",
-    "catch_up",
-    "jitter",
-    "daily_limit",
-)
+    "agent_hosts join_existing_objective use_my_model concurrency log_format no_color"
+).split()
+RULE_FLAGS = "cron every at tz grace overlap catch_up jitter daily_limit".split()
 
 id_argument = click.argument(
     "schedule_id", metavar="SCHEDULE", type=int, shell_complete=complete_schedules
@@ -53,70 +37,56 @@ def schedule() -> None:
     """
 
 
-def _rule_options(command: Any) -> Any:
-    for option in reversed(
-        (
-            click.option(
-                "--cron", metavar='"M H D M W"', help="At the times that a crontab line describes."
-            ),
-            click.option(
-                "--every",
-                metavar="DURATION",
-                help="Again and again, each time after this period, such as 30m, 2h or 1d.",
-            ),
-            click.option(
-                "--at", metavar="TIME", help=("Once, at this time, such as 2026-12-01T09:00.")
-            ),
-            click.option(
-                "--tz",
-                metavar="ZONE",
-                default="UTC",
-                show_default=True,
-                help="Time zone of --cron and --at, such as Europe/Berlin.",
-            ),
-            click.option(
-                "--grace",
-                metavar="DURATION",
-                default="1h",
-                show_default=True,
-                help="How late a tick may still start the objective if no worker was running then.",
-            ),
-            click.option(
-                "--overlap",
-                type=click.Choice(["skip", "queue", "allow"]),
-                default="skip",
-                show_default=True,
-                help="What a tick does while the objective of an earlier tick is running.",
-            ),
-            click.option(
-                "--catch-up",
-                type=click.Choice(["one", "all", "none"]),
-                default="one",
-                show_default=True,
-                help="Which ticks that are later than --grace still start the objective.",
-            ),
-            click.option(
-                "--jitter",
-                metavar="DURATION",
-                default="0s",
-                show_default=True,
-                help="Start the objective up to this much after each tick.",
-            ),
-            click.option(
-                "--daily-limit",
-                metavar="USD",
-                type=click.FloatRange(min=0),
-                help="What its objectives may cost a day in all; 0 means no limit.  [default: 5]",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
-
-
 @schedule.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@_rule_options
+@click.option("--cron", metavar='"M H D M W"', help="At the times that a crontab line describes.")
+@click.option(
+    "--every",
+    metavar="DURATION",
+    help="Again and again, each time after this period, such as 30m, 2h or 1d.",
+)
+@click.option("--at", metavar="TIME", help="Once, at this time, such as 2026-12-01T09:00.")
+@click.option(
+    "--tz",
+    metavar="ZONE",
+    default="UTC",
+    show_default=True,
+    help="Time zone of --cron and --at, such as Europe/Berlin.",
+)
+@click.option(
+    "--grace",
+    metavar="DURATION",
+    default="1h",
+    show_default=True,
+    help="How late a tick may still start the objective if no worker was running then.",
+)
+@click.option(
+    "--overlap",
+    type=click.Choice(["skip", "queue", "allow"]),
+    default="skip",
+    show_default=True,
+    help="What a tick does while the objective of an earlier tick is running.",
+)
+@click.option(
+    "--catch-up",
+    type=click.Choice(["one", "all", "none"]),
+    default="one",
+    show_default=True,
+    help="Which ticks that are later than --grace still start the objective.",
+)
+@click.option(
+    "--jitter",
+    metavar="DURATION",
+    default="0s",
+    show_default=True,
+    help="Start the objective up to this much after each tick.",
+)
+@click.option(
+    "--daily-limit",
+    metavar="USD",
+    type=click.FloatRange(min=0),
+    help="What its objectives may cost a day in all; 0 means no limit.  [default: 5]",
+)
 @setting_options(but=NOT_OF_SCHEDULE)
 @json_option
 def add(objective_words: tuple[str, ...], as_json: bool, **flags: Any) -> None:
@@ -176,10 +146,7 @@ def list_(with_removed: bool, as_json: bool) -> None:
     from babyagi.cli.session import with_store
     from babyagi.json_shapes import schedule_shape
 
-    async def fetch(store: TaskStore) -> list[Schedule]:
-        return await store.schedules(with_removed=with_removed)
-
-    found = with_store(fetch)
+    found = with_store(lambda store: store.schedules(with_removed=with_removed))
     if as_json:
         print_json([schedule_shape(one) for one in found])
     elif found:
@@ -210,8 +177,8 @@ def show(schedule_id: int, n_ticks: int, as_json: bool) -> None:
 
     found, ticks = with_store(fetch)
     if as_json:
-        shape = schedule_shape(found)
-        print_json({"v": VERSION, "schedule": shape, "ticks": [tick_shape(one) for one in ticks]})
+        more = {"schedule": schedule_shape(found), "ticks": [tick_shape(one) for one in ticks]}
+        print_json({"v": VERSION, **more})
         return
     echo_lines([*render_schedule(found), *render_ticks(ticks)])
 
@@ -246,8 +213,7 @@ def _change(change: Callable[[TaskStore], Awaitable[Schedule]], as_json: bool) -
 
     found = with_store(change, changes=True)
     if as_json:
-        said: Json = {"v": VERSION, "schedule": schedule_shape(found)}
-        print_json(said)
+        print_json({"v": VERSION, "schedule": schedule_shape(found)})
         return
     echo(f"Schedule {found.id} is {found.status}. {_next(found)}.")
 
@@ -262,11 +228,8 @@ def render_schedules(found: list[Schedule], width: int) -> list[Line]:
     for one in found:
         at = f"{one.fires_at:%Y-%m-%d %H:%M}" if one.fires_at is not None and _is_on(one) else "-"
         head = f"{one.id:>4}  {one.status:<8} {at:<17} "
-        lines.append(
-            Line(
-                head + fit(f"{one.spec.objective.text} ({one.spec.rule.words})", width - len(head))
-            )
-        )
+        what = f"{one.spec.objective.text} ({one.spec.rule.words})"
+        lines.append(Line(head + fit(what, width - len(head))))
     return lines
 
 

@@ -25,16 +25,7 @@ ASK_TIMEOUT_S = 5.0
 
 @click.command()
 @setting_options(
-    (
-        "serve_host",
-        "serve_port",
-        "concurrency",
-        "files",
-        "mcp",
-        "tools_from",
-        "use_my_model",
-        "log_format",
-    )
+    "serve_host serve_port concurrency files mcp tools_from use_my_model log_format".split()
 )
 @click.option(
     "--no-work", "is_idle", is_flag=True, help="Only serve HTTP; workers elsewhere do the work."
@@ -173,10 +164,8 @@ def _renew(settings: Settings) -> None:
         raise SettingsError(
             "the token cannot be renewed, because this program did not make it",
             why="BABYAGI_SERVE_TOKEN is set",
-            fix=(
-                "set BABYAGI_SERVE_TOKEN to a new token, such as $(openssl rand -hex 32), and "
-                "restart the servers"
-            ),
+            fix="set BABYAGI_SERVE_TOKEN to a new token, such as $(openssl rand -hex 32), and "
+            "restart the servers",
             guide="serve",
         )
     make_home(settings.home)

@@ -220,6 +220,23 @@ def with_store(
     return asyncio.run(run())
 
 
+def with_objective(
+    selector: str,
+    body: Callable[[TaskStore, Objective], Awaitable[T]],
+    *,
+    changes: bool = False,
+    settings: Settings | None = None,
+) -> T:
+    """Do as `with_store`, and call `body` with the objective that `selector` means as well. An
+    objective that is changed counts as used."""
+
+    async def work(store: TaskStore) -> T:
+        found = await pick_objective(store, selector)
+        return await body(store, touch(found) if changes else found)
+
+    return with_store(work, changes=changes, settings=settings)
+
+
 def touch(objective: Objective) -> Objective:
     """Remember the objective as the one that the person used last, so that `latest` means it, and
     return it."""
@@ -301,10 +318,8 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
         raise NotFoundError(
             "there is no unfinished objective",
             why="every objective of the task store has ended and has its report, or never began",
-            fix=(
-                'babyagi run --continue latest "a further question", or babyagi run "an '
-                'objective"; babyagi objectives lists all objectives'
-            ),
+            fix='babyagi run --continue latest "a further question", or babyagi run "an '
+            'objective"; babyagi objectives lists all objectives',
             guide="objectives",
         )
     return unfinished[-1]

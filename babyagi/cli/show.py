@@ -14,6 +14,7 @@ from babyagi import events
 from babyagi.cli.render import (
     REHEARSAL_LINE,
     render_artifacts,
+    render_calls,
     render_cost,
     render_duration,
     render_moment,
@@ -25,8 +26,7 @@ from babyagi.cli.session import (
     find_secrets,
     is_over,
     load,
-    pick_objective,
-    with_store,
+    with_objective,
 )
 from babyagi.cli.text import (
     Line,
@@ -48,7 +48,6 @@ from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
 from babyagi.json_shapes import (
     VERSION,
-    Json,
     event_shape,
     given_results,
     is_rehearsal,
@@ -70,6 +69,7 @@ from babyagi.reporting.why import Reason
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import say_count
 from babyagi.verbs import (
     SHOWN_DUTIES,
     Shown,
@@ -121,14 +121,13 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
     settings = load(needs=NOTHING).settings
     secrets = find_secrets(settings)
 
-    async def fetch(store: TaskStore) -> Shown:
-        picked = await pick_objective(store, selector)
+    async def fetch(store: TaskStore, picked: Objective) -> Shown:
         if duty is not None:
             n_times = 0 if is_full or as_json else N_TIMES
             return await fetch_duty(store, picked, duty, n_times=n_times, only=step)
         return await fetch_task(store, picked, task_id)
 
-    shown = with_store(fetch, settings=settings)
+    shown = with_objective(selector, fetch, settings=settings)
     if as_json:
         print_json(shown_shape(shown, secrets, only=step))
     else:
@@ -141,12 +140,10 @@ def show_artifact(what: str, name: str, *, selector: str) -> None:
     written as binary data, but not to a terminal."""
     task_id = _parse_task(what)
 
-    async def fetch(store: TaskStore) -> list[Made]:
-        objective = await pick_objective(store, selector)
-        found = await store.results(objective.id, task_ids=[task_id])
-        return await find_artifacts(store, found)
+    async def fetch(store: TaskStore, objective: Objective) -> list[Made]:
+        return await find_artifacts(store, await store.results(objective.id, task_ids=[task_id]))
 
-    made = with_store(fetch)
+    made = with_objective(selector, fetch)
     found = [one.artifact for one in made if one.artifact.name == name]
     if not found:
         there = ", ".join(one.artifact.name for one in made) or "none"
@@ -318,8 +315,7 @@ def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Ite
     if step.state.value != "done":
         words.append(step.state.value)
     if step.n_unconfirmed:
-        n = step.n_unconfirmed
-        words.append(f"{n} {'call' if n == 1 else 'calls'} cut off and counted as paid")
+        words.append(f"{say_count(step.n_unconfirmed, 'call')} cut off and counted as paid")
     yield Line(" · ".join(words), Style.BOLD)
     if exchange.missing:
         yield Line(f"{_MARGIN}({exchange.missing})", Style.DIM)
@@ -329,17 +325,12 @@ def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Ite
 def _render_parts(exchange: Exchange, look: Look) -> Iterator[Line]:
     n_same = sum(part.is_said_before for part in exchange.parts)
     if n_same and not look.is_whole:
-        yield Line(f"{_MARGIN}… {n_same} {_texts(n_same)} as in the step before", Style.DIM)
+        same = say_count(n_same, "message")
+        yield Line(f"{_MARGIN}… {same} as in the step before", Style.DIM)
     for part in exchange.parts:
-        if part.is_said_before and not look.is_whole:
-            continue
-        if part.label == "kept" and not look.is_whole:
-            continue  # the head shows it already
+        if not look.is_whole and (part.is_said_before or part.label == "kept"):
+            continue  # shown in the step before, or in the head
         yield from _render_part(part.label, part.text, exchange.n, look)
-
-
-def _texts(n: int) -> str:
-    return "message" if n == 1 else "messages"
 
 
 def _render_part(label: str, text: str, n: int, look: Look) -> Iterator[Line]:
@@ -387,9 +378,7 @@ def _render_more(shown: Shown, exchanges: Sequence[Exchange], look: Look) -> Ite
 def _cost(usage: Usage, objective: Objective) -> str:
     if not usage.calls:
         return "no call of a model"
-    calls = f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}"
-    tokens = f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out"
-    return f"{calls}, {tokens}, {render_cost(usage, objective)}"
+    return f"{render_calls(usage)}, {render_cost(usage, objective)}"
 
 
 # -- why a task does not run, and why an objective makes no progress
@@ -399,13 +388,12 @@ def _cost(usage: Usage, objective: Objective) -> str:
 def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
     """Print why the task does not run; without a task, why the objective makes no progress."""
 
-    async def fetch(store: TaskStore) -> tuple[Reason, str]:
-        picked = await pick_objective(store, selector)
+    async def fetch(store: TaskStore, picked: Objective) -> tuple[Reason, str]:
         if task is None:
             return await why_objective(store, picked), f"Objective {picked.id}"
         return await why_task(store, picked, _parse_task(task)), f"Task {task}"
 
-    reason, name = with_store(fetch)
+    reason, name = with_objective(selector, fetch)
     if as_json:
         print_json({"v": VERSION, **why_shape(reason)})
         return
@@ -439,12 +427,10 @@ _STYLES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A line of the log: an event, its text, and the recorded call (step) that it is about, if
-    known."""
+    """A line of the log: an event and its text."""
 
     event: Event
     text: str
-    step: Step | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -469,8 +455,7 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
     settings = load(needs=NOTHING).settings
     secrets = find_secrets(settings)
 
-    async def tell(store: TaskStore) -> None:
-        found = await pick_objective(store, selector)
+    async def tell(store: TaskStore, found: Objective) -> None:
         if wanted.task_id is not None:
             await store.task(found.id, wanted.task_id)
         writer = Writer(as_json=as_json, width=terminal_width() if is_live_terminal() else 0)
@@ -479,7 +464,7 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
         async for entry in read_log(store, found, wanted, secrets=secrets):
             writer.write(entry)
 
-    with_store(tell, settings=settings)
+    with_objective(selector, tell, settings=settings)
 
 
 def parse_since(text: str | None) -> float | None:
@@ -512,18 +497,15 @@ class Writer:
 
     def write(self, entry: Entry) -> None:
         if self._as_json:
-            print_json_line(_entry_shape(entry))
+            print_json_line({**event_shape(entry.event), "text": entry.text})
             return
         at = entry.event.at.astimezone()
         if self._day is None or self._day.date() != at.date():
             echo(f"{at:%Y-%m-%d}", Style.DIM)
             self._day = at
-        line = Line(f"{at:%H:%M:%S}  {entry.text}", _STYLES.get(entry.event.kind, Style.PLAIN))
-        echo(fit(line.text, self._width) if self._width else line.text, line.style)
-
-
-def _entry_shape(entry: Entry) -> Json:
-    return {**event_shape(entry.event), "text": entry.text}
+        text = f"{at:%H:%M:%S}  {entry.text}"
+        style = _STYLES.get(entry.event.kind, Style.PLAIN)
+        echo(fit(text, self._width) if self._width else text, style)
 
 
 # -- reading
@@ -625,7 +607,7 @@ class Teller:
             text = await self._say(event, step, found.get(event.task_id or 0, ""))
             if text:
                 clean = redact(text, secrets=self._secrets)
-                entries.append(Entry(event=event, text=fit(clean, _LINE_CHARS), step=step))
+                entries.append(Entry(event=event, text=fit(clean, _LINE_CHARS)))
         return entries
 
     async def _say(self, event: Event, step: Step | None, result: str) -> str | None:

@@ -127,11 +127,12 @@ def _character_width(character: str) -> int:
         return 1  # it turns the symbol before it into an emoji of two cells
     if is_mark(character) or character in JOINERS:
         return 0
-    return (
-        2
-        if unicodedata.east_asian_width(character) in ("W", "F") or _WIDE_OF_LATE.match(character)
-        else 1
+    is_wide = (
+        unicodedata.east_asian_width(character) in ("W", "F")
+        or unicodedata.category(character) == "Cn"  # a terminal may know it, and draw it wide
+        or _WIDE_OF_LATE.match(character)
     )
+    return 2 if is_wide else 1
 
 
 def fit(text: str, width: int) -> str:
@@ -162,12 +163,6 @@ def cut_words(line: str, width: int) -> str:
         if len(words) == 2 and 2 * len(words[0]) >= len(head):
             head = words[0]
     return f"{head}…" if width > 0 else ""
-
-
-def cut(text: str, width: int) -> str:
-    """Return the beginning of a text from `safe` with an ellipsis, in at most `width` cells. It may
-    end within a word."""
-    return take(text, width - 1).rstrip() + "…" if width > 0 else ""
 
 
 def take(text: str, width: int) -> str:
@@ -359,6 +354,11 @@ def ask(question: str) -> str:
     around it; '' at the end of input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
+
+
+def confirm(question: str) -> bool:
+    """Ask the person a question that is answered with y or n; anything else means no."""
+    return ask(f"{question} [y/N]").casefold() in ("y", "yes")
 
 
 def forget_typed(descriptor: int | None = None) -> None:

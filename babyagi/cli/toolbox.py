@@ -49,11 +49,8 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
         return
     for tool, is_granted in found:
-        said = "granted" if is_granted else "not granted"
-        echo(
-            f"{tool.name:<14} {tool.effect.value:<10}  {said}",
-            Style.BOLD if is_granted else Style.PLAIN,
-        )
+        said, style = ("granted", Style.BOLD) if is_granted else ("not granted", Style.PLAIN)
+        echo(f"{tool.name:<14} {tool.effect.value:<10}  {said}", style)
         echo(f"    {tool.description}")
     for name in NEEDS.keys() - {tool.name for tool, _ in found}:
         echo(f"{name:<14} needs {NEEDS[name]}", Style.DIM)
@@ -94,22 +91,18 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     observation = asyncio.run(_call(tool, arguments))
     passage, is_error = observation.passage, observation.is_error
     if as_json:
-        print_json(
-            {
-                "v": 1,
-                "tool": name,
-                "is_error": is_error,
-                "origin": passage.origin,
-                "text": passage.text,
-            }
-        )
-    else:
-        echo_lines(
-            [
-                Line(safe(line), Style.RED if is_error else Style.PLAIN)
-                for line in passage.text.split("\n")
-            ]
-        )
+        shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
+        print_json({"v": 1, "tool": name, **shown})
+        return int(ExitCode.FAILED if is_error else ExitCode.OK)
+    return _show(observation)
+
+
+def _show(observation: Observation) -> int:
+    """Print what the tool gave, and return the exit code."""
+    from babyagi.cli.exits import ExitCode
+
+    style = Style.RED if observation.is_error else Style.PLAIN
+    echo_lines([Line(safe(line), style) for line in observation.passage.text.split("\n")])
     return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
 
 
@@ -186,15 +179,11 @@ def mcp_list(as_json: bool, **flags: Any) -> int:
 
     servers = asyncio.run(_list_servers(flags))
     if as_json:
-        print_json(
-            {
-                "v": 1,
-                "servers": [
-                    {"name": name, "error": fault, "tools": [_shape(one, False) for one in found]}
-                    for name, found, fault in servers
-                ],
-            }
-        )
+        shapes = [
+            {"name": name, "error": fault, "tools": [_shape(one, False) for one in found]}
+            for name, found, fault in servers
+        ]
+        print_json({"v": 1, "servers": shapes})
     else:
         for name, found, fault in servers:
             echo(f"{name}: {fault or f'{len(found)} tools'}", Style.RED if fault else Style.BOLD)
@@ -235,12 +224,7 @@ def mcp_test(name: str, arguments: str, **flags: Any) -> int:
     """
     import asyncio
 
-    from babyagi.cli.exits import ExitCode
-
-    observation = asyncio.run(_call_server(flags, name, arguments))
-    style = Style.RED if observation.is_error else Style.PLAIN
-    echo_lines([Line(safe(line), style) for line in observation.passage.text.split("\n")])
-    return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
+    return _show(asyncio.run(_call_server(flags, name, arguments)))
 
 
 async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from babyagi.cli.text import Line, Style, ask, echo, echo_lines, is_person_there, safe, warn
+from babyagi.cli.text import Line, Style, confirm, echo, echo_lines, is_person_there, safe, warn
 from babyagi.settings.load import (
     Loaded,
     Untrusted,
@@ -92,13 +92,8 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
     each of its settings that needs trust, with its whole value."""
     lines = []
     for file in dict.fromkeys(found.file.path for found in untrusted):
-        lines.append(
-            Line(
-                f"{safe(str(file))} has settings that can run programs, read or send data, or "
-                "spend money:",
-                Style.BOLD,
-            )
-        )
+        what = "settings that can run programs, read or send data, or spend money"
+        lines.append(Line(f"{safe(str(file))} has {what}:", Style.BOLD))
         lines += [
             Line(f"  {found.variable}={safe(found.shown)}")
             for found in untrusted
@@ -110,7 +105,7 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
 def _is_trusted_now(untrusted: Sequence[Untrusted]) -> bool:
     for line in render_untrusted(untrusted):
         warn(line.text, line.style)
-    return ask("Do you trust this file as it is now? [y/N]").casefold() in ("y", "yes")
+    return confirm("Do you trust this file as it is now?")
 
 
 def _trust(loaded: Loaded) -> None:
@@ -123,8 +118,5 @@ def _revoke(home: Path) -> None:
     n_contents = sum(
         distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder
     )
-    echo(
-        "No file of this folder was trusted."
-        if not n_contents
-        else "No file of this folder is trusted any more."
-    )
+    now = "is trusted any more" if n_contents else "was trusted"
+    echo(f"No file of this folder {now}.")

@@ -32,6 +32,7 @@ from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import describe_outage
 from babyagi.tasks import Event, Joined, Worker
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import say_count
 from babyagi.verbs import serving
 
 NAME_WIDTH = 80
@@ -137,17 +138,13 @@ def _describe_data(event: Event) -> str:
 
 
 def _describe_overspending(data: Mapping[str, Any]) -> str:
-    said = (
-        f"{data.get('tokens', 0):,} tokens, where {data.get('reserved_tokens', 0):,} were reserved"
-    )
+    n, n_reserved = data.get("tokens", 0), data.get("reserved_tokens", 0)
+    said = f"{n:,} tokens, where {n_reserved:,} were reserved"
     if not data.get("is_said", True):
         said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it used"
-    end = (
-        f"; no further call is made, because the limit of {data['limit']} cannot be guaranteed"
-        if data.get("limit")
-        else ""
-    )
-    return f": {said}{end}"
+    if limit := data.get("limit"):
+        said += f"; no further call is made, because the limit of {limit} cannot be guaranteed"
+    return f": {said}"
 
 
 def _words_of(event: Event) -> list[Any]:
@@ -158,7 +155,8 @@ def _words_of(event: Event) -> list[Any]:
         case events.ORDER_APPLIED:
             return [f"{data.get('n_moved', 0)} moved"]
         case events.TASK_REQUEUED:
-            return [_after(data.get("waits_for", ()))]
+            after = ", ".join(map(str, data.get("waits_for", ())))
+            return [f"after {after}" if after else ""]
         case events.CONTEXT_CUT:
             return [f"task {event.task_id}: of results {', '.join(map(str, data.get('cut', ())))}"]
         case events.TASK_DUPLICATE_DROPPED | events.TASK_PROPOSAL_DROPPED:
@@ -169,10 +167,6 @@ def _words_of(event: Event) -> list[Any]:
         data.get(key)
         for key in ("question", "reason", "error", "detail", "hindrance", "lack", "named")
     ]
-
-
-def _after(task_ids: Sequence[int]) -> str:
-    return f"after {', '.join(map(str, task_ids))}" if task_ids else ""
 
 
 class EventNames:
@@ -210,9 +204,8 @@ class EventNames:
         if event.task_id is None or event.kind not in _TASK_WORDS:
             return ""
         if event.task_id not in self._name_by_id:
-            self._name_by_id[event.task_id] = (
-                await self._store.task(event.objective_id, event.task_id)
-            ).name
+            task = await self._store.task(event.objective_id, event.task_id)
+            self._name_by_id[event.task_id] = task.name
         name = self._name_by_id[event.task_id]
         if event.kind in (events.TASK_DONE, events.TASK_DEAD, events.TASK_CANCELLED):
             del self._name_by_id[event.task_id]
@@ -292,11 +285,7 @@ def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
     """Return how many workers serve the objective, such as `2 workers` or `no worker is
     running`."""
     n_serving = len(serving(workers, objective_id))
-    return (
-        f"{n_serving} worker{'' if n_serving == 1 else 's'}"
-        if n_serving
-        else "no worker is running"
-    )
+    return say_count(n_serving, "worker") if n_serving else "no worker is running"
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
@@ -310,7 +299,8 @@ def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
     serves."""
     lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
     for worker in workers:
-        head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {_lease(worker):>7}  "
+        lease = f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
+        head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {lease:>7}  "
         texts = [_describe(one, worker) for one in worker.joined] or [
             ("waits for an objective", Style.PLAIN)
         ]
@@ -320,23 +310,15 @@ def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
     return lines
 
 
-def _lease(worker: Worker) -> str:
-    return f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
-
-
 def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     place = f"objective {joined.objective_id}"
     if joined.blocked_reason:
         return f"{place}: blocked: {joined.blocked_reason}", Style.YELLOW
-    held = [f"task {task_id}" for task_id in joined.task_ids] + [
-        f"the {duty}" for duty in joined.duties
-    ]
+    tasks = [f"task {task_id}" for task_id in joined.task_ids]
+    held = ", ".join([*tasks, *(f"the {duty}" for duty in joined.duties)]) or "nothing to do now"
     # both times are by the store's clock
     since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
-    return (
-        f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}",
-        Style.PLAIN,
-    )
+    return f"{place} for {render_duration(since_s)}: {held}", Style.PLAIN
 
 
 # -- the log of a worker on standard error: one record for each change, as text or as JSON, in the
@@ -388,33 +370,6 @@ def _quoted(value: object) -> str:
     text = str(value)
     is_plain = text.isascii() and all(one.isalnum() or one in "-_.:/+" for one in text)
     return text if text and is_plain else json.dumps(text, ensure_ascii=False)
-
-
-def open_worker_log(*, as_json: bool, worker: str, secrets: Iterable[str] = ()) -> logging.Handler:
-    """From now on, write the log records also to standard error. Return a handler to pass to
-    `close_worker_log` at the end."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RecordFormatter(as_json=as_json, worker=worker, secrets=secrets))
-    logging.getLogger().addHandler(handler)
-    return handler
-
-
-def close_worker_log(handler: logging.Handler) -> None:
-    logging.getLogger().removeHandler(handler)
-    handler.close()
-
-
-class SilentView:
-    """A view that shows nothing, for a `LoggedView` whose log is enough."""
-
-    tick_s = 1.0
-    pause_s = 0.0
-
-    async def fetch(self, events: Sequence[Event]) -> None:
-        """Ignore the events."""
-
-    def draw(self) -> None:
-        """Show nothing."""
 
 
 # -- following the events of an objective; every view is built on this
@@ -490,17 +445,19 @@ class LoggedView:
     """Passes events on to another view, and logs each of them as one record.
 
     Args:
+        view: None if the log is enough.
         without: kinds of events that are not logged here, because they are logged elsewhere.
     """
 
-    def __init__(self, view: View, *, without: Sequence[str] = ()) -> None:
+    def __init__(self, view: View | None, *, without: Sequence[str] = ()) -> None:
         self._view = view
         self._without = without
-        self.tick_s, self.pause_s = view.tick_s, view.pause_s
+        self.tick_s, self.pause_s = (view.tick_s, view.pause_s) if view else (1.0, 0.0)
         self._fresh: Sequence[Event] = ()
 
     async def fetch(self, events: Sequence[Event]) -> None:
-        await self._view.fetch(events)
+        if self._view is not None:
+            await self._view.fetch(events)
         self._fresh = events
 
     def draw(self) -> None:
@@ -508,17 +465,12 @@ class LoggedView:
             text = describe_event(event, "")
             if text and event.kind not in self._without:
                 named = f"objective {event.objective_id}"
-                logger.info(
-                    "%s",
-                    text if text.startswith(named) else f"{named}: {text}",
-                    extra={
-                        "event": event.kind,
-                        "objective_id": event.objective_id,
-                        "task_id": event.task_id,
-                    },
-                )
+                said = text if text.startswith(named) else f"{named}: {text}"
+                about = {"objective_id": event.objective_id, "task_id": event.task_id}
+                logger.info("%s", said, extra={"event": event.kind, **about})
         self._fresh = ()
-        self._view.draw()
+        if self._view is not None:
+            self._view.draw()
 
 
 @asynccontextmanager

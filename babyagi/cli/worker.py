@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING, Any
 from babyagi import events
 from babyagi.cli.asking import find_person
 from babyagi.cli.render import render_counts
-from babyagi.cli.run import (
-    interrupt,
-    load_to_work,
-    tell,
-)
+from babyagi.cli.run import interrupt, load_to_work, tell
 from babyagi.cli.session import find_secrets
 from babyagi.cli.text import echo, fit, is_live_terminal, is_terminal, warn
 from babyagi.cli.views import (
@@ -26,16 +22,15 @@ from babyagi.cli.views import (
     JsonView,
     LoggedView,
     PlainView,
-    SilentView,
+    RecordFormatter,
     View,
-    close_worker_log,
     following,
-    open_worker_log,
 )
 from babyagi.journal import TextPiece
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import say_count
 
 if TYPE_CHECKING:
     from babyagi.app import App
@@ -91,23 +86,23 @@ async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
     if not is_wanted:
         yield
         return
-    handler = open_worker_log(
-        as_json=app.settings.log_format == "json",
-        worker=app.name,
-        secrets=find_secrets(app.settings),
-    )
+    as_json, secrets = app.settings.log_format == "json", find_secrets(app.settings)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
+    logging.getLogger().addHandler(handler)
     try:
         yield
     finally:
-        close_worker_log(handler)
+        logging.getLogger().removeHandler(handler)
+        handler.close()
 
 
 async def say_beginning(app: App, say: Callable[[str], None]) -> None:
     """Pass lines about the worker and the active objectives to `say`, which prints or logs them."""
-    n_slots = app.settings.concurrency
+    at_once = f"{say_count(app.settings.concurrency, 'task')} at once"
     say(
-        f"Worker {app.name} works on all active objectives, {n_slots} "
-        f"{'task' if n_slots == 1 else 'tasks'} at once. Ctrl-C lets the calls in flight end."
+        f"Worker {app.name} works on all active objectives, {at_once}. Ctrl-C lets the calls in "
+        "flight end."
     )
     found = await app.store.open_objectives()
     for objective_id in found[:MAX_NAMED]:
@@ -162,23 +157,20 @@ async def show_lines(
     say(f"{name}joined")
     # the worker itself prints what blocks it
     lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
-    view: View = JsonView() if as_json else SilentView() if is_logged else lines
+    view: View | None = JsonView() if as_json else None if is_logged else lines
     # this event is printed as a warning, which is a log record of its own
     without = (events.WORKER_BLOCKED,) if is_logged else ()
     objective = await _follow(store, objective_id, view, work, without=without)
-    why = (
-        f"it has ended ({objective.stop_reason})"
-        if objective.stop_reason is not None
-        else f"it is {objective.status}"
-    )
-    say(f"{name}left, {why}")
+    is_over = objective.stop_reason is not None
+    why = f"has ended ({objective.stop_reason})" if is_over else f"is {objective.status}"
+    say(f"{name}left, it {why}")
     return objective
 
 
 async def _follow(
     store: TaskStore,
     objective_id: int,
-    view: View,
+    view: View | None,
     work: Coroutine[Any, Any, Objective],
     *,
     without: Sequence[str] = (),

@@ -145,22 +145,16 @@ def check_flow(stages: Sequence[Stage]) -> None:
                 "use it in the prompt_node of an agent, or choose another template",
             )
         for variable in template.variables if template else ():
-            if variable not in there:
-                what = (
-                    f"the template {shown(template.name)} needs {shown(variable)}"
-                    if template
-                    else ""
-                )
+            if template and variable not in there:
+                what = f"the template {shown(template.name)} needs {shown(variable)}"
                 raise fault(
                     f"node {shown(stage.name)}: {what}, which no earlier node provides",
                     f"use one of these variables: {', '.join(sorted(there))}",
                 )
         if template is None and len(stage.takes) > 1:
             raise fault(
-                (
-                    f"node {shown(stage.name)} has {len(stage.takes)} inputs and no template to "
-                    "join them"
-                ),
+                f"node {shown(stage.name)} has {len(stage.takes)} inputs and no template to "
+                "join them",
                 "give it one input, or put a PromptNode before it that joins them",
             )
         there.add(stage.gives)
@@ -194,35 +188,17 @@ def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]
         text, used = _show("input", given), [given]
     else:
         used = [by_variable[variable] for variable in node.template.variables]
-        text = node.template.fill(
-            {
-                variable: _show(variable, by_variable[variable])
-                for variable in node.template.variables
-            }
-        )
-    return Prompt(
-        messages=(
-            Message(speaker=Speaker.SYSTEM, text=fill("node"), origins=("program",)),
-            Message(
-                speaker=Speaker.USER,
-                text=text,
-                origins=tuple(
-                    dict.fromkeys(
-                        ("person", *(origin for passage in used for origin in passage.origins))
-                    )
-                ),
-            ),
-        ),
-        stop=node.stop_words,
-    )
+        names = node.template.variables
+        text = node.template.fill({name: _show(name, by_variable[name]) for name in names})
+    origins = dict.fromkeys(("person", *(one for passage in used for one in passage.origins)))
+    system = Message(speaker=Speaker.SYSTEM, text=fill("node"), origins=("program",))
+    asked = Message(speaker=Speaker.USER, text=text, origins=tuple(origins))
+    return Prompt(messages=(system, asked), stop=node.stop_words)
 
 
 def _show(label: str, passage: Passage) -> str:
-    return (
-        f"\n{fence(label, passage)}\n"
-        if passage.origin.startswith("tool:")
-        else disarm(clean(passage.text))
-    )
+    is_data = passage.origin.startswith("tool:")
+    return f"\n{fence(label, passage)}\n" if is_data else disarm(clean(passage.text))
 
 
 # -- one agent of a file
@@ -518,20 +494,14 @@ class _Builder:
                     engine, **said, domains=search.domains, proxies=self._proxies
                 )
             case RemotePipeline():
+                place: Any = {"base_url": search.base_url, "params": search.params}
                 pipeline = (
-                    deepset_pipeline(
-                        search.workspace,
-                        search.pipeline,
-                        key=key,
-                        base_url=search.base_url,
-                        params=search.params,
-                    )
+                    deepset_pipeline(search.workspace, search.pipeline, key=key, **place)
                     if search.pipeline
-                    else haystack_pipeline(search.base_url, params=search.params)
+                    else haystack_pipeline(**place)
                 )
-                return build_pipeline_search(
-                    pipeline, **said, effect=search.effect, proxies=self._proxies
-                )
+                said |= {"effect": search.effect, "proxies": self._proxies}
+                return build_pipeline_search(pipeline, **said)
             case IssueSearch():
                 github = GitHub(url=search.base_url, key=key, repository=search.repository)
                 return build_search_issues(github, **said, proxies=self._proxies)

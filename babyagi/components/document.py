@@ -9,6 +9,7 @@ import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -54,11 +55,7 @@ def read_source(path: Path) -> str:
         with path.open("rb") as file:
             body = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = (
-            error.strerror
-            if isinstance(error, OSError) and error.strerror
-            else "the path is invalid"
-        )
+        why = getattr(error, "strerror", None) or "the path is invalid"
         raise fault(f"the file cannot be read: {why}", "name an existing YAML file") from None
     if len(body) > MAX_FILE_BYTES:
         raise fault(
@@ -84,10 +81,8 @@ def parse_yaml(text: str) -> Any:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         return None if root is None else _Reading(yaml).read(root, 1)
     except yaml.YAMLError as error:
-        mark, problem = (
-            getattr(error, "problem_mark", None),
-            getattr(error, "problem", None) or getattr(error, "reason", None),
-        )
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None)
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise fault(f"{where}not YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
@@ -150,13 +145,9 @@ def _line(node: yaml.Node) -> str:
 
 
 def _kind_of_node(node: yaml.Node) -> str:
-    return (
-        "a merge (<<)"
-        if node.tag == f"{_TAG}merge"
-        else f"a {node.id}"
-        if node.id != "scalar"
-        else shown(node.value)
-    )
+    if node.tag == f"{_TAG}merge":
+        return "a merge (<<)"
+    return f"a {node.id}" if node.id != "scalar" else shown(node.value)
 
 
 # -- the keys of one mapping: each has a type, and an unknown key is an error
@@ -204,6 +195,13 @@ class Fields:
     def raw(self, key: str) -> Any:
         """Return the unparsed value; None if the key is missing."""
         return self._given.get(key)
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return the value of the key: a mapping, unparsed; empty if the key is missing."""
+        value = self._given.get(key) or {}
+        if not isinstance(value, dict):
+            raise fault(f"{self.where}: {key} must be a mapping")
+        return value
 
     def name(self, key: str) -> str:
         """Return the value of the key: a name of letters, digits, `_`, `.` and `-`."""
@@ -376,27 +374,19 @@ def read_document(given: object) -> Document:
     Raises:
         SettingsError: it names the faulty entry, and what to do.
     """
+    known = ("version", "components", "pipelines", "agents")
     if not isinstance(given, dict):
-        raise fault(
-            "the file is not a mapping",
-            "begin with the keys version, components, pipelines and agents",
-        )
-    top = Fields(given, "the file", known=("version", "components", "pipelines", "agents"))
+        fix = "begin with the keys version, components, pipelines and agents"
+        raise fault("the file is not a mapping", fix)
+    top = Fields(given, "the file", known=known)
     _check_version(top)
-    components = [
-        _read_component(entry, n) for n, entry in enumerate(top.entries("components"), start=1)
-    ]
-    pipelines = (
-        [_read_pipeline(entry, n) for n, entry in enumerate(top.entries("pipelines"), start=1)]
-        if top.has("pipelines")
-        else []
+    components = list(map(_read_component, top.entries("components"), count(1)))
+    pipelines = list(
+        map(_read_pipeline, top.entries("pipelines") if top.has("pipelines") else (), count(1))
     )
-    agents = [_read_agent(entry, n) for n, entry in enumerate(top.entries("agents"), start=1)]
-    names = [
-        *(entry.name for entry in components),
-        *(entry.name for entry in pipelines),
-        *(entry.name for entry in agents),
-    ]
+    agents = list(map(_read_agent, top.entries("agents"), count(1)))
+    entries: list[Component | PipelineEntry | AgentEntry] = [*components, *pipelines, *agents]
+    names = [entry.name for entry in entries]
     _require_names("component, pipeline or agent", names)
     document = Document(
         components=_by_name(components), pipelines=_by_name(pipelines), agents=_by_name(agents)
@@ -404,13 +394,8 @@ def read_document(given: object) -> Document:
     for pipeline in pipelines:
         for node in pipeline.nodes:
             if node.name not in document.components:
-                raise fault(
-                    (
-                        f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is not a "
-                        "component of the file"
-                    ),
-                    "add it to components",
-                )
+                what = f"pipeline {shown(pipeline.name)}: the node {shown(node.name)} is not a"
+                raise fault(f"{what} component of the file", "add it to components")
     return document
 
 
@@ -502,10 +487,8 @@ def _order(nodes: Sequence[Node], where: str) -> list[Node]:
     while left:
         ready = next((node for node in left.values() if not set(node.inputs) & set(left)), None)
         if ready is None:
-            raise fault(
-                f"{where} goes in a circle: {' → '.join(_find_circle(left))}",
-                "remove one of these inputs",
-            )
+            circle = " → ".join(_find_circle(left))
+            raise fault(f"{where} goes in a circle: {circle}", "remove one of these inputs")
         ordered.append(left.pop(ready.name))
     return ordered
 
@@ -558,9 +541,7 @@ def _read_memory(params: Fields, where: str) -> str | Component | None:
     if not isinstance(given, dict):
         return params.name("memory") if params.has("memory") else None
     entry = Fields(given, f"{where}, memory", known=("type", "params"))
-    inner = entry.raw("params") or {}
-    if not isinstance(inner, dict):
-        raise fault(f"{where}, memory: params must be a mapping")
+    inner = entry.mapping("params")
     return Component(name=f"{params.where} memory", type=entry.text("type"), params=inner)
 
 

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from babyagi.components.document import Component, Fields, fault, shown
@@ -40,12 +41,10 @@ KEY_VARIABLES = (
 REACT_TEMPLATE = "zero-shot-react"  # only for agents: the text protocol itself
 CONVERSATIONAL = "conversational-agent"  # only for agents: an instruction, for any protocol
 TEMPLATE_NAMES = tuple(
-    (
-        "question-answering question-answering-with-references "
-        "question-answering-with-document-scores question-answering-check question-generation "
-        "conditioned-question-generation summarization conversational-summary sentiment-analysis "
-        "multiple-choice-question-answering topic-classification language-detection translation"
-    ).split()
+    "question-answering question-answering-with-references "
+    "question-answering-with-document-scores question-answering-check question-generation "
+    "conditioned-question-generation summarization conversational-summary sentiment-analysis "
+    "multiple-choice-question-answering topic-classification language-detection translation".split()
 )
 """The names of the built-in prompt templates, except those for agents."""
 
@@ -111,11 +110,7 @@ class PromptTemplate:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return tuple(
-            dict.fromkeys(
-                name for place in _PLACE.finditer(self.text) if (name := _variable(place))
-            )
-        )
+        return tuple(dict.fromkeys(filter(None, map(_variable, _PLACE.finditer(self.text)))))
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Return the text with its placeholders replaced by the values. Anything in a value that
@@ -320,22 +315,14 @@ def _read_prompt_template(name: str, params: Fields) -> PromptTemplate:
     return template.with_values({key: values.text(key) for key in values.keys})
 
 
-def _read_serpapi(name: str, params: Fields) -> WebSearch:
-    return _make_web_search(name, params, "serpapi")
-
-
-def _read_web_search(name: str, params: Fields) -> WebSearch:
-    provider = params.text("search_engine_provider", "SerperDev")
+def _read_web_search(name: str, params: Fields, *, default: str = "SerperDev") -> WebSearch:
+    provider = params.text("search_engine_provider", default)
     if provider not in ENGINE_BY_PROVIDER:
         raise fault(
             f"{params.where}: there is no search_engine_provider {shown(provider)}",
             f"use one of: {', '.join(ENGINE_BY_PROVIDER)}",
         )
-    return _make_web_search(name, params, ENGINE_BY_PROVIDER[provider])
-
-
-def _make_web_search(name: str, params: Fields, engine: str) -> WebSearch:
-    variable = ENGINES[engine].key_variable
+    engine = ENGINE_BY_PROVIDER[provider]
     domains = params.texts("allowed_domains")
     if len(domains) > MAX_DOMAINS:
         raise fault(
@@ -344,39 +331,30 @@ def _make_web_search(name: str, params: Fields, engine: str) -> WebSearch:
     return WebSearch(
         name=name,
         engine=engine,
-        api_key=_need_key(params, variable),
+        api_key=_need_key(params, ENGINES[engine].key_variable),
         base_url=params.text("base_url", ENGINES[engine].base_url),
         top_k=_read_top_k(params, 10),
         domains=domains,
     )
 
 
-def _read_python(name: str, params: Fields) -> PythonRuntime:
-    return PythonRuntime(name=name)
-
-
 def _read_deepset(name: str, params: Fields) -> RemotePipeline:
-    return RemotePipeline(
-        name=name,
+    return replace(
+        _read_haystack(name, params, own_url=DEEPSET_URL),
         workspace=params.text("workspace"),
         pipeline=params.text("pipeline_name"),
         api_key=_need_key(params, DEEPSET_KEY),
-        base_url=params.text("base_url", DEEPSET_URL),
-        own_url=DEEPSET_URL,
-        top_k=_read_top_k(params, 5),
-        effect=_read_effect(params),
-        params=_read_params(params),
     )
 
 
-def _read_haystack(name: str, params: Fields) -> RemotePipeline:
+def _read_haystack(name: str, params: Fields, *, own_url: str = "") -> RemotePipeline:
     return RemotePipeline(
         name=name,
-        base_url=params.text("base_url"),
-        own_url="",
+        base_url=params.text("base_url", own_url or None),
+        own_url=own_url,
         top_k=_read_top_k(params, 5),
         effect=_read_effect(params),
-        params=_read_params(params),
+        params=params.mapping("params"),
     )
 
 
@@ -397,12 +375,15 @@ def _read_issue_link(name: str, params: Fields) -> IssueLink:
 _READERS: Mapping[str, tuple[Callable[[str, Fields], Kind], Sequence[str]]] = {
     "PromptModel": (_read_prompt_model, ("model_name_or_path", "api_key")),
     "PromptTemplate": (_read_prompt_template, ("name", "prompt_text", "prompt", "values")),
-    "SerpAPIComponent": (_read_serpapi, ("api_key", "base_url", "top_k", "allowed_domains")),
+    "SerpAPIComponent": (
+        partial(_read_web_search, default="SerpAPI"),
+        ("api_key", "base_url", "top_k", "allowed_domains"),
+    ),
     "WebSearch": (
         _read_web_search,
         ("search_engine_provider", "api_key", "base_url", "top_k", "allowed_domains"),
     ),
-    "PythonRuntime": (_read_python, ()),
+    "PythonRuntime": (lambda name, _: PythonRuntime(name=name), ()),
     "DeepsetCloudPipeline": (
         _read_deepset,
         ("workspace", "pipeline_name", "api_key", "base_url", "top_k", "effect", "params"),
@@ -423,13 +404,6 @@ def _read_effect(params: Fields) -> Effect:
     if said not in list(Effect):
         raise fault(f"{params.where}: effect must be one of {', '.join(Effect)}, got {shown(said)}")
     return Effect(said)
-
-
-def _read_params(params: Fields) -> Mapping[str, Any]:
-    given = params.raw("params") or {}
-    if not isinstance(given, dict):
-        raise fault(f"{params.where}: params must be a mapping")
-    return given
 
 
 def _read_repository(params: Fields) -> str:
@@ -456,10 +430,7 @@ def read_memory(component: Component, where: str) -> MemoryComponent:
         )
     made, every = MEMORY_TYPES[component.type]
     asking = (every, "prompt_node") if every else ()
-    labels = (
-        "input_key",
-        "output_key",
-    )  # accepted but not used: a run has one question and one answer
+    labels = ("input_key", "output_key")  # not used: a run has one question and one answer
     params = Fields(component.params, where, known=("window_size", "max_tokens", *asking, *labels))
     for label in labels:
         params.text(label, "")
@@ -478,22 +449,18 @@ def read_memory(component: Component, where: str) -> MemoryComponent:
 def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:
     known = ("model_name_or_path", "default_prompt_template", "stop_words", "output_variable")
     params = Fields(component.params, where, known=known)
-    named, template = (
-        params.text("model_name_or_path", ""),
-        params.text("default_prompt_template", ""),
-    )
+    named = params.text("model_name_or_path", "")
+    template = params.text("default_prompt_template", "")
     model = others.get(named, PromptModel(model=named.strip())) if named.strip() else None
     if model is not None and not isinstance(model, PromptModel):
         raise fault(f"{where}: model_name_or_path names {shown(named)}, which is not a PromptModel")
     filled = others.get(template) or find_template(template)
     if template and not isinstance(filled, PromptTemplate):
+        built_in = ", ".join((*TEMPLATE_NAMES, REACT_TEMPLATE, CONVERSATIONAL))
         raise fault(
-            (
-                f"{where}: default_prompt_template {shown(template)} is not a PromptTemplate of "
-                "the file"
-            ),
-            "add one to components, or name a built-in one: "
-            f"{', '.join((*TEMPLATE_NAMES, REACT_TEMPLATE, CONVERSATIONAL))}",
+            f"{where}: default_prompt_template {shown(template)} is not a PromptTemplate of "
+            "the file",
+            f"add one to components, or name a built-in one: {built_in}",
         )
     stop_words = params.texts("stop_words")
     if len(stop_words) > MAX_STOP_WORDS:
@@ -546,18 +513,14 @@ def _require_host(kind: Kind, hosts: Collection[str]) -> None:
         return
     where = f"component {shown(kind.name)}: base_url"
     if not host:
-        raise fault(
-            f"{where} must be https://HOST, got {shown(kind.base_url)}",
-            "correct it, or remove it",
-        )
+        what = f"{where} must be https://HOST, got {shown(kind.base_url)}"
+        raise fault(what, "correct it, or remove it")
     what = "each search and its key" if own else "each question"
     instead = f", which is not {own}" if own else ""
     raise fault(
         f"{where} would send {what} to {shown(host)}{instead}",
-        (
-            f"{'remove base_url; or, ' if own else ''}if you trust that host, allow it: "
-            f"--agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment"
-        ),
+        f"{'remove base_url; or, ' if own else ''}if you trust that host, allow it: "
+        f"--agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment",
     )
 
 

@@ -59,10 +59,8 @@ _BLOCK = re.compile(
 )
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _TEXT_FORM = re.compile(
-    (
-        r"^(?P<action>.+): one of \[(?P<tools>.*)\]\n(?P<input>.+?): "
-        r".*$(?:.*\n)+?(?P<answer>.+): the whole answer"
-    ),
+    r"^(?P<action>.+): one of \[(?P<tools>.*)\]\n(?P<input>.+?): "
+    r".*$(?:.*\n)+?(?P<answer>.+): the whole answer",
     re.MULTILINE,
 )
 _JSON_FORM = re.compile(r'"tool" is one of \{ (?P<tools>.*) \}')
@@ -74,10 +72,8 @@ _LISTED = re.compile(
 )
 _QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)
 _COUNTED = re.compile(
-    (
-        r"^(.+): \d+ lines read, (\d+) passages; "
-        r"(?:words of the question: (.+)\. Best first:|no word of the question)"
-    ),
+    r"^(.+): \d+ lines read, (\d+) passages; "
+    r"(?:words of the question: (.+)\. Best first:|no word of the question)",
     re.MULTILINE,
 )
 _FOUND = re.compile(r"(?:\A|\n\n)(\S.*?), lines (\d+)-\d+")  # the head of a passage
@@ -184,20 +180,21 @@ def _speak(
     the text as the answer."""
     system = _system(prompt)
     if form := _TEXT_FORM.search(system):
-        said = (
-            f"{form['action']}: {calls[0].name}\n{form['input']}: {calls[0].arguments}"
-            if calls
-            else f"{form['answer']}: {text}"
-        )
-        return said, ()
+        if not calls:
+            return f"{form['answer']}: {text}", ()
+        return f"{form['action']}: {calls[0].name}\n{form['input']}: {calls[0].arguments}", ()
     if _JSON_FORM.search(system):
         tool, given = (
-            (calls[0].name, json.loads(calls[0].arguments)) if calls else ("final_answer", text)
+            calls[0].name if calls else "final_answer",
+            calls[0].arguments if calls else "",
         )
-        return json.dumps(
-            {"thought": "", "tool": tool, "tool_input": given}, ensure_ascii=False
-        ), ()
+        said = {"thought": "", "tool": tool, "tool_input": json.loads(given) if calls else text}
+        return _dump(said), ()
     return text, calls
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _system(prompt: Prompt) -> str:
@@ -217,7 +214,7 @@ def _next_read(
     been read. A large document is searched first; then its beginning and the places that the search
     found are read."""
     path, n_calls = read.group(1), len(observations)
-    size = _n_bytes(read.group(4), read.group(5)) if read.group(4) else LARGE_BYTES + 1
+    size = _n_bytes(read, LARGE_BYTES + 1)
     if size > LARGE_BYTES and can_search:
         if not observations:
             return {"words": question.text, "pattern": path}
@@ -237,11 +234,9 @@ def _places(path: str, found: str, *, n: int) -> list[int]:
         found: the output of the search.
         n: at most so many line numbers.
     """
-    windows = [
-        int(line) // (WINDOW_LINES // 2) for name, line in _FOUND.findall(found) if name == path
-    ]
-    best = list(dict.fromkeys(windows))[:n]
-    return [max(1, window * (WINDOW_LINES // 2) + 1 - WINDOW_LINES // 4) for window in best]
+    half = WINDOW_LINES // 2
+    windows = [int(line) // half for name, line in _FOUND.findall(found) if name == path]
+    return [max(1, one * half + 1 - half // 2) for one in [*dict.fromkeys(windows)][:n]]
 
 
 def _next_line(observations: Sequence[str], n_calls: int) -> int:
@@ -277,10 +272,8 @@ def _quote_document(path: str, observations: Sequence[str], question: Question) 
         begins = Quote(text=first.text, path=path, line=first.line)
         return f"{head}no word of the question. It begins:\n{begins.render()}"
     counted = ", ".join(f"{word} {n}" for word, n in statistics.counts.items())
-    said = (
-        f"words of the question: {counted}. Best first:" if counted else "no word of the question:"
-    )
-    return "\n".join([head + said, *(quote.render() for quote in quotes)])
+    said = f"words of the question: {counted}. Best first" if counted else "no word of the question"
+    return "\n".join([f"{head}{said}:", *(quote.render() for quote in quotes)])
 
 
 def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
@@ -288,12 +281,8 @@ def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
     n_documents = len({quote.path for quote in _quotes(blocks)})
     if not best:
         return f"None of the {n_documents} documents holds words of the question."
-    return "\n".join(
-        [
-            f"Of the quotes from {n_documents} documents these share most with the question:",
-            *(quote.render() for _, quote in best),
-        ]
-    )
+    said = f"Of the quotes from {n_documents} documents these share most with the question:"
+    return "\n".join([said, *(quote.render() for _, quote in best)])
 
 
 def _list(
@@ -307,10 +296,7 @@ def _list(
         return "", (_call(1, "search_files", {"words": question.text}),)
     found = [path for path, _ in _FOUND.findall(observations[1])] if is_large else []
     size_by_path = dict.fromkeys(found, "") | dict(files)
-    order = [
-        *dict.fromkeys(found),
-        *sorted(dict(files), key=lambda path: -len(question.match(path))),
-    ]
+    order = [*found, *sorted(dict(files), key=lambda path: -len(question.match(path)))]
     ordered = [(path, size_by_path[path]) for path in dict.fromkeys(order)]
     n_read = MAX_DOCUMENTS if len(ordered) <= MAX_DOCUMENTS else MAX_CHOSEN
     return _list_documents(task, ordered[:n_read], n_files=len(files)), ()
@@ -326,12 +312,9 @@ def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int
     ]
     if not lines:
         return "The folder holds no documents."
-    what = (
-        f"The folder holds {n_files} documents"
-        if n_files == len(files)
-        else f"The folder holds {n_files} documents, of which {len(files)} are read"
-    )
-    return "\n".join([f"{what}; from number {first}:", *lines])
+    read = f", of which {len(files)} are read" if n_files != len(files) else ""
+    head = f"The folder holds {n_files} documents{read}; from number {first}:"
+    return "\n".join([head, *lines])
 
 
 # -- creation and prioritization
@@ -342,51 +325,36 @@ def _create(blocks: Sequence[tuple[str, str]]) -> str:
     """Return the tasks that follow from each finished task. For parts of the objective that a check
     found missing, no task is proposed."""
     tasks: list[dict[str, object]] = []
-    for text in (text for label, text in blocks if label == "result"):
+    for label, text in blocks:
         head, _, result = text.partition("\n")
-        number = re.match(r"Task (\d+): ", head)
-        tasks += (
-            [{**task, "from": int(number.group(1))} for task in _follow(result)] if number else []
-        )
-    return json.dumps(
-        {"tasks": tasks, "unanswered": [], "objective_met": False}, ensure_ascii=False
-    )
+        if label == "result" and (number := re.match(r"Task (\d+): ", head)):
+            tasks += [{**task, "from": int(number.group(1))} for task in _follow(result)]
+    return _dump({"tasks": tasks, "unanswered": [], "objective_met": False})
 
 
 def _follow(result: str) -> list[dict[str, object]]:
     """Return the tasks that follow from a list of documents: read each one, compare them, and list
     the others if the list is incomplete."""
     listed = _LISTED.findall(result) if "The folder holds" in result else []
-    reads: list[dict[str, object]] = [
-        {
-            "id": f"d{number}",
-            "name": (
-                f"Read {path} (document {number} of {total}{size}) and quote what bears on "
-                "the objective"
-            ),
-            "after": [],
-        }
-        for path, number, total, size in listed
-    ]
     if not listed:
         return []
     first, last, total = listed[0][1], listed[-1][1], listed[0][2]
-    name = f"Compare what documents {first} to {last} say"
-    comparison: dict[str, object] = {
-        "id": "c",
-        "name": name,
-        "after": [read["id"] for read in reads],
-    }
-    more: dict[str, object] = {
-        "id": "l",
-        "name": f"List the documents from number {int(last) + 1} on",
-        "after": [],
-    }
-    return [
-        *reads,
-        *([more] if int(last) < int(total) else []),
-        *([comparison] if len(reads) > 1 else []),
+    what = "and quote what bears on the objective"
+    tasks = [
+        _task(f"d{number}", f"Read {path} (document {number} of {total}{size}) {what}")
+        for path, number, total, size in listed
     ]
+    ids = [task["id"] for task in tasks]
+    if int(last) < int(total):
+        tasks.append(_task("l", f"List the documents from number {int(last) + 1} on"))
+    if len(ids) > 1:
+        name = f"Compare what documents {first} to {last} say"
+        tasks.append(_task("c", name) | {"after": ids})
+    return tasks
+
+
+def _task(id_: str, name: str) -> dict[str, object]:
+    return {"id": id_, "name": name, "after": []}
 
 
 def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
@@ -396,13 +364,12 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
         read = _READ_TASK.search(line)
         kind = 2 if _COMPARE_TASK.search(line) else 0 if _LIST_TASK.search(line) else 1
         named = len(question.match(read.group(1))) if read else 0
-        size = _n_bytes(read.group(4), read.group(5)) if read and read.group(4) else 0.0
+        size = _n_bytes(read, 0.0) if read else 0.0
         return kind, -named, size, int(line.split(":", 1)[0])
 
-    lines = [
-        line for line in _block(blocks, "queued tasks").splitlines() if re.match(r"\d+:", line)
-    ]
-    return json.dumps({"order": [int(line.split(":", 1)[0]) for line in sorted(lines, key=weigh)]})
+    queued = _block(blocks, "queued tasks").splitlines()
+    lines = sorted((line for line in queued if re.match(r"\d+:", line)), key=weigh)
+    return json.dumps({"order": [int(line.split(":", 1)[0]) for line in lines]})
 
 
 # -- check and report
@@ -416,7 +383,7 @@ def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
     found = [_find_part(question, blocks, instructions) for question in asked]
     parts = [part for part in found if part is not None]
     missing = [one[:300] for one, part in zip(asked, found, strict=True) if part is None]
-    return json.dumps({"parts": parts, "missing": missing, "met": not missing}, ensure_ascii=False)
+    return _dump({"parts": parts, "missing": missing, "met": not missing})
 
 
 def _find_part(
@@ -424,17 +391,10 @@ def _find_part(
 ) -> dict[str, str | int] | None:
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
     best = _plainest(_ranked(blocks, read_question(question)), instructions) or _quotes(blocks)
-    said = (
-        best[0].text
-        if best
-        else next(
-            (line for _, *rest in results for line in "".join(rest).splitlines() if line.strip()),
-            "",
-        )
-    )
-    number = next(
-        (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest)), "0"
-    )
+    lines = (line for _, *rest in results for line in "".join(rest).splitlines() if line.strip())
+    said = best[0].text if best else next(lines, "")
+    numbers = (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest))
+    number = next(numbers, "0")
     return {"part": question[:300], "task": int(number), "quote": said[:300]} if said else None
 
 
@@ -471,25 +431,17 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
     quotes = _quotes(blocks)
     if not quotes:
         texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
-        return "\n\n".join(
-            [
-                "No document was quoted. The results:",
-                *(text[:MAX_RESULT_CHARS] for text in texts[:QUOTES_IN_REPORT]),
-            ]
-        )
+        shown = (text[:MAX_RESULT_CHARS] for text in texts[:QUOTES_IN_REPORT])
+        return "\n\n".join(["No document was quoted. The results:", *shown])
     first, *further = _questions(blocks)
     n_documents = len(set(_counts_by_path(blocks)) | {quote.path for quote in quotes})
-    compared = f"Quotes from {n_documents} document{'s' * (n_documents != 1)} were compared."
+    said = "These passages share most with the question, best first:"
     best = _best(blocks, first)
-    lines = (
-        [f"{compared} These passages share most with the question, best first:", "", *best]
-        if best
-        else [
-            f"{compared} None contains words of the question. They begin:",
-            "",
-            *(quote.render() for quote in quotes[:QUOTES_IN_REPORT]),
-        ]
-    )
+    if not best:
+        said = "None contains words of the question. They begin:"
+        best = [quote.render() for quote in quotes[:QUOTES_IN_REPORT]]
+    compared = f"Quotes from {n_documents} document{'s' * (n_documents != 1)} were compared."
+    lines = [f"{compared} {said}", "", *best]
     for question in further:
         lines += ["", question, "", *_best(blocks, question)[:SURE_IN_REPORT]]
     return "\n".join(lines)
@@ -526,18 +478,13 @@ def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
 def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple[float, Quote]]:
     """Return the quotes in the results with their scores, best first, each text once; a word counts
     more if it is rare in all documents that were read."""
-    counts, n_sections = _counts_by_path(blocks), 0
+    counts = _counts_by_path(blocks)
+    words_by_path = {path: words for path, (_, words) in counts.items()}
     total: Counter[str] = Counter()
-    for n, words in counts.values():
-        n_sections += n
+    for words in words_by_path.values():
         total.update(words)
-    statistics = Statistics(n_sections=n_sections, counts=total)
-    ranked = rank_quotes(
-        question,
-        statistics,
-        _quotes(blocks),
-        counts_by_path={path: words for path, (_, words) in counts.items()},
-    )
+    statistics = Statistics(n_sections=sum(n for n, _ in counts.values()), counts=total)
+    ranked = rank_quotes(question, statistics, _quotes(blocks), counts_by_path=words_by_path)
     first_by_text = {quote.text: (value, quote) for value, quote in reversed(ranked)}
     return [pair for pair in ranked if first_by_text[pair[1].text] == pair]
 
@@ -555,8 +502,10 @@ def _counts_by_path(
     return counts
 
 
-def _n_bytes(number: str, unit: str) -> float:
-    return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit]
+def _n_bytes(read: re.Match[str], otherwise: float) -> float:
+    """Return the size of the document in the name of a task that reads it."""
+    _, _, _, number, unit = read.groups()
+    return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit] if number else otherwise
 
 
 def _parse_listing(listing: str) -> list[tuple[str, str]]:
@@ -677,9 +626,8 @@ def _fold(word: str) -> str:
     if word.isascii():
         return word.lower()
     decomposed = unicodedata.normalize("NFKD", word.casefold())
-    return unicodedata.normalize(
-        "NFC", "".join(char for char in decomposed if not unicodedata.combining(char))
-    )
+    bare = "".join(char for char in decomposed if not unicodedata.combining(char))
+    return unicodedata.normalize("NFC", bare)
 
 
 @lru_cache(maxsize=65_536)
@@ -904,9 +852,8 @@ class _Prose:
         above = tuple(title for _, title in self.headings)
         self.headings.append((level, text))
         self.items, self.lead = [], ""
-        self.found.append(
-            Section(units=(Unit(text=text, line=number),), above=above, is_heading=True)
-        )
+        units = (Unit(text=text, line=number),)
+        self.found.append(Section(units=units, above=above, is_heading=True))
 
     def _above(self) -> tuple[str, ...]:
         return tuple(title for _, title in self.headings)
@@ -943,9 +890,13 @@ class _Prose:
         """Return whether the line at this place continues the list item, whose indentation is
         given."""
         line = self._text(at)
-        if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or self.fence.match(line):
-            return False
-        return len(line) - len(line.lstrip()) > indent or bool(self._text(at - 1).strip())
+        is_deeper = len(line) - len(line.lstrip()) > indent
+        return not self._begins(line) and (is_deeper or bool(self._text(at - 1).strip()))
+
+    def _begins(self, line: str) -> bool:
+        """Return whether the line is blank, or begins something other than a paragraph."""
+        marks = (_ITEM, _HEADING, self.fence)
+        return not line.strip() or any(mark.match(line) for mark in marks)
 
     def _take_paragraph(self, at: int) -> int:
         end = at + 1
@@ -975,18 +926,13 @@ class _Prose:
         """Read the lines at the top of a letter, such as `Subject: …` and `Date: …`. Each can be
         quoted, and all that follows stands under them."""
         self._open(6, "; ".join(line.strip() for _, line in block), block[0][0])
-        self.found[-1] = replace(
-            self.found[-1], units=tuple(Unit(text=line.strip(), line=n) for n, line in block)
-        )
-        self.found[-1] = replace(self.found[-1], is_heading=False)
+        units = tuple(Unit(text=line.strip(), line=n) for n, line in block)
+        self.found[-1] = replace(self.found[-1], units=units, is_heading=False)
 
     def _is_plain(self, at: int) -> bool:
-        line = self._text(at)
-        if not line.strip() or _ITEM.match(line) or _HEADING.match(line) or self.fence.match(line):
-            return False
-        after = self._text(at + 1).strip()
+        line, after = self._text(at), self._text(at + 1).strip()
         is_title = _UNDERLINE.fullmatch(after) and len(after) >= len(line.strip())
-        return not (_ROW.match(line) or is_title)
+        return not (self._begins(line) or _ROW.match(line) or is_title)
 
 
 def _units(block: Sequence[tuple[int, str]]) -> tuple[Unit, ...]:
@@ -1087,9 +1033,8 @@ def find_quotes(
         if section.is_heading and len(section.text.split()) <= N_TITLE_WORDS:
             continue
         around = [(section.text, PARAGRAPH), (" > ".join(section.above), CONTEXT), (path, PATH)]
-        best, place = _find_best(
-            question, weights, [unit.text for unit in section.units], around=around
-        )
+        texts = [unit.text for unit in section.units]
+        best, place = _find_best(question, weights, texts, around=around)
         if best > 0:
             share = HEADING if section.is_heading else 1.0
             share *= CODE_AMONG_PROSE if section.is_code and is_prose else 1.0
@@ -1192,10 +1137,8 @@ def _lift_related(
     words than the question: a question about `certificates` then finds a passage about `SSL`."""
     if not ranked:
         return []
-    words = [
-        {word for word in words_of(f"{quote.text} {quote.above}") if _is_new(question, word)}
-        for _, quote in ranked
-    ]
+    texts = (words_of(f"{quote.text} {quote.above}") for _, quote in ranked)
+    words = [{word for word in text if _is_new(question, word)} for text in texts]
     n_holding = Counter(word for one in words for word in one)
     weights: dict[str, float] = {}
     for (value, _), held in zip(ranked[:N_BEST], words, strict=False):
@@ -1204,12 +1147,10 @@ def _lift_related(
                 rarity = math.log(1 + len(ranked) / n_holding[word])
                 weights[word] = weights.get(word, 0.0) + value * rarity
     heaviest = sorted(weights, key=lambda word: (-weights[word], word))[:N_RELATED]
-    told = {word: weights[word] for word in heaviest}
-    shares = [math.fsum(told.get(word, 0.0) for word in held) for held in words]
+    shares = [math.fsum(weights[word] for word in heaviest if word in held) for held in words]
     unit = RELATED * ranked[0][0] / max(*shares, 1e-9)
-    lifted = [
-        (value + unit * share, quote) for (value, quote), share in zip(ranked, shares, strict=True)
-    ]
+    pairs = zip(ranked, shares, strict=True)
+    lifted = [(value + unit * share, quote) for (value, quote), share in pairs]
     return sorted(lifted, key=lambda pair: -pair[0])
 
 

@@ -132,12 +132,8 @@ def _show_turn(turn: Turn) -> list[Labelled]:
 def _recollect_made(kind: ConversationMemory, known: Known, question: str) -> list[Labelled]:
     match kind:
         case ConversationSummaryMemory() if known.summary.text:
-            return [
-                (
-                    f"summary up to {known.summary.upto}",
-                    _passage(known.summary.text, known.summary.origins),
-                )
-            ]
+            summary = known.summary
+            return [(f"summary up to {summary.upto}", _passage(summary.text, summary.origins))]
         case EntityMemory():
             return show_facts(find_named(known, question))
     return []
@@ -159,21 +155,14 @@ def show_facts(facts: Sequence[Fact]) -> list[Labelled]:
     model."""
     groups: dict[tuple[str, bool], list[Fact]] = {}
     for fact in facts:
-        groups.setdefault((fold_name(fact.entity), _is_from_person(fact)), []).append(fact)
-    return [
-        (
-            "known",
-            _passage(
-                "\n".join(f"{fact.entity}: {fact.text} (turn {fact.turn})" for fact in group),
-                join_origins(*(fact.origins for fact in group)),
-            ),
-        )
-        for group in groups.values()
-    ]
+        is_from_person = set(fact.origins) == {"person"}
+        groups.setdefault((fold_name(fact.entity), is_from_person), []).append(fact)
+    return [("known", _show_group(group)) for group in groups.values()]
 
 
-def _is_from_person(fact: Fact) -> bool:
-    return set(fact.origins) == {"person"}
+def _show_group(facts: Sequence[Fact]) -> Passage:
+    text = "\n".join(f"{fact.entity}: {fact.text} (turn {fact.turn})" for fact in facts)
+    return _passage(text, join_origins(*(fact.origins for fact in facts)))
 
 
 def _names(text: str, name: str) -> bool:
@@ -233,8 +222,5 @@ def place(messages: Sequence[Message], shown: Sequence[Labelled]) -> tuple[Messa
     *before, asked = instruct(messages, fill("memory"))
     blocks = "\n".join(fence(label, passage) for label, passage in shown)
     origins = [origin for _, passage in shown for origin in passage.origins]
-    text = f"{blocks}\n\n{asked.text}"
-    return (
-        *before,
-        replace(asked, text=text, origins=tuple(dict.fromkeys((*asked.origins, *origins)))),
-    )
+    known = tuple(dict.fromkeys((*asked.origins, *origins)))
+    return *before, replace(asked, text=f"{blocks}\n\n{asked.text}", origins=known)

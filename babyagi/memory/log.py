@@ -355,9 +355,8 @@ def _take_made(known: Known, record: Record) -> Known:
     from its turns."""
     match record["kind"]:
         case "summary":
-            summary = Summary(
-                text=str(record["text"]), upto=int(record["upto"]), origins=_texts(record)
-            )
+            text, upto = str(record["text"]), int(record["upto"])
+            summary = Summary(text=text, upto=upto, origins=_texts(record))
             return replace(known, summary=summary)
         case "facts":
             facts = tuple(map(_read_fact, record["facts"]))
@@ -400,12 +399,7 @@ def _texts(record: Record, name: str = "origins") -> tuple[str, ...]:
 
 
 def write_fact(fact: Fact) -> dict[str, Any]:
-    return {
-        "entity": fact.entity,
-        "text": fact.text,
-        "turn": fact.turn,
-        "origins": [*fact.origins],
-    }
+    return asdict(fact) | {"origins": [*fact.origins]}
 
 
 def _shorten(known: Known) -> Iterator[Record]:
@@ -419,13 +413,7 @@ def _shorten(known: Known) -> Iterator[Record]:
             fields = {name: getattr(turn, name) for name in Turn.__slots__}
             yield {"kind": "turn", **fields, "at": turn.at.isoformat()}
     if known.summary.upto:
-        summary = known.summary
-        yield {
-            "kind": "summary",
-            "text": summary.text,
-            "upto": summary.upto,
-            "origins": summary.origins,
-        }
+        yield {"kind": "summary", **asdict(known.summary)}
     if known.facts_upto:
         facts = [*map(write_fact, known.facts[-N_KEPT_FACTS:])]
         yield {"kind": "facts", "facts": facts, "upto": known.facts_upto}

@@ -8,6 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -49,7 +50,7 @@ from babyagi.react.protocols.base import fill
 from babyagi.react.protocols.json import read_object
 from babyagi.tasks import Passage, Role, Usage, find_sources
 from babyagi.text import clean, one_line, shorten, split_sentences
-from babyagi.tools.base import Calls, PassedOn
+from babyagi.tools.base import Calls, PassedOn, takes
 
 logger = logging.getLogger(__name__)
 
@@ -265,26 +266,9 @@ MAX_KNOWN_SHOWN = 60  # the newest known facts that are shown with the turns to 
 MAX_OUTPUT_TOKENS = 1200
 ASKING = ("?", "？", "؟", ";")  # the last as Greek writes it
 
-FACTS_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "facts": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "entity": {"type": "string"},
-                    "fact": {"type": "string"},
-                    "turn": {"type": "integer"},
-                },
-                "required": ["entity", "fact", "turn"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["facts"],
-    "additionalProperties": False,
-}
+_TEXT = {"type": "string"}
+_FACT = takes("entity", "fact", "turn", entity=_TEXT, fact=_TEXT, turn={"type": "integer"})
+FACTS_SCHEMA: Mapping[str, Any] = takes("facts", facts={"type": "array", "items": _FACT})
 
 
 class KeptCalls(PassedOn):
@@ -472,15 +456,12 @@ def _origins_of(turn: Turn) -> tuple[str, ...]:
 def _show(turns: Sequence[Turn]) -> list[Labelled]:
     shown: list[Labelled] = []
     for turn in turns:
-        said = (
-            ("question", turn.question, turn.asked_from),
-            ("answer", turn.answer, turn.made_from),
-        )
+        question, answer = turn.question[:MAX_SHOWN_CHARS], turn.answer[:MAX_SHOWN_CHARS]
+        said = (("question", question, turn.asked_from), ("answer", answer, turn.made_from))
         for label, text, origins in said:
-            origin = "person" if set(origins) == {"person"} else "model"
-            passage = Passage(
-                text=text[:MAX_SHOWN_CHARS], origin=origin, sources=find_sources(origins)
-            )
+            passage = _model_passage(text, origins)
+            if set(origins) == {"person"}:
+                passage = replace(passage, origin="person")
             shown.append((f"{label} {turn.n}", passage))
     return shown
 
@@ -492,16 +473,11 @@ def _model_passage(text: str, origins: Sequence[str]) -> Passage:
 def _build_prompt(
     instruction: str, shown: Sequence[Labelled], *, has_schema: bool = False
 ) -> Prompt:
-    origins = dict.fromkeys(origin for _, passage in shown for origin in passage.origins)
+    origins = tuple(dict.fromkeys(one for _, passage in shown for one in passage.origins))
+    text = "\n".join(fence(label, passage) for label, passage in shown)
+    system = Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",))
     return Prompt(
-        messages=(
-            Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",)),
-            Message(
-                speaker=Speaker.USER,
-                text="\n".join(fence(label, passage) for label, passage in shown),
-                origins=tuple(origins),
-            ),
-        ),
+        messages=(system, Message(speaker=Speaker.USER, text=text, origins=origins)),
         max_output_tokens=MAX_OUTPUT_TOKENS,
         schema_name="facts" if has_schema else "",
         schema=FACTS_SCHEMA if has_schema else None,

@@ -126,27 +126,22 @@ def _measure_oldest(vitals: Vitals, holds: Sequence[Why]) -> Metric:
 def _measure_workers(vitals: Vitals) -> list[Metric]:
     living = [worker for worker in vitals.workers if worker.lease_left_s >= 0]
     n_blocked = sum(any(one.blocked_reason for one in worker.joined) for worker in living)
+    says_blocked = "Running workers that lack something that an objective needs."
     return [
         _one("workers", "Workers that are running: their leases have not ended.", len(living)),
-        _one(
-            "workers_blocked",
-            "Running workers that lack something that an objective needs.",
-            n_blocked,
-        ),
+        _one("workers_blocked", says_blocked, n_blocked),
     ]
 
 
 def _measure_money(vitals: Vitals) -> list[Metric]:
     totals = vitals.totals
-    cost, perhaps = (
-        totals.get((name, "", ""), 0) / 1e6 for name in ("cost_microusd", "unconfirmed_microusd")
-    )
+    cost = totals.get(("cost_microusd", "", ""), 0) / 1e6
+    perhaps = totals.get(("unconfirmed_microusd", "", ""), 0) / 1e6
+    n_calls = totals.get(("calls", "", ""), 0)
     tokens = {kind: totals.get(("tokens", kind, ""), 0) for kind in ("prompt", "completion")}
     held = sum(standing.objective.held.cost_usd for standing, _ in vitals.standings)
     return [
-        _one(
-            "model_calls", "Calls of models, for all objectives.", totals.get(("calls", "", ""), 0)
-        ),
+        _one("model_calls", "Calls of models, for all objectives.", n_calls),
         _by("tokens", "Tokens of calls of models, by kind.", "kind", tokens),
         _one("spent_usd", "US dollars spent, as answers reported.", round(cost - perhaps, 6)),
         _one("perhaps_spent_usd", "US dollars of calls whose cost no answer reported.", perhaps),
@@ -179,9 +174,7 @@ def _one(name: str, says: str, value: float) -> Metric:
 
 
 def _by(name: str, says: str, label: str, values: Mapping[str, float]) -> Metric:
-    return Metric(
-        name=name, help=says, values={((label, str(word)),): n for word, n in values.items()}
-    )
+    return Metric(name=name, help=says, values={((label, one),): n for one, n in values.items()})
 
 
 # -- the text
@@ -194,10 +187,8 @@ def render_metrics(metrics: Iterable[Metric]) -> str:
     for metric in metrics:
         name = f"babyagi_{metric.name}"
         lines += [f"# HELP {name} {_escape(metric.help)}", f"# TYPE {name} gauge"]
-        lines += [
-            f"{name}{_render_labels(labels)} {value:.10g}"
-            for labels, value in metric.values.items()
-        ]
+        values = metric.values.items()
+        lines += [f"{name}{_render_labels(labels)} {value:.10g}" for labels, value in values]
     return "\n".join(lines) + "\n"
 
 

@@ -60,11 +60,8 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
 
 def quoted(text: str) -> str:
     """Return the text quoted as one word for a shell."""
-    return (
-        '"'
-        + "".join(f"\\{character}" if character in '"\\$`' else character for character in text)
-        + '"'
-    )
+    escaped = "".join(f"\\{one}" if one in '"\\$`' else one for one in text)
+    return f'"{escaped}"'
 
 
 def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Need:

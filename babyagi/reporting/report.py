@@ -31,7 +31,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.port import TaskStore
-from babyagi.text import clean, one_line, say_duration, shorten
+from babyagi.text import clean, one_line, say_count, say_duration, shorten
 
 if TYPE_CHECKING:
     from babyagi.pages.report import Pictured
@@ -66,20 +66,14 @@ async def compose_report(
     tasks = await store.tasks(objective.id)
     results = await store.results(objective.id)
     asked = [(step.id, describe(step)) for step in await store.inbox(objective.id)]
-    bounds = [
-        _say_bound(event)
-        for event in await store.events_of(
-            objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID
-        )
-    ]
+    bit = await store.events_of(objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID)
     left_out = {result.task_id for result in written.left_out}
+    read = [result for result in results if result.task_id not in left_out]
     aside = ReportNotes(
         asked=asked,
-        bounds=bounds,
+        bounds=list(map(_say_bound, bit)),
         index_trouble=await find_trouble(store, objective.id),
-        sources=await trace_sources(
-            store, [result for result in results if result.task_id not in left_out]
-        ),
+        sources=await trace_sources(store, read),
         artifacts=await find_artifacts(store, results),
     )
     return await offload(
@@ -181,15 +175,11 @@ async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured
 def _say_bound(event: Event) -> str:
     match event.kind:
         case events.CONTEXT_CUT:
-            return (
-                f"task {event.task_id} was shown only parts of results "
-                f"{', '.join(map(str, event.data.get('cut', ())))}"
-            )
+            cut = ", ".join(map(str, event.data.get("cut", ())))
+            return f"task {event.task_id} was shown only parts of results {cut}"
         case events.PLAN_FAILED:
-            return (
-                "nothing could be planned from tasks "
-                f"{', '.join(map(str, event.data['task_ids']))}: {event.data['reason']}"
-            )
+            tasks = ", ".join(map(str, event.data["task_ids"]))
+            return f"nothing could be planned from tasks {tasks}: {event.data['reason']}"
         case _:
             return f"this proposed task was left out: {event.data.get('name', '')}"
 
@@ -257,10 +247,8 @@ def render_report(
         "---",
         _render_facts(objective, tasks, index_trouble=aside.index_trouble),
         _render_bounds(aside.bounds),
-        _render_tasks("Not done", [task for task in tasks if task.status in OPEN], objective),
-        _render_tasks(
-            "Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED], objective
-        ),
+        _render_tasks("Not done", tasks, OPEN, objective),
+        _render_tasks("Cancelled", tasks, (TaskStatus.CANCELLED,), objective),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -283,18 +271,14 @@ def _render_standing(
     n_dead = sum(task.status is TaskStatus.DEAD for task in tasks)
     n_open = sum(task.status in OPEN for task in tasks)
     counted = [
-        f"{_count(n_open, 'task')} not done" if n_open else "",
-        f"{_count(n_dead, 'task')} given up" if n_dead else "",
-        f"{_count(len(asked), 'question')} waiting for a person" if asked else "",
+        f"{say_count(n_open, 'task')} not done" if n_open else "",
+        f"{say_count(n_dead, 'task')} given up" if n_dead else "",
+        f"{say_count(len(asked), 'question')} waiting for a person" if asked else "",
     ]
     left = ", ".join(part for part in counted if part)
     if reason in COMPLETE:
         return f"> {left}; see below the answer." if left else ""
     return f"> **Not complete:** {reason.words}{f' ({left})' if left else ''}."
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what if n == 1 else what + 's'}"
 
 
 # -- the answer: from the model, or the results themselves
@@ -333,7 +317,7 @@ def _render_results(
         blocks.append(_render_result(result, MAX_QUOTED_CHARS if is_last else MAX_EARLIER_CHARS))
         room -= len(blocks[-1])
         if room < 0 and n + 1 < len(results):
-            left = _count(len(results) - n - 1, "more result")
+            left = say_count(len(results) - n - 1, "more result")
             blocks.append(f"**{left}: `babyagi results --objective {objective_id}` lists all.**")
             break
     said = f"No summary was written ({why}); these are the results as they stand."
@@ -354,13 +338,8 @@ def _render_missing(objective: Objective) -> str:
     if objective.stop_reason is not StopReason.UNMET:
         return ""
     missing = objective.checks.missing or (objective.stop_detail,)
-    return "\n".join(
-        [
-            "**These parts of the objective are not answered:**",
-            "",
-            *(f"* {_one_line(part)}" for part in missing if part),
-        ]
-    )
+    lines = (f"* {_one_line(part)}" for part in missing if part)
+    return "\n".join(["**These parts of the objective are not answered:**", "", *lines])
 
 
 def _render_dead(tasks: Sequence[Task]) -> str:
@@ -409,7 +388,7 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble:
         if objective.stop_reason
         else "",
         f"* Tasks: {_render_counts(tasks)}",
-        f"* Cost: {objective.spent}{cost_limit}; {_count(usage.calls, 'model call')}, "
+        f"* Cost: {objective.spent}{cost_limit}; {say_count(usage.calls, 'model call')}, "
         f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out",
         f"* Time: {say_duration(objective.active_s)}. Models: {objective.spec.models}",
         f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is "
@@ -450,9 +429,12 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
     return ""
 
 
-def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> str:
-    """Return a section with this title that lists the first few tasks by name; "" if there are no
-    tasks."""
+def _render_tasks(
+    title: str, tasks: Sequence[Task], statuses: Sequence[TaskStatus], objective: Objective
+) -> str:
+    """Return a section with this title that lists the first few tasks with these statuses by name;
+    "" if there are none."""
+    tasks = [task for task in tasks if task.status in statuses]
     if not tasks:
         return ""
     lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks[:MAX_LISTED]]

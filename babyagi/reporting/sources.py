@@ -44,10 +44,8 @@ _PLACES = {SourceKind.TOOL: 1, SourceKind.SEARCH: 2}  # listed after all other k
 # the files, pages, engines, results and persons behind these tools have origins of their own
 _SAID_OTHERWISE = frozenset(
     f"tool:{name}"
-    for name in (
-        "list_files read_file search_files write_file web_search open_page ask_user recall "
-        "ask_pipeline search_issues issue_link"
-    ).split()
+    for name in "list_files read_file search_files write_file web_search open_page ask_user recall "
+    "ask_pipeline search_issues issue_link".split()
 )
 
 
@@ -91,13 +89,9 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
     reading = _Reading(store)
     task_ids_by_origin: dict[str, list[int]] = {}
     n_unnamed = 0
-    origins_by_task = {result.task_id: frozenset(result.origins) for result in results}
-    named_by_task = {
-        result.task_id: frozenset(filter(_is_source, result.origins)) for result in results
-    }
-    given_by_task = {
-        result.task_id: _given_with_results(result, origins_by_task) for result in results
-    }
+    origins_by_task = {one.task_id: frozenset(one.origins) for one in results}
+    named_by_task = {one.task_id: frozenset(filter(_is_source, one.origins)) for one in results}
+    given_by_task = {one.task_id: _given_with_results(one, origins_by_task) for one in results}
     # a task may have read such a source itself as well
     in_doubt = [one for one in results if named_by_task[one.task_id] & given_by_task[one.task_id]]
     if in_doubt:
@@ -118,9 +112,7 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
         if origin.startswith("web:")
     }
     pages = await reading.find_pages(results[0].objective_id, wanted) if wanted else {}
-    found = [
-        _make_source(origin, task_ids, pages) for origin, task_ids in task_ids_by_origin.items()
-    ]
+    found = [_make_source(*pair, pages) for pair in task_ids_by_origin.items()]
     found.sort(key=lambda one: (_PLACES.get(one.kind, 0), -len(one.task_ids)))
     return Sources(named=found, n_unnamed=n_unnamed)
 
@@ -136,13 +128,10 @@ def _given_with_results(
     result: Result, origins_by_task: Mapping[int, frozenset[str]]
 ) -> frozenset[str]:
     """Return the origins of the earlier results that the task of this result was shown."""
-    return frozenset().union(
-        *(
-            origins_by_task.get(int(name), frozenset())
-            for head, _, name in (origin.partition(":") for origin in result.origins)
-            if head == "result" and name.isdecimal() and int(name) != result.task_id
-        )
-    )
+    named = (origin.partition(":") for origin in result.origins)
+    ids = {int(name) for head, _, name in named if head == "result" and name.isdecimal()}
+    given = (origins_by_task.get(id_, frozenset()) for id_ in ids - {result.task_id})
+    return frozenset[str]().union(*given)
 
 
 def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetched]) -> Source:
@@ -173,9 +162,8 @@ class _Reading:
     def origins(self, task_id: int) -> frozenset[str]:
         """Return the origins of the outputs of the task's tool calls."""
         steps = self._steps_by_task.get(task_id, ())
-        return frozenset(
-            origin for step in steps if step.kind in ("tool", "once") for origin in step.origins
-        )
+        calls = (step.origins for step in steps if step.kind in ("tool", "once"))
+        return frozenset[str]().union(*calls)
 
     async def find_pages(
         self, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]

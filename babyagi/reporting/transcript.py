@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -14,7 +14,7 @@ from babyagi.llm.kept import KeptPrompt, read_prompt
 from babyagi.llm.prompt import Message, ToolCall
 from babyagi.redaction import redact
 from babyagi.tasks import Step, StepState
-from babyagi.text import one_line, shorten
+from babyagi.text import one_line, say_count, shorten
 
 MODEL, TOOL, EMBEDDING, INPUTS = "model", "tool", "embedding", "inputs"
 MAX_ARGUMENT_CHARS = 60  # characters of each argument, when a call is one line
@@ -76,19 +76,12 @@ def _read_exchange(
         missing = _missing(asked)
         parts = [*_asked_parts(asked), *_reply_parts(step)]
     elif step.kind == INPUTS:
-        parts = [
-            Part(label="kept", text=json.dumps(_load(step.output), indent=1, ensure_ascii=False))
-        ]
+        kept = json.dumps(_load(step.output), indent=1, ensure_ascii=False)
+        parts = [Part(label="kept", text=kept)]
     elif step.kind != EMBEDDING:
         parts = [*_call_parts(step), *_gave_parts(step)]
     clean = tuple(
-        Part(
-            label=part.label,
-            text=redact(part.text, secrets=secrets),
-            is_said_before=part.is_said_before,
-        )
-        for part in parts
-        if part.text
+        replace(part, text=redact(part.text, secrets=secrets)) for part in parts if part.text
     )
     title = redact(describe_step(step), secrets=secrets)
     return Exchange(n=n, step=step, title=title, parts=clean, missing=missing)
@@ -110,17 +103,12 @@ def _asked_parts(asked: KeptPrompt | None) -> list[Part]:
     if asked is None:
         return []
     parts = [
-        Part(
-            label=message.speaker.value,
-            text=_message_text(message),
-            is_said_before=n < asked.n_same,
-        )
-        for n, message in enumerate(asked.messages)
+        Part(label=one.speaker.value, text=_message_text(one), is_said_before=n < asked.n_same)
+        for n, one in enumerate(asked.messages)
     ]
     if asked.tools:
-        parts.append(
-            Part(label="tools", text=", ".join(asked.tools), is_said_before=asked.n_same > 0)
-        )
+        tools = ", ".join(asked.tools)
+        parts.append(Part(label="tools", text=tools, is_said_before=asked.n_same > 0))
     return parts
 
 
@@ -134,12 +122,11 @@ def _reply_parts(step: Step) -> list[Part]:
     if not isinstance(reply, dict):
         return []
     calls = [ToolCall(**call) for call in reply.get("tool_calls", ())]
+    called = "\n".join(write_call(call.name, call.arguments) for call in calls)
     said = [
         Part(label="reply", text=str(reply.get("text", ""))),
         Part(label="refusal", text=str(reply.get("refusal", ""))),
-        Part(
-            label="calls", text="\n".join(write_call(call.name, call.arguments) for call in calls)
-        ),
+        Part(label="calls", text=called),
     ]
     if reply.get("finish_reason") == "length":
         said.append(Part(label="cut", text="the reply was cut off at its maximum length"))
@@ -172,11 +159,8 @@ def _gave_parts(step: Step) -> list[Part]:
     if not isinstance(given, dict) or "passage" not in given:
         return []
     good, bad = _SAID_BY.get(step.kind, ("gave", "failed"))
-    return [
-        Part(
-            label=bad if given.get("is_error") else good, text=str(given["passage"].get("text", ""))
-        )
-    ]
+    label = bad if given.get("is_error") else good
+    return [Part(label=label, text=str(given["passage"].get("text", "")))]
 
 
 # -- one line
@@ -256,11 +240,7 @@ def _gave(step: Step) -> str:
 
 def _size(text: str) -> str:
     n_bytes = len(text.encode("utf-8", "replace"))
-    return (
-        f"{n_bytes} {'byte' if n_bytes == 1 else 'bytes'}"
-        if n_bytes < 1000
-        else f"{n_bytes / 1000:.1f} kB"
-    )
+    return say_count(n_bytes, "byte") if n_bytes < 1000 else f"{n_bytes / 1000:.1f} kB"
 
 
 def _load(text: str | None) -> Any:

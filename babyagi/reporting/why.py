@@ -15,6 +15,7 @@ from typing import Any
 from babyagi import inbox
 from babyagi.reporting.next_command import Need, next_command
 from babyagi.tasks import (
+    Joined,
     Objective,
     ObjectiveStatus,
     Reservation,
@@ -23,12 +24,11 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Worker,
-    is_reached,
 )
-from babyagi.taskstore.lifecycle import SETTLED, may_start
+from babyagi.taskstore.lifecycle import SETTLED, is_reached, may_start
 from babyagi.taskstore.limits import refuse_reservation
 from babyagi.taskstore.port import Standing, TaskStore
-from babyagi.text import one_line, shorten
+from babyagi.text import one_line, say_count, shorten
 
 MAX_NAMED = 5  # tasks or workers named in one line
 MAX_SAID_CHARS = 300
@@ -83,6 +83,10 @@ class Reason:
     word: str
     says: str
     change: str = ""
+
+
+def _reason(why: Why, word: str, says: str, change: str = "") -> Reason:
+    return Reason(why=why, word=word, says=says, change=change)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,36 +146,29 @@ def explain_task(
             return _explain_running(task, facts)
         case TaskStatus.RECORDED:
             says = "its result is recorded; the next tasks are being planned"
-            return Reason(why=Why.PLANNING, word="recorded", says=says)
+            return _reason(Why.PLANNING, "recorded", says)
         case TaskStatus.WAITING:
             return _explain_waiting(task, facts)
         case TaskStatus.DEAD:
             return _explain_dead(task, facts)
         case TaskStatus.CANCELLED:
             change = f'babyagi tasks add {facts.here} "…" adds it again'
-            return Reason(
-                why=Why.CANCELLED, word="cancelled", says="it was cancelled", change=change
-            )
+            return _reason(Why.CANCELLED, "cancelled", "it was cancelled", change)
         case TaskStatus.DONE:
-            finished = (
-                f"; it finished{_at(task.finished_at)}" if task.finished_at is not None else ""
-            )
-            says = f"it is done{finished}"
-            return Reason(why=Why.DONE, word="done", says=says, change="")
+            finished = f"; it finished{_at(task.finished_at)}" if task.finished_at else ""
+            return _reason(Why.DONE, "done", f"it is done{finished}")
 
 
 def _explain_running(task: Task, facts: Facts) -> Reason:
-    holders = [worker.name for worker in _living(facts) if task.id in _held(worker, facts)]
-    if holders:
-        says = f"it is running: worker {one_line(holders[0])} claimed it{_at(task.started_at)}"
-        return Reason(why=Why.RUNNING, word="running", says=says)
-    return Reason(
-        why=Why.LOST,
-        word="worker lost",
-        says=f"it was claimed{_at(task.started_at)}, and its worker is gone",
-        change=_wait_or_start(
-            "another worker takes it over when the lost worker's lease ends", facts
-        ),
+    for worker in _living(facts):
+        if any(task.id in joined.task_ids for joined in _joined(worker, facts)):
+            says = f"it is running: worker {one_line(worker.name)} claimed it{_at(task.started_at)}"
+            return _reason(Why.RUNNING, "running", says)
+    return _reason(
+        Why.LOST,
+        "worker lost",
+        f"it was claimed{_at(task.started_at)}, and its worker is gone",
+        _wait_or_start("another worker takes it over when the lost worker's lease ends", facts),
     )
 
 
@@ -180,31 +177,26 @@ def _explain_waiting(task: Task, facts: Facts) -> Reason:
     if step is None or step.kind == inbox.QUESTION:
         number = step.id if step is not None else "N"
         asked = f": {_short(inbox.describe(step))}" if step is not None else ""
-        return Reason(
-            why=Why.ANSWER,
-            word="waits for your answer",
-            says=f"it waits for your answer{asked}",
-            change=f'babyagi answer {number} "…"  (babyagi inbox shows the question)',
+        return _reason(
+            Why.ANSWER,
+            "waits for your answer",
+            f"it waits for your answer{asked}",
+            f'babyagi answer {number} "…"  (babyagi inbox shows the question)',
         )
-    return Reason(
-        why=Why.DECISION,
-        word="needs a decision",
-        says=f"it needs a decision: {_short(inbox.describe(step))}",
-        change=f"babyagi inbox {step.id} shows the call and what you can answer",
+    return _reason(
+        Why.DECISION,
+        "needs a decision",
+        f"it needs a decision: {_short(inbox.describe(step))}",
+        f"babyagi inbox {step.id} shows the call and what you can answer",
     )
 
 
 def _explain_dead(task: Task, facts: Facts) -> Reason:
     why = task.error or (task.lack.what if task.lack is not None else "")
-    how = (
-        f"it failed {task.failures} {'time' if task.failures == 1 else 'times'} and is dead"
-        if task.failures
-        else "it was given up"
-    )
+    times = say_count(task.failures, "time")
+    how = f"it failed {times} and is dead" if task.failures else "it was given up"
     says = f"{how}: {_short(why)}" if why else how
-    return Reason(
-        why=Why.DEAD, word="dead", says=says, change=f"babyagi retry {task.id} {facts.here}"
-    )
+    return _reason(Why.DEAD, "dead", says, f"babyagi retry {task.id} {facts.here}")
 
 
 def _explain_queued(
@@ -216,11 +208,11 @@ def _explain_queued(
     if first:
         return _explain_after(task, first, facts)
     if task.not_before is not None and task.not_before - facts.standing.at > _FAR:
-        return Reason(
-            why=Why.QUESTIONS,
-            word="waits to ask you",
-            says="it has a question for you, and enough questions are open already",
-            change="answer one of them: babyagi inbox",
+        return _reason(
+            Why.QUESTIONS,
+            "waits to ask you",
+            "it has a question for you, and enough questions are open already",
+            "answer one of them: babyagi inbox",
         )
     kept = _find_kept(facts, is_begun=task.started_at is not None)
     if kept is not None:
@@ -234,17 +226,12 @@ def _explain_after(task: Task, first: Sequence[int], facts: Facts) -> Reason:
     named = _name_tasks(first)
     change = f"babyagi why {first[0]} {facts.here} says why that task is not done"
     if task.lack is None:
-        return Reason(
-            why=Why.AFTER,
-            word=f"after {_numbers(first)}",
-            says=f"it waits for {named}",
-            change=change,
-        )
-    return Reason(
-        why=Why.LACK,
-        word=f"lacks {_numbers(first)}",
-        says=f"it waits for {named}, which should bring what it lacked: {_short(task.lack.what)}",
-        change=change,
+        return _reason(Why.AFTER, f"after {_numbers(first)}", f"it waits for {named}", change)
+    return _reason(
+        Why.LACK,
+        f"lacks {_numbers(first)}",
+        f"it waits for {named}, which should bring what it lacked: {_short(task.lack.what)}",
+        change,
     )
 
 
@@ -253,12 +240,7 @@ def _explain_delayed(task: Task) -> Reason:
     failed = f"try {task.try_no - 1} failed: {_short(task.error)}; " if task.error else ""
     says = f"{failed}it is tried again" if failed else "it starts"
     says = f"{says} at {moment} at the earliest"
-    return Reason(
-        why=Why.DELAYED,
-        word=f"not before {moment}",
-        says=says,
-        change="nothing to do but wait",
-    )
+    return _reason(Why.DELAYED, f"not before {moment}", says, "nothing to do but wait")
 
 
 def _explain_next(facts: Facts, place: int) -> Reason:
@@ -272,7 +254,7 @@ def _explain_next(facts: Facts, place: int) -> Reason:
         "wait until a running task ends; a higher --concurrency or more workers help; babyagi "
         f"tasks move … {facts.here} puts it first"
     )
-    return Reason(why=Why.NEXT, word="queued", says=says, change=change)
+    return _reason(Why.NEXT, "queued", says, change)
 
 
 # -- an objective
@@ -293,18 +275,22 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         return kept
     if running:
         says = f"it is working on {_name_tasks([task.id for task in running])}"
-        return Reason(why=Why.RUNNING, word="running", says=says)
-    duties = [duty for worker in _living(facts) for duty in _duties(worker, facts)]
+        return _reason(Why.RUNNING, "running", says)
+    duties = [
+        duty.value
+        for worker in _living(facts)
+        for joined in _joined(worker, facts)
+        for duty in joined.duties
+        if duty.value != "index"
+    ]
     if duties:
         says = _DUTY_WORDS.get(duties[0], f"the {duties[0]} is being made")
-        return Reason(
-            why=Why.CHECKING if duties[0] == "check" else Why.PLANNING, word=duties[0], says=says
-        )
+        return _reason(Why.CHECKING if duties[0] == "check" else Why.PLANNING, duties[0], says)
     if counts.get(TaskStatus.RECORDED):
         n = counts[TaskStatus.RECORDED]
         results = "1 result is" if n == 1 else f"{n} results are"
         says = f"{results} recorded; the next tasks are being planned"
-        return Reason(why=Why.PLANNING, word="planning", says=says)
+        return _reason(Why.PLANNING, "planning", says)
     if kept is not None:
         return kept
     if counts.get(TaskStatus.WAITING) and not counts.get(TaskStatus.QUEUED):
@@ -316,16 +302,14 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         else "all tasks are done; the objective is checked next"
     )
     change = f"babyagi why TASK {facts.here} says why one does not run" if n_queued else ""
-    return Reason(
-        why=Why.NEXT if n_queued else Why.CHECKING, word="active", says=says, change=change
-    )
+    return _reason(Why.NEXT if n_queued else Why.CHECKING, "active", says, change)
 
 
 def _explain_asked(facts: Facts) -> Reason:
     n = facts.standing.counts[TaskStatus.WAITING]
     wait = "1 task waits" if n == 1 else f"{n} tasks wait"
     says = f"{wait} for your answer, and nothing else can run"
-    return Reason(why=Why.ANSWER, word="waits for your answer", says=says, change="babyagi inbox")
+    return _reason(Why.ANSWER, "waits for your answer", says, "babyagi inbox")
 
 
 def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
@@ -334,18 +318,18 @@ def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     if objective.stop_reason is None:
         says = f"{who} is paused{detail}"
-        return Reason(why=Why.PAUSED, word="paused", says=says, change=f"babyagi resume {here}")
+        return _reason(Why.PAUSED, "paused", says, f"babyagi resume {here}")
     has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
     found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
     reason = objective.stop_reason
     is_limit = reason.value.startswith("limit:")
     is_owed = found.need is Need.REPORT
     why = Why.REPORT if is_owed else Why.LIMIT if is_limit else Why.ENDED
-    return Reason(
-        why=why,
-        word=reason.value if is_limit else "objective ended",
-        says=f"{who} has ended ({reason.value}): {reason.words}{detail}",
-        change=_say_next(found.need, f"{found.command} {found.value}".strip(), found.resume)
+    return _reason(
+        why,
+        reason.value if is_limit else "objective ended",
+        f"{who} has ended ({reason.value}): {reason.words}{detail}",
+        _say_next(found.need, f"{found.command} {found.value}".strip(), found.resume)
         or _say_further(objective),
     )
 
@@ -401,13 +385,11 @@ def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
         return None
     says = f"the limit of {name} is reached"
     if objective.overspent:
-        says = (
-            f"the limit of {name} cannot be guaranteed any more: an answer cost more than was "
-            "reserved"
-        )
+        says = f"the limit of {name} cannot be guaranteed any more: an answer cost more than was"
+        says += " reserved"
     option = "--max-tasks" if name == "tasks" else f"--max-{name}"
     change = f"babyagi extend {facts.here} {option} …"
-    return Reason(why=Why.LIMIT, word=f"limit of {name}", says=says, change=change)
+    return _reason(Why.LIMIT, f"limit of {name}", says, change)
 
 
 def _find_stall(facts: Facts) -> Reason | None:
@@ -417,17 +399,17 @@ def _find_stall(facts: Facts) -> Reason | None:
             "an agent has said that the objective is met; that is checked before another task "
             "starts"
         )
-        return Reason(why=Why.CHECKING, word="being checked", says=says)
+        return _reason(Why.CHECKING, "being checked", says)
     if may_start(
         n_tasks_without_progress=standing.n_tasks_without_progress,
         n_tries_without_answer=standing.n_tries_without_answer,
     ):
         return None
-    return Reason(
-        why=Why.STALLED,
-        word="stalled",
-        says="the last tasks made no progress, so no further task starts",
-        change=f'babyagi tasks add {facts.here} "…", or babyagi extend {facts.here} --max-tasks …',
+    return _reason(
+        Why.STALLED,
+        "stalled",
+        "the last tasks made no progress, so no further task starts",
+        f'babyagi tasks add {facts.here} "…", or babyagi extend {facts.here} --max-tasks …',
     )
 
 
@@ -436,20 +418,20 @@ def _find_workers(facts: Facts) -> Reason | None:
     if not living:
         change = f"babyagi resume {facts.here}, or babyagi worker"
         says = "no worker is running on the objective"
-        return Reason(why=Why.NO_WORKER, word="no worker", says=says, change=change)
+        return _reason(Why.NO_WORKER, "no worker", says, change)
     blocked = [
         f"{one_line(worker.name)}: {_short(joined.blocked_reason)}"
         for worker in living
-        for joined in worker.joined
-        if joined.objective_id == facts.objective.id and joined.blocked_reason
+        for joined in _joined(worker, facts)
+        if joined.blocked_reason
     ]
     if len(blocked) < len(living):
         return None
-    return Reason(
-        why=Why.BLOCKED,
-        word="workers blocked",
-        says=f"no worker can work on the objective; {'; '.join(blocked[:MAX_NAMED])}",
-        change="babyagi doctor shows what is missing; start a worker that has it",
+    return _reason(
+        Why.BLOCKED,
+        "workers blocked",
+        f"no worker can work on the objective; {'; '.join(blocked[:MAX_NAMED])}",
+        "babyagi doctor shows what is missing; start a worker that has it",
     )
 
 
@@ -460,11 +442,11 @@ def _find_outage(facts: Facts) -> Reason | None:
     until = outage.at + timedelta(seconds=float(outage.data.get("retry_in_s", 0)))
     is_due = until <= facts.standing.at
     tried = "it is being tried again" if is_due else f"next try at {until.astimezone():%H:%M:%S}"
-    return Reason(
-        why=Why.ENDPOINT,
-        word="endpoint down",
-        says=f"the endpoint of the model is down: {describe_outage(outage.data)}; {tried}",
-        change=_short(str(outage.data.get("fix") or "babyagi doctor checks it now"))
+    return _reason(
+        Why.ENDPOINT,
+        "endpoint down",
+        f"the endpoint of the model is down: {describe_outage(outage.data)}; {tried}",
+        _short(str(outage.data.get("fix") or "babyagi doctor checks it now"))
         + "; it is retried until it answers",
     )
 
@@ -484,30 +466,12 @@ def describe_outage(data: Mapping[str, Any]) -> str:
 def _living(facts: Facts) -> list[Worker]:
     """Return the workers with a live lease that joined the objective, including blocked ones."""
     return [
-        worker
-        for worker in facts.workers
-        if worker.lease_left_s >= 0
-        and any(joined.objective_id == facts.objective.id for joined in worker.joined)
+        worker for worker in facts.workers if worker.lease_left_s >= 0 and _joined(worker, facts)
     ]
 
 
-def _held(worker: Worker, facts: Facts) -> list[int]:
-    return [
-        task_id
-        for joined in worker.joined
-        if joined.objective_id == facts.objective.id
-        for task_id in joined.task_ids
-    ]
-
-
-def _duties(worker: Worker, facts: Facts) -> list[str]:
-    return [
-        duty.value
-        for joined in worker.joined
-        if joined.objective_id == facts.objective.id
-        for duty in joined.duties
-        if duty.value != "index"
-    ]
+def _joined(worker: Worker, facts: Facts) -> list[Joined]:
+    return [one for one in worker.joined if one.objective_id == facts.objective.id]
 
 
 def _wait_or_start(text: str, facts: Facts) -> str:

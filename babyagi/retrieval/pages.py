@@ -18,17 +18,19 @@ from babyagi.errors import ToolError
 from babyagi.files.private import make_folder, write_file
 from babyagi.net.door import Door, Page
 from babyagi.offload import Offload, run_inline
+from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
 from babyagi.retrieval.rank import BM25, Ranker, Scored, rank, split_parts, top_p
 from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
-MAX_SAID_BYTES = 6 * 2**20
+# JSON writes a character beyond the first 65,536 with 12 bytes
+MAX_SAID_BYTES = 15 * page_text.MAX_CHARS
 KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
 MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
 # run as a file, it needs nothing else of this package
-_PAGE_TEXT = (sys.executable, "-I", "-W", "ignore", str(Path(__file__).with_name("page_text.py")))
+_PAGE_TEXT = (sys.executable, "-I", "-W", "ignore", page_text.__file__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

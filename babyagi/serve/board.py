@@ -57,6 +57,7 @@ from babyagi.serve.operations import (
     TasksQuery,
     parse_id,
     pick_objective,
+    read_tasks,
 )
 from babyagi.serve.wire import (
     BadRequestError,
@@ -237,40 +238,24 @@ async def _inbox(desk: Desk, request: Request) -> Response:
         await verbs.gather_request(desk.store, step, desk.settings, among=steps)
         for step in steps[:MAX_ROWS]
     ]
-    shapes = [
-        {**json_shapes.request_shape(one), "created_at": one.step.created_at} for one in asked
-    ]
-    return await _render(
-        desk, request, "inbox.html", **place, asked=shapes, n_more=len(steps) - len(shapes)
-    )
+    shapes = [json_shapes.request_shape(one) | {"created_at": one.step.created_at} for one in asked]
+    said = {**place, "asked": shapes, "n_more": len(steps) - len(shapes)}
+    return await _render(desk, request, "inbox.html", **said)
 
 
 async def _schedules(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    found = await desk.store.schedules()
-    return await _render(
-        desk,
-        request,
-        "schedules.html",
-        **place,
-        schedules=found[::-1],
-        rules=RULES,
-        overlaps=OVERLAPS,
-        catch_ups=CATCH_UPS,
-    )
+    known = {"rules": RULES, "overlaps": OVERLAPS, "catch_ups": CATCH_UPS}
+    found = (await desk.store.schedules())[::-1]
+    return await _render(desk, request, "schedules.html", **place, **known, schedules=found)
 
 
 async def _schedule(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
     id_ = parse_id(request.path_params["schedule"], "schedule")
-    return await _render(
-        desk,
-        request,
-        "schedule.html",
-        **place,
-        one=await desk.store.schedule(id_),
-        ticks=await desk.store.ticks(id_, limit=N_TICKS_SHOWN),
-    )
+    found = await desk.store.schedule(id_)
+    ticks = await desk.store.ticks(id_, limit=N_TICKS_SHOWN)
+    return await _render(desk, request, "schedule.html", **place, one=found, ticks=ticks)
 
 
 async def _place(desk: Desk) -> dict[str, str]:
@@ -329,16 +314,9 @@ async def _list(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     query = parse_parameters(_said(request), TasksQuery)
     last = await desk.store.task(objective.id, query.after) if query.after else None
-    wanted, found = query.status or tuple(TaskStatus), list[Any]()
-    async for page in verbs.walk_tasks(
-        desk.store, objective.id, wanted, after=last, limit=MAX_ROWS + 1
-    ):
-        found += page
-        if len(found) > MAX_ROWS:
-            break
-    shown = found[:MAX_ROWS]
+    shown, has_more = await read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
     more = [("status", one.value) for one in query.status]
-    more += [("after", str(shown[-1].id))] if len(found) > len(shown) else []
+    more += [("after", str(shown[-1].id))] if has_more else []
     return await _render_tab(
         desk,
         request,
@@ -348,7 +326,7 @@ async def _list(desk: Desk, request: Request) -> Response:
         wanted=query.status,
         statuses=tuple(TaskStatus),
         is_first=last is None,
-        more=urlencode(more) if len(found) > len(shown) else "",
+        more=urlencode(more) if has_more else "",
     )
 
 
@@ -388,9 +366,7 @@ def _excerpts(
     found: Sequence[tuple[Result, float | None]],
 ) -> list[tuple[Result, float | None, Markup]]:
     render = make_renderer()
-    return [
-        (one, score, Markup(render(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, score in found
-    ]
+    return [(one, n, Markup(render(shorten(one.text, MAX_EXCERPT_CHARS)))) for one, n in found]
 
 
 async def _timeline(desk: Desk, request: Request) -> Response:
@@ -399,12 +375,9 @@ async def _timeline(desk: Desk, request: Request) -> Response:
     bars = await asyncio.to_thread(find_bars, found, now=utc_now())
     drawn = {bar.task_id for bar in bars if bar.task_id is not None}
     names = {one.id: one.name for one in await desk.store.tasks(objective.id) if one.id in drawn}
-    drawing = await asyncio.to_thread(
-        render_timeline, bars, known_tasks=names, link=_link(objective)
-    )
-    return await _render_tab(
-        desk, request, "/timeline", after=after, drawing=Markup(drawing), duties=DUTIES
-    )
+    draw = partial(render_timeline, bars, known_tasks=names, link=_link(objective))
+    said = {"drawing": Markup(await asyncio.to_thread(draw)), "duties": DUTIES}
+    return await _render_tab(desk, request, "/timeline", after=after, **said)
 
 
 async def _graph(desk: Desk, request: Request) -> Response:
@@ -434,18 +407,15 @@ async def _task(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     task_id = parse_id(request.path_params["task"], "task")
     shown = await verbs.fetch_task(desk.store, objective, task_id)
-    return await _render(
+    return await _render_shown(
         desk,
         request,
         "task.html",
-        objective=objective,
-        shown=shown,
+        shown,
+        after=after,
         task=shown.task,
         result=await asyncio.to_thread(_render_result, shown),
         given=json_shapes.given_results(shown.steps),
-        exchanges=list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
-        after=after,
-        events=f"/objectives/{objective.id}/events",
     )
 
 
@@ -457,17 +427,19 @@ async def _duty(desk: Desk, request: Request) -> Response:
             "there is no such page", why=f"the pages are {', '.join(DUTIES)}", fix=SEE_LISTS
         )
     shown = await verbs.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
-    return await _render(
-        desk,
-        request,
-        "duty.html",
-        objective=objective,
-        shown=shown,
-        name=DUTIES[duty],
-        exchanges=list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
-        after=after,
-        events=f"/objectives/{objective.id}/events",
-    )
+    return await _render_shown(desk, request, "duty.html", shown, after=after, name=DUTIES[duty])
+
+
+async def _render_shown(
+    desk: Desk, request: Request, template: str, shown: verbs.Shown, **values: Any
+) -> Response:
+    known = {
+        "objective": shown.objective,
+        "shown": shown,
+        "exchanges": list(verbs.number_exchanges(shown, desk.settings.known_secrets)),
+        "events": f"/objectives/{shown.objective.id}/events",
+    }
+    return await _render(desk, request, template, **known, **values)
 
 
 def _render_result(shown: verbs.Shown) -> str:
@@ -743,9 +715,8 @@ def _mark(line: str) -> Iterator[Markup]:
     for match in UNSEEN.finditer(line):
         yield escape(line[last : match.start()])
         char = match.group()
-        yield (
-            Markup(char) if char == "\t" else Markup("<mark>U+{}</mark>").format(f"{ord(char):04X}")
-        )
+        code = Markup("<mark>U+{}</mark>").format(f"{ord(char):04X}")
+        yield Markup(char) if char == "\t" else code
         last = match.end()
     yield escape(line[last:])
 

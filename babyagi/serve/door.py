@@ -270,11 +270,9 @@ def _bracketed(host: str) -> str:
 
 
 def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host.strip("[]"))
-    except ValueError:
-        return False
-    return True
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(host.strip("[]")))
+    return False
 
 
 # -- the middleware
@@ -448,11 +446,8 @@ def _read_head(scope: Scope) -> dict[str, str]:
 
 
 def _find_cookie(text: str, name: str) -> str:
-    found = [
-        value
-        for key, _, value in (pair.strip().partition("=") for pair in text.split(";"))
-        if key == name
-    ]
+    pairs = (pair.strip().partition("=") for pair in text.split(";"))
+    found = [value for key, _, value in pairs if key == name]
     return found[0] if len(found) == 1 else ""
 
 

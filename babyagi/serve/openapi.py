@@ -41,12 +41,8 @@ _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status"],
     "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
+        **{name: {"type": "string"} for name in ("type", "title", "detail", "try", "guide")},
         "status": {"type": "integer"},
-        "detail": {"type": "string"},
-        "try": {"type": "string"},
-        "guide": {"type": "string"},
     },
 }
 

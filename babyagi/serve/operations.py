@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -358,12 +360,9 @@ async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tupl
     known = next((one for one in await desk.store.objectives() if one.uid == uid), None)
     if known is None:
         return await _start(desk, app, body, uid)
-    spec, settings = known.spec, app.settings
-    if (spec.text, spec.initial_task, spec.instance_name) != (
-        settings.objective,
-        settings.initial_task,
-        settings.instance_name,
-    ):
+    spec, asked = known.spec, app.settings
+    is_same = (spec.text, spec.initial_task) == (asked.objective, asked.initial_task)
+    if not is_same or spec.instance_name != asked.instance_name:
         raise _other_key()
     return known, False
 
@@ -475,15 +474,13 @@ def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
 
 
 def _parse(name: str, value: Any) -> Any:
-    text = str(value)
+    text, fix = str(value), "correct the value and send it again"
     try:
         if len(text) > MAX_TEXT_CHARS:
             raise ValueError(f"a text of at most {MAX_TEXT_CHARS:,} characters")
         return declared_fields()[name].parse(text)
     except ValueError as error:
-        raise SettingsError(
-            f"{name} must be {error}", fix="correct the value and send it again", guide="serve"
-        ) from error
+        raise SettingsError(f"{name} must be {error}", fix=fix, guide="serve") from error
 
 
 def _folder_within(settings: Settings, name: str) -> Path:
@@ -598,22 +595,24 @@ async def list_tasks(call: Call) -> Answer:
     objective = await call.objective()
     facts = await find_facts(call.store, objective.id)
     limit = _within(query.limit, "limit", 1, MAX_LISTED)
-    wanted = query.status or tuple(TaskStatus)
     after = await call.store.task(objective.id, query.after) if query.after else None
-    found: list[Task] = []
-    async for page in verbs.walk_tasks(
-        call.store, objective.id, wanted, after=after, limit=limit + 1
-    ):
+    shown, has_more = await read_tasks(call.store, objective.id, query, after, limit)
+    reasons = await explain_tasks(call.store, facts, shown)
+    shapes = list(map(json_shapes.listed_task_shape, shown, reasons))
+    return Answer(value=shapes, next={"after": shown[-1].id} if has_more else None)
+
+
+async def read_tasks(
+    store: TaskStore, objective_id: int, query: TasksQuery, after: Task | None, limit: int
+) -> tuple[list[Task], bool]:
+    """Return at most `limit` tasks with the wanted statuses that come after a task, and whether
+    there are more."""
+    wanted, found = query.status or tuple(TaskStatus), list[Task]()
+    async for page in verbs.walk_tasks(store, objective_id, wanted, after=after, limit=limit + 1):
         found += page
         if len(found) > limit:
             break
-    shown = found[:limit]
-    reasons = await explain_tasks(call.store, facts, shown)
-    shapes = [
-        json_shapes.listed_task_shape(task, reason)
-        for task, reason in zip(shown, reasons, strict=True)
-    ]
-    return Answer(value=shapes, next={"after": shown[-1].id} if len(found) > limit else None)
+    return found[:limit], len(found) > limit
 
 
 async def show_task(call: Call) -> Answer:
@@ -735,15 +734,13 @@ async def report(call: Call) -> Answer:
     objective = await call.objective()
     markdown = await load_report(call.store, objective, offload=asyncio.to_thread)
     name = f"objective-{objective.id}.{query.format}"
-    if query.format == "md":
-        text = markdown.encode("utf-8", "replace")
-        return Answer(text=text, media_type="text/markdown; charset=utf-8", file_name=name)
+    kind, text = "markdown", markdown
     if query.format == "html":
-        page = await load_page(
-            call.store, objective, markdown, now=utc_now(), offload=asyncio.to_thread
-        )
-        text = page.encode("utf-8", "replace")
-        return Answer(text=text, media_type="text/html; charset=utf-8", file_name=name)
+        load = partial(load_page, now=utc_now(), offload=asyncio.to_thread)
+        kind, text = "html", await load(call.store, objective, markdown)
+    if query.format != "json":
+        data, type_ = text.encode("utf-8", "replace"), f"text/{kind}; charset=utf-8"
+        return Answer(text=data, media_type=type_, file_name=name)
     sources = await load_sources(call.store, objective)
     made = await load_artifacts(call.store, objective)
     return Answer(value=json_shapes.report_shape(objective, markdown, sources, made))
@@ -918,13 +915,8 @@ async def workers(call: Call) -> Answer:
 
 async def index_status(call: Call) -> Answer:
     """Show how many results of each objective are indexed."""
-    query: ObjectiveQuery = call.query
-    store = call.store
-    found = (
-        [await pick_objective(store, query.objective)]
-        if query.objective
-        else await store.objectives()
-    )
+    selector, store = call.query.objective, call.store
+    found = [await pick_objective(store, selector)] if selector else await store.objectives()
     name = describe_index(call.desk.settings)
     rows = [await load_index_status(store, one) for one in found]
     return Answer(value=[json_shapes.index_status_shape(row, index=name) for row in rows])
@@ -944,9 +936,8 @@ async def index_rebuild(call: Call) -> Answer:
     objective, model = await call.objective(), body.embedding_model
     async with call.desk.app.beside().open_results(objective, model=model) as opened:
         n_results = await opened.rebuild(lambda _done, _all: None, model=model)
-    return Answer(
-        value={"v": json_shapes.VERSION, "objective_id": objective.id, "n_results": n_results}
-    )
+    shape = {"objective_id": objective.id, "n_results": n_results}
+    return Answer(value={"v": json_shapes.VERSION, **shape})
 
 
 async def verify(call: Call) -> Answer:
@@ -1023,11 +1014,9 @@ class Operation:
 
     @property
     def name(self) -> str:
-        return (
-            self.run.__name__
-            if self.run is not None
-            else self.path.strip("/").replace("/", "_").replace("{", "").replace("}", "")
-        )
+        if self.run is not None:
+            return self.run.__name__
+        return re.sub("[{}]", "", self.path.strip("/")).replace("/", "_")
 
 
 def _look(path: str, run: Run, *commands: str, **more: Any) -> Operation:
@@ -1037,6 +1026,18 @@ def _look(path: str, run: Run, *commands: str, **more: Any) -> Operation:
 def _change(path: str, run: Run, *commands: str, **more: Any) -> Operation:
     with_level = {"level": Level.STEER, "body": Nothing, **more}
     return Operation(method="POST", path=path, run=run, commands=commands, **with_level)
+
+
+def _stream(path: str, whose: str, *commands: str) -> Operation:
+    return Operation(
+        method="GET",
+        path=path,
+        run=None,
+        commands=commands,
+        streams=f"Stream the events of {whose} (text/event-stream).",
+        query=EventsQuery,
+        gives=TEXT,
+    )
 
 
 _ONE = "/objectives/{objective}"
@@ -1071,23 +1072,8 @@ OPERATIONS: tuple[Operation, ...] = (
     _look(f"{_ONE}/results/search", search, "results search", query=SearchQuery),
     _look(f"{_ONE}/report", report, "report", query=ReportQuery, gives=TEXT),
     _look(f"{_ONE}/log", log, "log", query=LogQuery),
-    Operation(
-        method="GET",
-        path=f"{_ONE}/events",
-        run=None,
-        commands=("watch",),
-        streams="Stream the events of an objective (text/event-stream).",
-        query=EventsQuery,
-        gives=TEXT,
-    ),
-    Operation(
-        method="GET",
-        path="/events",
-        run=None,
-        streams="Stream the events of all objectives (text/event-stream).",
-        query=EventsQuery,
-        gives=TEXT,
-    ),
+    _stream(f"{_ONE}/events", "an objective", "watch"),
+    _stream("/events", "all objectives"),
     _look("/inbox", inbox, "inbox", query=ObjectiveQuery),
     _look("/inbox/{number}", show_request, "inbox"),
     _change("/inbox/{number}/answer", answer, "answer", body=Words),

@@ -105,7 +105,8 @@ class PatientProtocol(H11Protocol):
         self._expect_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_timers()
+        self._forget_head_timer()
+        self._forget_write_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -138,9 +139,7 @@ class PatientProtocol(H11Protocol):
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._write_timer is not None:
-            self._write_timer.cancel()
-            self._write_timer = None
+        self._forget_write_timer()
 
     def _is_asking(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
@@ -170,8 +169,7 @@ class PatientProtocol(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _forget_timers(self) -> None:
-        self._forget_head_timer()
+    def _forget_write_timer(self) -> None:
         if self._write_timer is not None:
             self._write_timer.cancel()
             self._write_timer = None
@@ -296,10 +294,8 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
                     feed.stop()
                     server.should_exit = True
                     await asyncio.wait([answering], timeout=SHUTDOWN_S + 1)
-                    telling.cancel()
-                    looking.cancel()
-                    watching.cancel()
-                    answering.cancel()
+                    for task in (telling, looking, watching, answering):
+                        task.cancel()
     finally:
         listening.close()
 

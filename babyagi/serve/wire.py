@@ -86,22 +86,19 @@ class BadRequestError(Exception):
 async def read_body(request: Request) -> bytes:
     """Return the request's body. Raises `BadRequestError` if it is too long, incomplete, or does
     not arrive in time."""
+    too_long = BadRequestError(
+        413, "the body is too long", f"a body may have at most {MAX_BODY_BYTES:,} bytes"
+    )
     said = request.headers.get("content-length", "0")
     if not (said.isascii() and said.isdecimal() and len(said) < 18) or int(said) > MAX_BODY_BYTES:
-        raise BadRequestError(
-            413, "the body is too long", f"a body may have at most {MAX_BODY_BYTES:,} bytes"
-        )
+        raise too_long
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > MAX_BODY_BYTES:
-                    raise BadRequestError(
-                        413,
-                        "the body is too long",
-                        f"a body may have at most {MAX_BODY_BYTES:,} bytes",
-                    )
+                    raise too_long
     except ClientDisconnect:
         raise BadRequestError(400, "the body is incomplete") from None
     except TimeoutError:

@@ -40,22 +40,19 @@ class Observation:
     @classmethod
     def from_json(cls, text: str) -> Observation:
         fields = json.loads(text)
-        passage = fields["passage"]
-        sources = tuple(passage.get("sources", ()))
-        pages = tuple(
+        kept = fields["passage"]
+        pages = (
             Fetched(**{**page, "fetched_at": datetime.fromisoformat(page["fetched_at"])})
-            for page in passage.get("pages", ())
+            for page in kept.get("pages", ())
         )
-        return cls(
-            passage=Passage(
-                text=passage["text"],
-                origin=passage["origin"],
-                sources=sources,
-                pages=pages,
-                artifacts=tuple(Artifact(**one) for one in passage.get("artifacts", ())),
-            ),
-            is_error=fields["is_error"],
+        passage = Passage(
+            text=kept["text"],
+            origin=kept["origin"],
+            sources=tuple(kept.get("sources", ())),
+            pages=tuple(pages),
+            artifacts=tuple(Artifact(**one) for one in kept.get("artifacts", ())),
         )
+        return cls(passage=passage, is_error=fields["is_error"])
 
 
 def read_observations(steps: Iterable[Step]) -> Iterator[Observation]:
@@ -245,9 +242,31 @@ def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
+def text_schema(description: str) -> Mapping[str, Any]:
+    """Return the JSON Schema of a text parameter."""
+    return {"type": "string", "description": description}
+
+
+def number_schema(description: str, *, least: int, most: int | None = None) -> Mapping[str, Any]:
+    """Return the JSON Schema of a parameter that takes a whole number within bounds."""
+    bounds = {"minimum": least, **({} if most is None else {"maximum": most})}
+    return {"type": "integer", **bounds, "description": description}
+
+
+def texts_schema(description: str, *, most: int) -> Mapping[str, Any]:
+    """Return the JSON Schema of a parameter that takes a list of texts."""
+    items = {"items": {"type": "string"}, "maxItems": most}
+    return {"type": "array", **items, "description": description}
+
+
 def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
     """Return the `parameters` of a tool with a single text parameter."""
-    return takes(parameter, **{parameter: {"type": "string", "description": description}})
+    return takes(parameter, **{parameter: text_schema(description)})
+
+
+def entries(found: object) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a list in a service's answer; none if the value is not a list."""
+    yield from (one for one in (found if isinstance(found, list) else []) if isinstance(one, dict))
 
 
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
@@ -343,10 +362,9 @@ def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
     required = tool.parameters.get("required", ())
     if value is not None and (len(properties) == 1 or len(required) == 1):
         name = required[0] if len(required) == 1 else next(iter(properties))
-        is_text = properties.get(name, {}).get("type") == "string" and isinstance(
-            value, int | float
-        )
-        return {name: written.strip() if is_text else value}
+        takes_words = properties.get(name, {}).get("type") == "string"
+        is_number = isinstance(value, int | float)
+        return {name: written.strip() if takes_words and is_number else value}
     if isinstance(value, list) and 0 < len(value) <= len(properties):
         return dict(zip(properties, value, strict=False))
     raise ToolError(f"the arguments of {tool.name} must be {_usage(tool)}")
@@ -368,12 +386,15 @@ def _load(tool: Tool, arguments: str) -> Any:
 
 
 def _usage(tool: Tool) -> str:
-    required = tool.parameters.get("required", ())
-    named = [
-        f'"{name}": {describe_type(schema)}{"" if name in required else " (optional)"}'
-        for name, schema in tool.parameters.get("properties", {}).items()
-    ]
-    return f"a JSON object {{{', '.join(named)}}}"
+    return f"a JSON object {{{_describe_properties(tool.parameters)}}}"
+
+
+def _describe_properties(schema: Schema) -> str:
+    required = schema.get("required", ())
+    return ", ".join(
+        f'"{name}": {describe_type(one)}{"" if name in required else " (optional)"}'
+        for name, one in schema.get("properties", {}).items()
+    )
 
 
 def describe_type(schema: Schema) -> str:
@@ -387,12 +408,7 @@ def describe_type(schema: Schema) -> str:
     if isinstance(schema.get("items"), Mapping) and kind == "array":
         return f"array of {describe_type(schema['items'])}"
     if kind == "object" and schema.get("properties"):
-        required = schema.get("required", ())
-        named = [
-            f'"{name}": {describe_type(one)}{"" if name in required else " (optional)"}'
-            for name, one in schema["properties"].items()
-        ]
-        return f"object {{{', '.join(named)}}}"
+        return f"object {{{_describe_properties(schema)}}}"
     if "format" in schema:
         return f"{schema['format']} as text"
     return " or ".join(kind) if isinstance(kind, list) else str(kind)
@@ -408,14 +424,10 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
         raise ToolError(
             f"{name!r} must be one of {', '.join(map(repr, schema['enum']))}, got {_show(value)}"
         )
-    if isinstance(value, int | float) and not schema.get(
-        "minimum", -math.inf
-    ) <= value <= schema.get("maximum", math.inf):
-        bounds = [
-            f"{word} {schema[key]}"
-            for key, word in (("minimum", "at least"), ("maximum", "at most"))
-            if key in schema
-        ]
+    least, most = schema.get("minimum", -math.inf), schema.get("maximum", math.inf)
+    if isinstance(value, int | float) and not least <= value <= most:
+        words = (("minimum", "at least"), ("maximum", "at most"))
+        bounds = [f"{word} {schema[key]}" for key, word in words if key in schema]
         raise ToolError(f"{name!r} must be {' and '.join(bounds)}, got {_show(value)}")
     if isinstance(value, list) and len(value) > schema.get("maxItems", math.inf):
         raise ToolError(

@@ -16,9 +16,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
@@ -35,41 +34,28 @@ MAX_DEPTH = 50  # of brackets
 Number = Fraction | float
 
 _CONSTANTS: Mapping[str, float] = {
-    "pi": math.pi,
-    "π": math.pi,
+    **dict.fromkeys(("pi", "π"), math.pi),
     "e": math.e,
-    "tau": math.tau,
-    "τ": math.tau,
+    **dict.fromkeys(("tau", "τ"), math.tau),
 }
 _SCALES = {
-    "k": 10**3,
-    "K": 10**3,
-    "thousand": 10**3,
-    "M": 10**6,
-    "million": 10**6,
-    "bn": 10**9,
-    "billion": 10**9,
+    **dict.fromkeys(("k", "K", "thousand"), 10**3),
+    **dict.fromkeys(("M", "million"), 10**6),
+    **dict.fromkeys(("bn", "billion"), 10**9),
     "trillion": 10**12,
 }
 _CURRENCIES = {
-    "$": "USD",
-    "US$": "USD",
-    "€": "EUR",
-    "£": "GBP",
-    "¥": "JPY",
-    "₹": "INR",
-    "dollar": "USD",
-    "euro": "EUR",
-    "pound": "GBP",
+    **dict.fromkeys(("$", "US$", "dollar"), "USD"),
+    **dict.fromkeys(("€", "euro"), "EUR"),
+    **dict.fromkeys(("£", "pound"), "GBP"),
+    **{"¥": "JPY", "₹": "INR"},
 }
 _CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
 _PHRASES = {  # words, as a pattern, and the signs that they stand for
-    (
-        r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
-        r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)"
-    ): " ",
+    r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
+    r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)": " ",
     r"(?:=\s*\??|\bequals?\s*\??|\?|(?<=\S)\.(?=\s*$))\s*$": " ",
     r"\b(?:divided\s+by|over)\b": " / ",
     r"\b(?:multiplied\s+by|times)\b": " * ",
@@ -113,22 +99,22 @@ _TOKEN = re.compile(
 )
 
 
+_KINDS = ("hex", "number", "part", "raised", "currency", "name", "sign", "space")
+_NUMBERS = ("number", "hex", "part")
+
+
 def build_calculator() -> Tool:
     async def calculator(arguments: Mapping[str, Any]) -> Passage:
         return Passage(text=calculate(arguments["expression"]), origin="tool:calculator")
 
     return Tool(
         name="calculator",
-        description=(
-            "Compute arithmetic, such as (1 + 2) * 47^0.23, 15% of 80 or comb(5, 2), with "
-            "sqrt, log, sin, round and the like."
-        ),
+        description="Compute arithmetic, such as (1 + 2) * 47^0.23, 15% of 80 or comb(5, 2), with "
+        "sqrt, log, sin, round and the like.",
         parameters=takes_text(
             "expression",
-            (
-                "Numbers, + - * / // ^ mod, %, !, brackets, functions, pi and e; log is the "
-                "natural logarithm."
-            ),
+            "Numbers, + - * / // ^ mod, %, !, brackets, functions, pi and e; log is the natural "
+            "logarithm.",
         ),
         effect=Effect.READ,
         run=calculator,
@@ -158,8 +144,7 @@ def calculate(expression: str) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Token:
+class _Token(NamedTuple):
     """A word or sign of the expression. `is_apart_before` and `is_apart_after` say whether a space,
     or the beginning or end of the text, is on that side of it."""
 
@@ -181,24 +166,14 @@ def _tokenize(expression: str) -> Sequence[_Token]:
                 f"the calculator does not know {_show(text[at])}; it computes numbers, + - * "
                 "/ ^ %, brackets and functions"
             )
-        kind = next(
-            kind
-            for kind in ("hex", "number", "part", "raised", "currency", "name", "sign", "space")
-            if match[kind]
-        )
+        kind = next(kind for kind in _KINDS if match[kind])
         if kind != "space":
-            apart = (
-                at == 0 or text[at - 1].isspace(),
-                match.end() == len(text) or text[match.end()].isspace(),
-            )
-            tokens.append(
-                _Token(kind=kind, text=match[0], is_apart_before=apart[0], is_apart_after=apart[1])
-            )
+            around = text[:at][-1:], text[match.end() :][:1]
+            apart = [not char or char.isspace() for char in around]
+            tokens.append(_Token(kind, match[0], apart[0], apart[1]))
         at = match.end()
-    if (
-        len(currencies := {_currency(token.text) for token in tokens if token.kind == "currency"})
-        > 1
-    ):
+    currencies = {_currency(token.text) for token in tokens if token.kind == "currency"}
+    if len(currencies) > 1:
         raise ToolError(
             f"the amounts are in different currencies ({', '.join(sorted(currencies))}); "
             "convert them, and write numbers"
@@ -222,15 +197,20 @@ def _currency(text: str) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Term:
+class _Term(NamedTuple):
     """A value, and whether it was written as a percentage."""
 
     value: Number
     is_percent: bool = False
 
 
-_END = _Token(kind="end", text="", is_apart_before=True, is_apart_after=True)
+_HINTS = {
+    "=": "leave out = and what follows it",
+    ":": "write / for a division",
+    "°": "write sin(radians(30)) for an angle in degrees",
+    ",": "a comma parts thousands, or the values of a function",
+}
+_END = _Token("end", "", True, True)
 _PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
 
 
@@ -253,6 +233,10 @@ class _Reader:
     def _next(self) -> _Token:
         return self._tokens[self._at] if self._at < len(self._tokens) else _END
 
+    @property
+    def _after(self) -> _Token:
+        return self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END
+
     def _take(self, *texts: str) -> str:
         """Consume the next token if it is one of `texts` and return its text; otherwise return
         ''."""
@@ -271,7 +255,7 @@ class _Reader:
                     f"{sign} 10%) or 80 {sign} (10%), with your numbers"
                 )
             value = _compute(sign, left.value, right.value)
-            left = _Term(value=value, is_percent=left.is_percent and right.is_percent)
+            left = _Term(value, left.is_percent and right.is_percent)
         return left
 
     def _product(self) -> _Term:
@@ -281,14 +265,14 @@ class _Reader:
                 right = self._signed()
                 if sign == "off" and not left.is_percent:
                     raise ToolError("off takes a percentage, as in 10% off 80")
-                left, last = _Term(value=_compute(sign, left.value, right.value)), sign
+                left, last = _Term(_compute(sign, left.value, right.value)), sign
             elif self._begins_operand():
                 if last in ("/", "//", "%", "mod"):
                     raise ToolError(
                         "a product without a sign after a division can mean two things: set "
                         "brackets, as in (6/2)*3 or 6/(2*3)"
                     )
-                left, last = _Term(value=_compute("*", left.value, self._power().value)), "*"
+                left, last = _Term(_compute("*", left.value, self._power().value)), "*"
             else:
                 return left
 
@@ -300,35 +284,29 @@ class _Reader:
     def _begins_operand(self) -> bool:
         """Return whether the next token begins a factor without a sign before it, as in `2(3)`.
         Raises `ToolError` for two numbers side by side."""
-        token = self._next
-        if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (
-            ")",
-            "]",
-            "}",
-            "!",
-        ):
-            both = f"{self._tokens[self._at - 1].text} {token.text}"
+        token, before = self._next, self._tokens[self._at - 1].text
+        if token.kind in _NUMBERS and before not in (")", "]", "}", "!"):
+            both = f"{before} {token.text}"
             raise ToolError(
                 f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *"
             )
         if token.kind == "name":
             return token.text not in _PRODUCT_SIGNS
-        return token.kind in ("number", "hex", "part", "currency") or (
-            token.text in "([{√∛∜" and token.kind == "sign"
-        )
+        is_opening = token.text in "([{√∛∜" and token.kind == "sign"
+        return token.kind in (*_NUMBERS, "currency") or is_opening
 
     def _signed(self) -> _Term:
         is_negative = False
         while sign := self._take("+", "-"):
             is_negative ^= sign == "-"
         term = self._power()
-        return _Term(value=-term.value, is_percent=term.is_percent) if is_negative else term
+        return _Term(-term.value, term.is_percent) if is_negative else term
 
     def _power(self) -> _Term:
         base = self._postfixed()
         if self._next.kind == "raised":
             raised = unicodedata.normalize("NFKC", self._take(self._next.text)).replace("−", "-")
-            return _Term(value=_compute("^", base.value, Fraction(raised)))
+            return _Term(_compute("^", base.value, Fraction(raised)))
         if self._take("^", "**"):
             value = _compute("^", base.value, self._signed().value)
             if self._next.text in ("(", "[", "{"):
@@ -336,7 +314,7 @@ class _Reader:
                     "a bracket right after a power can mean two things: set brackets, as in "
                     "(2^3)*4 or 2^(3*4)"
                 )
-            return _Term(value=value)
+            return _Term(value)
         return base
 
     def _postfixed(self) -> _Term:
@@ -356,15 +334,12 @@ class _Reader:
                 self._at += 1
                 value, is_percent = _compute("/", value, Fraction(100)), True
             else:
-                return _Term(value=value, is_percent=is_percent)
+                return _Term(value, is_percent)
 
     def _is_modulo(self) -> bool:
         """Return whether the next token, a `%`, means modulo and not percent. Raises `ToolError` if
         it can mean both."""
-        token, after = (
-            self._next,
-            self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END,
-        )
+        token, after = self._next, self._after
         is_attached = not token.is_apart_before
         if token.text == "٪":
             return False
@@ -375,16 +350,9 @@ class _Reader:
                     "with your numbers"
                 )
             return not is_attached
-        is_operand = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS} or after.text in (
-            "(",
-            "[",
-            "{",
-            "|",
-            "√",
-            "∛",
-            "∜",
-        )
-        if not is_operand and after.kind not in ("number", "hex", "part", "currency"):
+        is_named = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS}
+        is_operand = is_named or after.text in {*_CLOSING, *_ROOTS}
+        if not is_operand and after.kind not in (*_NUMBERS, "currency"):
             return False
         if is_attached and token.is_apart_after:
             raise ToolError(
@@ -423,7 +391,7 @@ class _Reader:
                 f"{apart} or {joined}"
             )
         if self._next.text == "," and not self._function:
-            decimals = self._tokens[self._at + 1].text if self._at + 1 < len(self._tokens) else ""
+            decimals = self._after.text
             raise ToolError(
                 f"{_show(f'{text},{decimals}')}: write decimals with a point, "
                 f"{text.replace('.', '')}.{decimals}; a comma parts thousands"
@@ -434,9 +402,7 @@ class _Reader:
         with self._inside(""):
             value = self._sum().value
             self._close(_CLOSING[opening])
-        if opening == "|":
-            return max(value, -value)
-        return value
+        return max(value, -value) if opening == "|" else value
 
     def _named(self, text: str) -> Number:
         name = text if text in _CONSTANTS or text in _FUNCTIONS else text.casefold()
@@ -484,14 +450,8 @@ class _Reader:
             raise ToolError(
                 f"the expression ends too early{f'; {missing} is missing' if missing else ''}"
             )
-        hint = {
-            "=": "leave out = and what follows it",
-            ":": "write / for a division",
-            "°": "write sin(radians(30)) for an angle in degrees",
-            ",": "a comma parts thousands, or the values of a function",
-        }.get(
-            text, f"{missing} is missing" if missing else "a number or a bracket is expected there"
-        )
+        expected = f"{missing} is missing" if missing else "a number or a bracket is expected there"
+        hint = _HINTS.get(text, expected)
         raise ToolError(f"{_show(text)} does not fit where it stands; {hint}")
 
 
@@ -518,9 +478,7 @@ def _compute(sign: str, left: Number, right: Number) -> Number:
 
 def _raise(base: Number, exponent: Number) -> Number:
     if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
-        n_bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(
-            exponent.numerator
-        )
+        n_bits = _n_bits(base) * abs(exponent.numerator)
         if abs(base.numerator) <= 1 and base.denominator == 1:
             n_bits = 1
         if n_bits <= MAX_BITS:
@@ -530,11 +488,15 @@ def _raise(base: Number, exponent: Number) -> Number:
     return _bounded(float(base) ** float(exponent))
 
 
+def _n_bits(value: Fraction) -> int:
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
+
+
 def _bounded(value: Any) -> Number:
     if isinstance(value, int):
         value = Fraction(value)
     if isinstance(value, Fraction):
-        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        if _n_bits(value) > MAX_BITS:
             raise OverflowError
         return value
     if not isinstance(value, float):
@@ -545,9 +507,8 @@ def _bounded(value: Any) -> Number:
 
 
 def _render(value: Number) -> str:
-    if isinstance(value, Fraction):
-        return str(value.numerator) if value.denominator == 1 else repr(float(value))
-    return repr(value)
+    is_whole = isinstance(value, Fraction) and value.denominator == 1
+    return str(value) if is_whole else repr(float(value))
 
 
 def _whole(value: Number) -> int:
@@ -595,8 +556,7 @@ def _of_whole(function: Callable[..., int]) -> Callable[..., int]:
     return lambda *values: function(*map(_whole, values))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Function:
+class _Function(NamedTuple):
     """A function of the calculator, and how many values it takes: from `least` to `most`."""
 
     compute: Callable[..., Any]
@@ -607,42 +567,35 @@ class _Function:
 _MANY = MAX_CHARS
 _FUNCTIONS: Mapping[str, _Function] = {
     **{
-        name: _Function(compute=_floating(getattr(math, name)))
+        name: _Function(_floating(getattr(math, name)))
         for name in "sqrt exp log2 log10 sin cos tan asin acos atan "
         "sinh cosh tanh degrees radians".split()
     },
     **{
-        f"arc{name}": _Function(compute=_floating(getattr(math, f"a{name}")))
+        f"arc{name}": _Function(_floating(getattr(math, f"a{name}")))
         for name in ("sin", "cos", "tan")
     },
-    "log": _Function(compute=_floating(math.log), most=2),
-    "ln": _Function(compute=_floating(math.log)),
-    "atan2": _Function(compute=_floating(math.atan2), least=2, most=2),
-    "hypot": _Function(compute=_floating(math.hypot), most=_MANY),
-    **{name: _Function(compute=getattr(math, name)) for name in ("floor", "ceil", "trunc")},
-    "abs": _Function(compute=abs),
-    "cbrt": _Function(compute=_cube_root),
-    "factorial": _Function(compute=_factorial),
-    "round": _Function(compute=_round, most=2),
-    "min": _Function(compute=min, least=2, most=_MANY),
-    "max": _Function(compute=max, least=2, most=_MANY),
-    "sum": _Function(compute=lambda *values: sum(values), most=_MANY),
+    "log": _Function(_floating(math.log), most=2),
+    "ln": _Function(_floating(math.log)),
+    "atan2": _Function(_floating(math.atan2), 2, 2),
+    "hypot": _Function(_floating(math.hypot), most=_MANY),
+    **{name: _Function(getattr(math, name)) for name in ("floor", "ceil", "trunc")},
+    "abs": _Function(abs),
+    "cbrt": _Function(_cube_root),
+    "factorial": _Function(_factorial),
+    "round": _Function(_round, most=2),
+    "min": _Function(min, 2, _MANY),
+    "max": _Function(max, 2, _MANY),
+    "sum": _Function(lambda *values: sum(values), most=_MANY),
     **{
-        name: _Function(compute=lambda *values: sum(values) / len(values), most=_MANY)
+        name: _Function(lambda *values: sum(values) / len(values), most=_MANY)
         for name in ("mean", "avg", "average")
     },
-    **{
-        name: _Function(compute=_of_whole(getattr(math, name)), most=_MANY)
-        for name in ("gcd", "lcm")
-    },
-    **{
-        name: _Function(compute=_count(math.comb), least=2, most=2) for name in ("comb", "ncr", "c")
-    },
-    **{
-        name: _Function(compute=_count(math.perm), least=2, most=2) for name in ("perm", "npr", "p")
-    },
-    "pow": _Function(compute=_raise, least=2, most=2),
-    "mod": _Function(compute=operator.mod, least=2, most=2),
+    **{name: _Function(_of_whole(getattr(math, name)), most=_MANY) for name in ("gcd", "lcm")},
+    **{name: _Function(_count(math.comb), 2, 2) for name in ("comb", "ncr", "c")},
+    **{name: _Function(_count(math.perm), 2, 2) for name in ("perm", "npr", "p")},
+    "pow": _Function(_raise, 2, 2),
+    "mod": _Function(operator.mod, 2, 2),
 }
 _ROOTS: Mapping[str, Callable[[Number], float]] = {
     "√": math.sqrt,
@@ -666,12 +619,9 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 def _call(name: str, values: Sequence[Number]) -> Number:
     function = _FUNCTIONS[name]
     if not function.least <= len(values) <= function.most:
-        wanted = (
-            f"{function.least} to {function.most}"
-            if function.least < function.most
-            else str(function.least)
-        )
-        wanted = f"{function.least} or more" if function.most == _MANY else wanted
+        wanted = str(function.least)
+        if function.most > function.least:
+            wanted += " or more" if function.most == _MANY else f" to {function.most}"
         raise ToolError(
             f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, not {len(values)}"
         )

@@ -154,12 +154,10 @@ def _declare(
         parameters={
             "type": "object",
             "properties": {
-                parameter.name: _property(
-                    parameter, shapes[parameter.name], said.get(parameter.name, "")
-                )
-                for parameter in parameters
+                one.name: _property(one, shapes[one.name], said.get(one.name, ""))
+                for one in parameters
             },
-            "required": [parameter.name for parameter in parameters if _is_required(parameter)],
+            "required": [one.name for one in parameters if one.default is inspect.Parameter.empty],
             "additionalProperties": False,
         },
         effect=Effect(effect),
@@ -175,10 +173,9 @@ def _declare(
 def _convert(shapes: Mapping[str, Shape], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the model's arguments converted to the types of the function's parameters. Raises
     `ToolError`, which says what was expected, if one cannot be converted."""
+    given = arguments.items()
     try:
-        return {
-            name: shapes[name].read(value, repr(name), False) for name, value in arguments.items()
-        }
+        return {name: shapes[name].read(value, repr(name), False) for name, value in given}
     except ShapeError as error:
         raise ToolError(str(error)) from None
 
@@ -194,11 +191,8 @@ def _make_run(
     async def run(arguments: Mapping[str, Any]) -> Passage:
         given = _convert(shapes, arguments)
         value = await (function(**given) if is_async else in_thread(partial(function, **given)))
-        return (
-            value
-            if isinstance(value, Passage)
-            else Passage(text=to_text(value), origin=f"tool:{name}")
-        )
+        is_made = isinstance(value, Passage)
+        return value if is_made else Passage(text=to_text(value), origin=f"tool:{name}")
 
     return run
 
@@ -274,10 +268,6 @@ def _find_shape(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any
         return shape_of(hints[parameter.name])
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-def _is_required(parameter: inspect.Parameter) -> bool:
-    return parameter.default is inspect.Parameter.empty
 
 
 def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
@@ -372,16 +362,10 @@ def _load_file(path: Path) -> ModuleType:
 def _public(module: ModuleType) -> list[Tool | Callable[..., Any]]:
     """Return the public tools of a module, and the public functions with a docstring that it
     defines itself."""
-    return [
-        found
-        for name, found in vars(module).items()
-        if not name.startswith("_")
-        and (
-            isinstance(found, Tool)
-            or (
-                inspect.isfunction(found)
-                and found.__module__ == module.__name__
-                and bool(found.__doc__)
-            )
-        )
-    ]
+
+    def is_tool(found: Any) -> bool:
+        is_own = inspect.isfunction(found) and found.__module__ == module.__name__
+        return isinstance(found, Tool) or (is_own and bool(found.__doc__))
+
+    public = (found for name, found in vars(module).items() if not name.startswith("_"))
+    return list(filter(is_tool, public))

@@ -21,7 +21,7 @@ from babyagi.retrieval.pages import read_pdf
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
 from babyagi.text import shorten
-from babyagi.tools.base import Preview, Tool, takes
+from babyagi.tools.base import Preview, Tool, number_schema, takes, text_schema
 
 # of each text, between the first and the last change; in the worst case, the time to compare grows
 # with the product of both numbers
@@ -93,11 +93,9 @@ def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
 # --------------------------------------------------------------------------------------------------
 
 
-PATTERN = {
-    "type": "string",
-    "description": "Only these: a glob such as *.md or docs/*, or a "
-    "part of the path. All if left out.",
-}
+PATTERN = text_schema(
+    "Only these: a glob such as *.md or docs/*, or a part of the path. All if left out."
+)
 
 MAX_OUTPUT_CHARS = 16_000
 DEFAULT_LINES = 200
@@ -155,18 +153,11 @@ def _build_read_file(search: FileSearch, offload: Offload) -> Tool:
         ),
         parameters=takes(
             "path",
-            path={"type": "string", "description": "The file's path, as list_files shows it."},
-            first_line={
-                "type": "integer",
-                "minimum": 1,
-                "description": "The line to begin with; 1 if left out.",
-            },
-            n_lines={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_LINES,
-                "description": f"How many lines at most; {DEFAULT_LINES} if left out.",
-            },
+            path=text_schema("The file's path, as list_files shows it."),
+            first_line=number_schema("The line to begin with; 1 if left out.", least=1),
+            n_lines=number_schema(
+                f"How many lines at most; {DEFAULT_LINES} if left out.", least=1, most=MAX_LINES
+            ),
         ),
         effect=Effect.READ,
         run=read_file,
@@ -194,10 +185,7 @@ def _build_search_files(search: FileSearch, offload: Offload) -> Tool:
         ),
         parameters=takes(
             "words",
-            words={
-                "type": "string",
-                "description": "The question, or words that its answer would have.",
-            },
+            words=text_schema("The question, or words that its answer would have."),
             pattern=PATTERN,
         ),
         effect=Effect.READ,
@@ -225,8 +213,8 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
         parameters=takes(
             "path",
             "text",
-            path={"type": "string", "description": "The file's path, relative to the folder."},
-            text={"type": "string", "description": "All that the file shall hold."},
+            path=text_schema("The file's path, relative to the folder."),
+            text=text_schema("All that the file shall hold."),
             replace={
                 "type": "boolean",
                 "description": "Whether a file that is there is replaced; false if left out.",

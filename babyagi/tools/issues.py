@@ -10,7 +10,7 @@ issues or only for pull requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -21,7 +21,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.net.door import Request, ask_json, require_https
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Tool, takes
+from babyagi.tools.base import Tool, entries, takes, text_schema, texts_schema
 
 SEARCH_ISSUES = "search_issues"
 ISSUE_LINK = "issue_link"
@@ -47,10 +47,7 @@ _PLACES = re.compile(
 )
 _KIND = re.compile(r"\bis:(?:issue|pr|pull-request)\b", re.IGNORECASE)
 _OPERATORS = re.compile(r"\b(?:OR|AND|NOT)\b|[()]")
-_REPOSITORY_SCHEMA = {
-    "type": "string",
-    "description": "The repository, as owner/name.",
-}
+_REPOSITORY_SCHEMA = text_schema("The repository, as owner/name.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +111,11 @@ def build_search_issues(
             secret=github.key,
         )
         found = await ask_json(request, timeout_s=30.0, proxies=proxies)
-        issues = [_render_issue(one) for one in _entries(found.get("items")) if _line(one, "title")]
-        text = "\n\n".join(f"{n}. {one}" for n, one in enumerate(issues[:top_k], start=1))
+        items = (one for one in entries(found.get("items")) if _line(one, "title"))
+        issues = list(map(_render_issue, items))
+        listed = "\n\n".join(f"{n}. {one}" for n, one in enumerate(issues[:top_k], start=1))
         return Passage(
-            text=text or NO_ISSUES,
+            text=listed or NO_ISSUES,
             origin=f"tool:{name}",
             sources=(f"search:github:{repository}",),
         )
@@ -128,7 +126,7 @@ def build_search_issues(
         or f"Search the issues of {github.repository or 'a repository'} on GitHub, with is:pr its "
         "pull requests. Gives titles, addresses, states and the beginnings of the texts.",
         parameters=_with_repository(
-            github, "query", query={"type": "string", "description": "A few words, no sentence."}
+            github, "query", query=text_schema("A few words, no sentence.")
         ),
         effect=Effect.READ,
         run=run,
@@ -190,17 +188,9 @@ def build_issue_link(
             github,
             "title",
             "body",
-            title={"type": "string", "description": "One line that says what is wrong or wanted."},
-            body={
-                "type": "string",
-                "description": "What was asked, and where was looked.",
-            },
-            labels={
-                "type": "array",
-                "items": {"type": "string"},
-                "maxItems": MAX_LABELS,
-                "description": "Labels of the repository, such as question.",
-            },
+            title=text_schema("One line that says what is wrong or wanted."),
+            body=text_schema("What was asked, and where was looked."),
+            labels=texts_schema("Labels of the repository, such as question.", most=MAX_LABELS),
         ),
         effect=Effect.READ,
         run=run,
@@ -266,13 +256,9 @@ def _find_repository(github: GitHub, arguments: Mapping[str, Any]) -> str:
     return repository
 
 
-def _entries(found: object) -> Iterator[Mapping[str, Any]]:
-    yield from (one for one in (found if isinstance(found, list) else []) if isinstance(one, dict))
-
-
 def _render_issue(issue: Mapping[str, Any]) -> str:
     kind = "pull request" if isinstance(issue.get("pull_request"), dict) else "issue"
-    labels = [_line(label, "name") for label in _entries(issue.get("labels"))]
+    labels = [_line(label, "name") for label in entries(issue.get("labels"))]
     said = [kind, _line(issue, "state"), *filter(None, labels[:MAX_LABELS])]
     lines = (
         _line(issue, "title"),

@@ -9,8 +9,9 @@ are described at https://github.com/api-evangelist/haystack-ai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +20,7 @@ from babyagi.net.addresses import Proxies
 from babyagi.net.door import Request, ask_json, require_https
 from babyagi.tasks import Effect, Passage
 from babyagi.text import clean, one_line, shorten
-from babyagi.tools.base import Tool, takes_text
+from babyagi.tools.base import Tool, entries, takes_text
 
 ASK_PIPELINE = "ask_pipeline"
 DEEPSET_KEY = "DEEPSET_CLOUD_API_KEY"
@@ -160,15 +161,10 @@ def render_found(found: object, *, top_k: int) -> str:
     source; '' if there are none. Raises `ToolError` if `found` is not a result."""
     if not isinstance(found, dict):
         raise ToolError("the pipeline answered with something that is not a result")
-    answers = [part for one in _entries(found, "answers") if (part := _render_answer(one))]
-    documents = [part for one in _entries(found, "documents") if (part := _render_document(one))]
-    parts = [*answers[:top_k], *documents[:top_k]]
+    answers = filter(None, map(_render_answer, entries(found.get("answers"))))
+    documents = filter(None, map(_render_document, entries(found.get("documents"))))
+    parts = [*islice(answers, top_k), *islice(documents, top_k)]
     return "\n\n".join(f"{n}. {part}" for n, part in enumerate(parts, start=1))
-
-
-def _entries(found: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
-    value = found.get(name)
-    yield from (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
 
 
 def _render_answer(entry: Mapping[str, Any]) -> str:

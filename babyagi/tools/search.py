@@ -12,7 +12,7 @@ from babyagi.retrieval.engines import TOP_K, Answering, Hit, HitKind, Searcher
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts
 from babyagi.tasks import Effect, Fetched, Passage
-from babyagi.tools.base import Tool, takes
+from babyagi.tools.base import Tool, number_schema, takes, text_schema, texts_schema
 
 WEB_SEARCH = "web_search"
 OPEN_PAGE = "open_page"
@@ -20,13 +20,8 @@ MAX_DOMAINS = 10
 MAX_PAGES = 5
 MAX_PAGE_CHARS = 12_000
 NOTHING_FOUND = "The search found nothing."
-_QUERY = {"type": "string", "description": "What to search for."}
-_DOMAINS = {
-    "type": "array",
-    "items": {"type": "string"},
-    "maxItems": MAX_DOMAINS,
-    "description": "Only pages of these domains, such as docs.python.org.",
-}
+_QUERY = text_schema("What to search for.")
+_DOMAINS = texts_schema("Only pages of these domains, such as docs.python.org.", most=MAX_DOMAINS)
 
 
 def build_search(
@@ -116,12 +111,9 @@ def build_web_search(searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25)
         parameters=takes(
             "query",
             query=_QUERY,
-            pages={
-                "type": "integer",
-                "minimum": 0,
-                "maximum": MAX_PAGES,
-                "description": "How many results to open; 0 for snippets alone.",
-            },
+            pages=number_schema(
+                "How many results to open; 0 for snippets alone.", least=0, most=MAX_PAGES
+            ),
             domains=_DOMAINS,
         ),
         effect=Effect.READ,
@@ -138,11 +130,11 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
         document = await pages.open(arguments["url"])
         about = arguments.get("about", "").strip()
         n = arguments.get("part", 1)
-        text = await pages.offload(
+        found = await pages.offload(
             lambda: find_about(document, about, ranker) if about else cut_part(document, n)
         )
         return Passage(
-            text=f"{describe(document)}\n\n{text}",
+            text=f"{describe(document)}\n\n{found}",
             origin=f"web:{document.url}",
             pages=(_fetched(document, arguments["url"]),),
         )
@@ -152,16 +144,11 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
         description="Open a page of the web, or a PDF there, and read its text.",
         parameters=takes(
             "url",
-            url={"type": "string", "description": "Its address, as a search gave it."},
-            about={
-                "type": "string",
-                "description": "Give only the parts that bear on this, such as `licence`.",
-            },
-            part={
-                "type": "integer",
-                "minimum": 1,
-                "description": "Which part of a long page; the first one says how many there are.",
-            },
+            url=text_schema("Its address, as a search gave it."),
+            about=text_schema("Give only the parts that bear on this, such as `licence`."),
+            part=number_schema(
+                "Which part of a long page; the first one says how many there are.", least=1
+            ),
         ),
         effect=Effect.READ,
         run=run,
@@ -173,10 +160,9 @@ def build_open_page(pages: Pages, *, ranker: Ranker = BM25) -> Tool:
 # --------------------------------------------------------------------------------------------------
 
 
-def _as_passage(text: str, name: str, engine: str, *sources: str) -> Passage:
-    return Passage(
-        text=text or NOTHING_FOUND, origin=f"tool:{name}", sources=(*sources, f"search:{engine}")
-    )
+def _as_passage(found: str, name: str, engine: str, *sources: str) -> Passage:
+    sources = (*sources, f"search:{engine}")
+    return Passage(text=found or NOTHING_FOUND, origin=f"tool:{name}", sources=sources)
 
 
 def render_hits(hits: Sequence[Hit]) -> str:
@@ -229,9 +215,8 @@ def describe(document: Document) -> str:
 def cut_part(document: Document, n: int) -> str:
     """Return the n-th part of a page's text for a model, with the number of parts if there are
     several."""
-    text = document.text
-    n_parts = max(1, -(-len(text) // MAX_PAGE_CHARS))
-    shown = text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
+    n_parts = max(1, -(-len(document.text) // MAX_PAGE_CHARS))
+    shown = document.text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
     if n_parts == 1 and n == 1:
         return shown
     if not shown:
@@ -252,8 +237,6 @@ def find_about(document: Document, about: str, ranker: Ranker = BM25) -> str:
             break
         kept.append(one.index)
     if not kept:
-        return (
-            f"No part of the page is relevant to {about[:200]!r}; it "
-            f"begins:\n{document.text[:2000]}"
-        )
+        none = f"No part of the page is relevant to {about[:200]!r}"
+        return f"{none}; it begins:\n{document.text[:2000]}"
     return "\n\n[…]\n\n".join(texts[index] for index in sorted(kept))

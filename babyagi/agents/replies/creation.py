@@ -12,7 +12,9 @@ import html
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from typing import Any
 
 from babyagi.agents.replies.reading import (
@@ -47,33 +49,27 @@ from babyagi.tasks import Proposal, Unanswered
 
 
 NAME_KEYS = tuple(
-    "name taskname tasktitle taskdescription newtask task title description todo action "
-    "step subtask text content instruction what "
-    "item".split()
+    "name taskname tasktitle taskdescription newtask task title description todo action step "
+    "subtask text content instruction what item".split()
 )
 AFTER_KEYS = tuple(
-    (
-        "after dependson dependsupon dependencies dependency depends needs requires "
-        "prerequisites prerequisite blockedby"
-    ).split()
+    "after dependson dependsupon dependencies dependency depends needs requires prerequisites "
+    "prerequisite blockedby".split()
 )
 LABEL_KEYS = ("id", "label", "key", "ref", "taskid", "letter")
 SOURCE_KEYS = ("from", "source", "fromtask", "sourcetask", "origin", "parent")
 TASKS_KEYS = frozenset(
-    "tasks newtasks nexttasks tasklist todo todos todolist steps nextsteps newsteps "
-    "subtasks actions proposedtasks proposals followups "
-    "followuptasks additionaltasks furthertasks remainingtasks newtask nexttask tobedone "
-    "plan tasksjson".split()
+    "tasks newtasks nexttasks tasklist todo todos todolist steps nextsteps newsteps subtasks "
+    "actions proposedtasks proposals followups followuptasks additionaltasks furthertasks "
+    "remainingtasks newtask nexttask tobedone plan tasksjson".split()
 )
 LACKS_KEYS = tuple("lacks lack lacking missing what reason why gap".split())
 UNANSWERED_KEYS = frozenset(
     "unanswered unansweredtasks notanswered unfinished incomplete lacking openquestions".split()
 )
 MET_KEYS = tuple(
-    (
-        "objectivemet objectiveismet met ismet objectivereached objectiveachieved "
-        "objectivecomplete objectivecompleted"
-    ).split()
+    "objectivemet objectiveismet met ismet objectivereached objectiveachieved objectivecomplete "
+    "objectivecompleted".split()
 )
 _OTHER_SECTIONS = re.compile(
     r"(?:reasons?|reasoning|rationale|notes?|why|explanations?|comments?|summary"
@@ -95,19 +91,15 @@ _MARK = (
     rf"|action)(?:\s+(?:{_COUNTED}))?(?:\s*[:.)]|\s[-–—])(?:\s+|(?=\*\*)))"
 )
 _ITEM = re.compile(
-    (
-        rf"(?P<heading>#{{1,6}}\s+)?(?P<bold>\*\*)?(?P<mark>{_MARK})\s*(?P<end>\*\*\s*)?(?:\[[ "
-        r"xX]?\]\s+)?(?P<name>\S.*)"
-    ),
+    rf"(?P<heading>#{{1,6}}\s+)?(?P<bold>\*\*)?(?P<mark>{_MARK})\s*(?P<end>\*\*\s*)?(?:\[[ "
+    r"xX]?\]\s+)?(?P<name>\S.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTE_MARK = re.compile(r"^[ \t]*> ?", re.MULTILINE)
 _TABLE_HEAD = re.compile(r"^\[\[(?:new_)?tasks\]\][ \t]*\n", re.MULTILINE)  # of TOML
 _LONE_LABEL = re.compile(
-    (
-        r"^([ \t]*+(?:#{1,6} )?)(?:\*\*)?((?:task|step) "
-        r"(?:\d{1,3}|[a-z]))(?:\*\*)?:?(?:\*\*)?[ \t]*+\n\s*+(?=\w)"
-    ),
+    r"^([ \t]*+(?:#{1,6} )?)(?:\*\*)?((?:task|step) "
+    r"(?:\d{1,3}|[a-z]))(?:\*\*)?:?(?:\*\*)?[ \t]*+\n\s*+(?=\w)",
     re.MULTILINE | re.IGNORECASE,
 )
 _BLOCK_MARK = re.compile(r"\A[|>][+-]?(?:\s|\Z)")  # the mark of a multi-line text in YAML
@@ -148,43 +140,33 @@ _INSTRUCTION = re.compile(
 )
 _FENCE_MARK = re.compile(r"\W*(?=\D*\d)[0-9a-fA-F]{8,64}\W*")
 _NO_VERBS = frozenset(
-    "i the a an this that these those there here it we you he she they my your our its "
-    "in on at as if for to of from by with and or but "
-    "so no not none nothing yes ok okay sure sorry unfortunately please error warning "
-    "exception traceback note because since however "
-    "also is are was".split()
+    "i the a an this that these those there here it we you he she they my your our its in on at as "
+    "if for to of from by with and or but so no not none nothing yes ok okay sure sorry "
+    "unfortunately please error warning exception traceback note because since however also is are "
+    "was".split()
 )
 _VERBS = frozenset(
-    "add aggregate analyse analyze answer apply archive arrange ask assemble assess "
-    "assign audit benchmark book brainstorm bring "
-    "browse build buy calculate call catalog categorize chart check choose cite clarify "
-    "classify clean close collect combine compare "
-    "compile compute conclude conduct configure confirm consider consolidate consult "
-    "contact contrast convert copy correct count "
-    "crawl create cross-check cut debug decide define delete deploy derive describe "
-    "design detect determine develop disable discuss "
-    "document download draft draw edit email enable enquire enter enumerate establish "
-    "estimate evaluate examine exclude execute "
-    "expand explain explore extract fetch figure fill filter finalise finalize find "
-    "finish fix follow forecast format gather generate "
-    "get give group highlight identify illustrate implement improve include infer inform "
-    "inquire insert inspect install integrate "
-    "interview investigate join judge keep label learn link list listen load locate look "
-    "mail make map mark measure meet merge "
-    "migrate model monitor move name negotiate note notify obtain open optimise optimize "
-    "order organise organize outline parse patch "
-    "perform phone pick plan plot prepare present print prioritise prioritize proofread "
-    "propose prove publish pull push quantify "
-    "query quote rank rate read recommend record reduce refine register remind remove "
-    "rename repeat replace report reproduce request "
-    "research reserve resolve restart restore retrieve review revise rework rewrite run "
-    "sample scan schedule scrape search select "
-    "send set shorten show sign simplify simulate sketch solve sort specify split start "
-    "state stop store structure study submit "
-    "suggest sum summarise summarize survey tabulate tag take talk teach tell test trace "
-    "track train transcribe transform translate "
-    "try tune turn update upload use validate verify visit visualise "
-    "visualize watch weigh write".split()
+    "add aggregate analyse analyze answer apply archive arrange ask assemble assess assign audit "
+    "benchmark book brainstorm bring browse build buy calculate call catalog categorize chart "
+    "check choose cite clarify classify clean close collect combine compare compile compute "
+    "conclude conduct configure confirm consider consolidate consult contact contrast convert copy "
+    "correct count crawl create cross-check cut debug decide define delete deploy derive describe "
+    "design detect determine develop disable discuss document download draft draw edit email "
+    "enable enquire enter enumerate establish estimate evaluate examine exclude execute expand "
+    "explain explore extract fetch figure fill filter finalise finalize find finish fix follow "
+    "forecast format gather generate get give group highlight identify illustrate implement "
+    "improve include infer inform inquire insert inspect install integrate interview investigate "
+    "join judge keep label learn link list listen load locate look mail make map mark measure meet "
+    "merge migrate model monitor move name negotiate note notify obtain open optimise optimize "
+    "order organise organize outline parse patch perform phone pick plan plot prepare present "
+    "print prioritise prioritize proofread propose prove publish pull push quantify query quote "
+    "rank rate read recommend record reduce refine register remind remove rename repeat replace "
+    "report reproduce request research reserve resolve restart restore retrieve review revise "
+    "rework rewrite run sample scan schedule scrape search select send set shorten show sign "
+    "simplify simulate sketch solve sort specify split start state stop store structure study "
+    "submit suggest sum summarise summarize survey tabulate tag take talk teach tell test trace "
+    "track train transcribe transform translate try tune turn update upload use validate verify "
+    "visit visualise visualize watch weigh write".split()
 )
 
 
@@ -214,16 +196,15 @@ def _read_tags(text: str) -> dict[str, Any] | None:
     begin = 0
     for tag in _TAG.finditer(text):
         reader.take_text(text[begin : tag.start()])
+        name = to_key(tag["tag"])
         if tag["close"]:
-            reader.close(to_key(tag["tag"]))
+            reader.close(name)
         else:
-            reader.open(
-                to_key(tag["tag"]), tag["attributes"], begins_line=_begins_line(text, tag.start())
-            )
+            before = text[max(0, tag.start() - 40) : tag.start()].rstrip(" \t")
+            begins_line = not before or before.endswith(("\n", ">"))
+            reader.open(name, tag["attributes"], begins_line=begins_line)
         begin = tag.end()
-    named = [
-        item for item in reader.items if any(has_words(item.get(key, "")) for key in NAME_KEYS)
-    ]
+    named = [one for one in reader.items if any(has_words(one.get(key, "")) for key in NAME_KEYS)]
     return {"tasks": named} if named else None
 
 
@@ -235,11 +216,6 @@ def _without_cdata(text: str) -> str:
     return first + "".join(
         html.escape(inner, quote=False) + after if end else inner for inner, end, after in parts
     )
-
-
-def _begins_line(text: str, at: int) -> bool:
-    before = text[max(0, at - 40) : at].rstrip(" \t")
-    return not before or before.endswith(("\n", ">"))
 
 
 class _TagReader:
@@ -292,13 +268,11 @@ def _read_table(text: str) -> dict[str, Any] | None:
         cells = _to_cells(line)
         if not cells:
             keys = []
-        elif keys:
-            items += (
-                [dict(zip(keys, cells, strict=False))] if not _TABLE_RULE.fullmatch(line) else []
-            )
-        else:
+        elif not keys:
             folded = [_to_column(cell) for cell in cells]
             keys = folded if any(key in NAME_KEYS for key in folded) else []
+        elif not _TABLE_RULE.fullmatch(line):
+            items.append(dict(zip(keys, cells, strict=False)))
     return {"tasks": items} if items else None
 
 
@@ -316,12 +290,8 @@ def _to_column(heading: str) -> str:
         return key
     if key.startswith(("after", "depend", "require", "prereq")):
         return "after"
-    return (
-        "task"
-        if key.startswith(("task", "newtask", "action", "proposedtask"))
-        and not key.endswith(("id", "no", "number"))
-        else key
-    )
+    is_task = key.startswith(("task", "newtask", "action", "proposedtask"))
+    return "task" if is_task and not key.endswith(("id", "no", "number")) else key
 
 
 # -- lines
@@ -378,21 +348,16 @@ def _find_section(line: str) -> tuple[str, str] | None:
     `other`."""
     stripped = line.strip()
     found = _SECTION.fullmatch(stripped) if len(stripped) < 140 else None
-    if (
-        found is None
-        or not (found["colon"] or found["open"].strip())
-        or found["open"].startswith("* ")
-    ):
+    if found is None or found["open"].startswith("* "):
+        return None
+    if not (found["colon"] or found["open"].strip()):
         return None
     key, value = to_key(found["title"]), found["value"] or ""
     if key in MET_KEYS:
         return "met", value.strip(" ,\"'")
     if key in TASKS_KEYS and value:
-        return (
-            ("nothing", "")
-            if value.strip(" ,[]{}\"'.").casefold() in ("", "none", "null", "nothing")
-            else None
-        )
+        is_none = value.strip(" ,[]{}\"'.").casefold() in ("", "none", "null", "nothing")
+        return ("nothing", "") if is_none else None
     if value:
         return None
     if key in UNANSWERED_KEYS:
@@ -411,24 +376,16 @@ def _list_items(lines: Sequence[str]) -> list[_Item]:
     is_open = False
     for line, match in zip(lines, matches, strict=True):
         stripped, depth = line.strip(), len(line) - len(line.lstrip())
-        is_item = match is not None and (is_sequence or not match["letter"])
-        if is_open and _goes_on(
-            items[-1], stripped, depth=depth - items[-1].depth, is_item=is_item
-        ):
+        mark = match if match and (is_sequence or not match["letter"]) else None
+        if is_open and _goes_on(items[-1], stripped, depth - items[-1].depth, bool(mark)):
             items[-1].lines.append(stripped)
-        elif is_item and match is not None:
-            kind = "heading" if match["heading"] else _kind_of(match)
-            items.append(
-                _Item(kind=kind, mark=match["mark"], depth=depth, lines=[_read_name(match)])
-            )
-            is_open = True
-        else:
-            is_open = False
+            continue
+        is_open = mark is not None
+        if mark:
+            kinds = ("heading", "number", "circled", "bullet", "letter", "headed")
+            kind = next(kind for kind in kinds if mark[kind])
+            items.append(_Item(kind, mark["mark"], depth, [_read_name(mark)]))
     return _join_details(items)
-
-
-def _kind_of(match: re.Match[str]) -> str:
-    return next(kind for kind in ("number", "circled", "bullet", "letter", "headed") if match[kind])
 
 
 def _is_sequence(letters: Sequence[str]) -> bool:
@@ -438,7 +395,7 @@ def _is_sequence(letters: Sequence[str]) -> bool:
     return folded in (_ROMANS[: len(folded)], [chr(ord("a") + n) for n in range(len(folded))])
 
 
-def _goes_on(item: _Item, line: str, *, depth: int, is_item: bool) -> bool:
+def _goes_on(item: _Item, line: str, depth: int, is_item: bool) -> bool:
     """Return whether the line continues the list item.
 
     Args:
@@ -452,33 +409,26 @@ def _goes_on(item: _Item, line: str, *, depth: int, is_item: bool) -> bool:
         return bool(line) and depth >= 2
     if depth >= 2:
         return True
-    before = item.lines[-1]
-    is_new_sentence = before.endswith((".", "!", "?", ":", "**")) or item.kind in (
-        "heading",
-        "headed",
-    )
-    return not (
-        _HEADING.match(line) or line.endswith(":") or (is_new_sentence and not line[0].islower())
-    )
+    if _HEADING.match(line) or line.endswith(":"):
+        return False
+    is_ended = item.lines[-1].endswith((".", "!", "?", ":", "**"))
+    return line[0].islower() or not (is_ended or item.kind in ("heading", "headed"))
 
 
 def _read_name(item: re.Match[str]) -> str:
-    is_open = item["bold"] and not item["end"]
-    return ("**" if is_open else item["end"] if item["end"] and not item["bold"] else "") + item[
-        "name"
-    ]
+    is_bold, end = bool(item["bold"]), item["end"] or ""
+    return ("" if is_bold and end else "**" if is_bold else end) + str(item["name"])
 
 
 def _join_details(items: list[_Item]) -> list[_Item]:
     """Join items that are only details to the items that they belong to. If there are headings of
     tasks, only these are returned. Bullets between numbered lines become further lines of the
     number above."""
-    for kinds in (("heading",), ("headed",)):
-        if sum(item.kind in kinds for item in items) > 1:
-            return [item for item in items if item.kind in kinds]
-    kinds_in_turn = [
-        item.kind for at, item in enumerate(items) if not at or item.kind != items[at - 1].kind
-    ]
+    for kind in ("heading", "headed"):
+        named = [item for item in items if item.kind == kind]
+        if len(named) > 1:
+            return named
+    kinds_in_turn = [kind for kind, _ in groupby(item.kind for item in items)]
     if kinds_in_turn[:3] != ["number", "bullet", "number"]:
         return items
     joined: list[_Item] = []
@@ -504,11 +454,9 @@ def _to_value(item: _Item) -> str | dict[str, str]:
             values[key] = _BLOCK_MARK.sub("", keyed["value"] or "")
         else:
             values[key or "name"] = f"{values.get(key or 'name', '')} {line}".strip()
-    return (
-        values
-        if is_keyed
-        else _LEAD_BOLD.sub(lambda found: found[1] or found[2], values["name"], count=1)
-    )
+    if is_keyed:
+        return values
+    return _LEAD_BOLD.sub(lambda found: found[1] or found[2], values["name"], count=1)
 
 
 def _item_to_lack(item: _Item) -> str | dict[str, str]:
@@ -523,15 +471,9 @@ def _item_to_lack(item: _Item) -> str | dict[str, str]:
 def _read_plain_lines(text: str) -> list[str]:
     """Return the lines of a reply that consists of short commands, one per line. A first line that
     ends with a colon is left out. If the reply is anything else, return nothing."""
-    lines = [
-        line.strip()
-        for line in text.split("\n")
-        if line.strip() and not line.lstrip().startswith("```")
-    ]
-    lines = [
-        unwrap(line.rstrip(","))
-        for line in (lines[1:] if lines and lines[0].endswith(":") else lines)
-    ]
+    lines = [line for line in map(str.strip, text.split("\n")) if line and line[:3] != "```"]
+    lines = lines[1:] if lines and lines[0].endswith(":") else lines
+    lines = [unwrap(line.rstrip(",")) for line in lines]
     if not lines or len(lines) > 60 or not all(map(_is_order, lines)):
         return []
     return lines if 2 * sum(_first_word(line) in _VERBS for line in lines) > len(lines) else []
@@ -558,6 +500,10 @@ EXPECTED_TASKS = (
     'expected JSON: {"tasks": [{"id": "a", "name": "…", "after": []}], "unanswered": [], '
     '"objective_met": false}'
 )
+
+
+NOT_READ = f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}."
+NOT_SAID = f"The reply does not say which tasks are needed; {EXPECTED_TASKS}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -596,10 +542,8 @@ _NUMBERED_KEY = re.compile(r"(?:newtask|task|step|todo|t)?\d{1,4}")
 _PLAIN_NUMBER = re.compile(r"(?:(?:task|id|no\.?)\s+)?#?\s*\d+", re.IGNORECASE)
 _NUMBERING = re.compile(r"(?:(?:task|step)\s+)?[#(]?(\d{1,3})\s*[.):]\s+(?=\S)", re.IGNORECASE)
 _AFTER_NOTE = re.compile(
-    (
-        r"\s*[(\[](?:after|depends "
-        r"on|needs|requires)[:\s]\s*((?:tasks?\s|[#\d,\s]|and\s|&){1,60})[)\]]\.?\Z"
-    ),
+    r"\s*[(\[](?:after|depends "
+    r"on|needs|requires)[:\s]\s*((?:tasks?\s|[#\d,\s]|and\s|&){1,60})[)\]]\.?\Z",
     re.IGNORECASE,
 )
 _NEXT_SPEAKER = re.compile(r"(?:\A|\s)(?:Human|Assistant): .*", re.DOTALL)
@@ -642,10 +586,8 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _APOLOGY = re.compile(
-    (
-        r"\W*(?:i['’]m|i am|i can|i won|i must|sorry|apologies|i apologi[sz]e|as an "
-        r"ai|unfortunately)"
-    ),
+    r"\W*(?:i['’]m|i am|i can|i won|i must|sorry|apologies|i apologi[sz]e|as an "
+    r"ai|unfortunately)",
     re.IGNORECASE,
 )
 _NO_REPLY = re.compile(
@@ -728,13 +670,8 @@ class _Plan:
                 waiting.extend(json_.value for json_ in _inner_json(node))
             elif isinstance(node, dict) and not _is_foreign(folded := fold_keys(node)):
                 self._take_verdict(folded)
-                waiting.extend(
-                    [
-                        inner
-                        for key, member in folded.items()
-                        for inner in self._take_member(key, member)
-                    ][::-1]
-                )
+                inner = [self._take_member(key, member) for key, member in folded.items()]
+                waiting.extend([*chain.from_iterable(inner)][::-1])
 
     def add(self, other: _Plan, *, is_whole: bool) -> None:
         """Add to the plan what a later JSON value of the reply says. If several say whether the
@@ -760,12 +697,11 @@ class _Plan:
     def _take_member(self, key: str, value: Any) -> list[Any]:
         """Add to the plan what a member (a key with its value) of an object in the reply says.
         Return the values in it that still have to be looked through."""
-        if key in UNANSWERED_KEYS or (key == "answered" and isinstance(value, dict)):
-            self.lacks += _to_lacks(
-                value
-                if key != "answered"
-                else {task: inner for task, inner in value.items() if is_false(inner)}
-            )
+        if key == "answered" and isinstance(value, dict):
+            key = "unanswered"
+            value = {task: inner for task, inner in value.items() if is_false(inner)}
+        if key in UNANSWERED_KEYS:
+            self.lacks += _to_lacks(value)
             self.is_stated = True
             return []
         if key in TASKS_KEYS and not (key in NAME_KEYS and isinstance(value, str)):
@@ -788,9 +724,8 @@ def _read_json(text: str) -> _Plan | None:
         plan = _gather(found)
         if plan.is_stated:
             if plan.is_broken:
-                plan.items += [
-                    json_.value for json_ in found if json_.is_whole and _is_bare_task(json_.value)
-                ]
+                whole = [json_.value for json_ in found if json_.is_whole]
+                plan.items += filter(_is_bare_task, whole)
             elif not plan.has_tasks:
                 plan.items += _bare_tasks(found)
             return plan
@@ -830,28 +765,22 @@ def _inner_json(text: str) -> list[JsonValue]:
 def _to_items(key: str, value: Any) -> list[Any] | None:
     """Return the items of the value of a key for tasks. None if the value itself is not a list of
     tasks; such a list may then be deeper in it."""
-    if value is None:
-        return []
     if isinstance(value, str):
         inner = _inner_json(value)
         if len(inner) == 1 and isinstance(inner[0].value, list):
             return _flatten(inner[0].value)
         if inner or key not in _TEXT_KEYS:
             return None
-        return (
-            list((read_listed(value) or {}).get("tasks", [value]))
-            if " " in value or is_nothing(value)
-            else [_UNREADABLE]
-        )
+        if " " not in value and not is_nothing(value):
+            return [_UNREADABLE]
+        return list((read_listed(value) or {}).get("tasks", [value]))
     if isinstance(value, dict):
         folded = fold_keys(value)
         if _is_foreign(folded) or any(inner in TASKS_KEYS or inner in MET_KEYS for inner in folded):
             return None
-        return (
-            [value]
-            if _name_of(folded)
-            else [{"id": inner, "name": name} for inner, name in value.items()]
-        )
+        if _name_of(folded):
+            return [value]
+        return [{"id": inner, "name": name} for inner, name in value.items()]
     return _flatten(value) if isinstance(value, list) else [value]
 
 
@@ -867,20 +796,11 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
     is_schema = isinstance(node.get("type"), str) and any(
         isinstance(node.get(key), dict) for key in ("properties", "items")
     )
-    called = next(
-        (
-            node[key]
-            for key in ("name", "tool", "toolname", "function", "action")
-            if isinstance(node.get(key), str)
-        ),
-        "",
-    )
-    is_call = (
-        bool(called)
-        and " " not in called
-        and any(isinstance(node.get(key), dict | list) for key in _ARGUMENT_KEYS)
-    )
-    return is_schema or is_call or ("arguments" in node and bool(called))
+    named = (node.get(key) for key in ("name", "tool", "toolname", "function", "action"))
+    called = next((one for one in named if isinstance(one, str)), "")
+    has_arguments = any(isinstance(node.get(key), dict | list) for key in _ARGUMENT_KEYS)
+    is_call = "arguments" in node or (" " not in called and has_arguments)
+    return is_schema or (bool(called) and is_call)
 
 
 def _bare_tasks(found: list[JsonValue]) -> list[Any]:
@@ -893,9 +813,8 @@ def _bare_tasks(found: list[JsonValue]) -> list[Any]:
             continue
         if isinstance(value, dict):
             folded = fold_keys(value)
-            wrapped = next(
-                (folded[key] for key in _WRAPPER_KEYS if isinstance(folded.get(key), list)), None
-            )
+            inner = (folded.get(key) for key in _WRAPPER_KEYS)
+            wrapped = next((one for one in inner if isinstance(one, list)), None)
             if _is_bare_task(value):
                 listed = read_listed(_name_of(folded)) if "\n" in _name_of(folded) else None
                 items += (listed or {}).get("tasks", [value])
@@ -903,19 +822,15 @@ def _bare_tasks(found: list[JsonValue]) -> list[Any]:
                 items += [{"id": key, "name": name} for key, name in value.items()]
             elif wrapped and all(map(_is_bare_task, wrapped)):
                 items += wrapped
-        elif (
-            isinstance(value, list)
-            and value
-            and all(isinstance(item, str) or _is_bare_task(item) for item in _flatten(value))
-        ):
-            items += _flatten(value)
+        elif isinstance(value, list) and value:
+            flat = _flatten(value)
+            items += flat if all(isinstance(one, str) or _is_bare_task(one) for one in flat) else []
     return items
 
 
 def _is_bare_task(value: Any) -> bool:
-    folded = (
-        fold_keys(value) if isinstance(value, dict) and not isinstance(value, CutObject) else {}
-    )
+    is_whole = isinstance(value, dict) and not isinstance(value, CutObject)
+    folded = fold_keys(value) if is_whole else {}
     is_error = any(folded.get(key) for key in _ERROR_KEYS) or isinstance(folded.get("status"), int)
     return bool(_name_of(folded)) and not is_error and not _is_foreign(folded)
 
@@ -956,11 +871,7 @@ def _to_lacks(value: Any) -> list[dict[str, Any]]:
 
 
 def _to_lack(task: Any, value: Any) -> dict[str, Any]:
-    return (
-        {"task": task, **fold_keys(value)}
-        if isinstance(value, dict)
-        else {"task": task, "lacks": value}
-    )
+    return {"task": task, **(fold_keys(value) if isinstance(value, dict) else {"lacks": value})}
 
 
 def _is_pair(value: list[Any]) -> bool:
@@ -990,13 +901,9 @@ def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
 def _read_words(text: str) -> _Plan:
     body = _CODE_FENCE.sub("", text).strip()
     if body.startswith(("{", "[{", '["')) or '"tasks"' in text:
-        raise MalformedReplyError(
-            f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}."
-        )
-    if _NO_REPLY.search(text) or _is_refusal(body):
-        raise MalformedReplyError(
-            f"The reply does not say which tasks are needed; {EXPECTED_TASKS}."
-        )
+        raise MalformedReplyError(NOT_READ)
+    if _NO_REPLY.search(text) or (_APOLOGY.match(body[:200]) and _REFUSAL.match(body)):
+        raise MalformedReplyError(NOT_SAID)
     text, lacks = _split_verdicts(text)
     body = _CODE_FENCE.sub("", text).strip() if lacks else body
     if _NOT_NEEDED.match(body):
@@ -1010,7 +917,7 @@ def _read_words(text: str) -> _Plan:
         return plan
     if lacks and not body:
         return replace(plan, is_broken=True)
-    raise MalformedReplyError(f"The reply does not say which tasks are needed; {EXPECTED_TASKS}.")
+    raise MalformedReplyError(NOT_SAID)
 
 
 def _split_verdicts(text: str) -> tuple[str, list[dict[str, Any]]]:
@@ -1020,11 +927,7 @@ def _split_verdicts(text: str) -> tuple[str, list[dict[str, Any]]]:
         {"task": found["task"], "lacks": _BEFORE_LACK.sub("", found["lack"], count=1)}
         for found in _VERDICT.finditer(text)
     ]
-    return (_VERDICT.sub("", text), lacks) if lacks else (text, lacks)
-
-
-def _is_refusal(text: str) -> bool:
-    return bool(_APOLOGY.match(text[:200]) and _REFUSAL.match(text))
+    return _VERDICT.sub("", text), lacks
 
 
 # -- names, ids and references
@@ -1036,9 +939,9 @@ class _Draft:
     """A proposed task whose references to other tasks are not resolved yet."""
 
     name: str
-    after: Any
-    label: str
-    source: Any
+    after: Any = None
+    label: str = ""
+    source: Any = None
 
 
 def _to_reply(
@@ -1048,43 +951,37 @@ def _to_reply(
     fitting = [draft for draft in drafts if len(draft.name) <= MAX_NAME_CHARS]
     kept = fitting[:max_tasks]
     siblings = _Siblings(kept, aliases, known)
-    unanswered = _to_unanswered(
-        [*plan.lacks, *filter(_is_lack, _folded_objects(plan.items))], siblings, finished
-    )
+    folded = (fold_keys(item) for item in plan.items if isinstance(item, dict))
+    unanswered = _to_unanswered([*plan.lacks, *filter(_is_lack, folded)], siblings, finished)
     if not drafts and not unanswered and (not is_readable or plan.is_broken):
-        raise MalformedReplyError(
-            f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}."
-        )
-    long, n_over = (
-        [draft.name for draft in drafts if len(draft.name) > MAX_NAME_CHARS],
-        len(fitting) - len(kept),
-    )
+        raise MalformedReplyError(NOT_READ)
+    long = [draft.name for draft in drafts if len(draft.name) > MAX_NAME_CHARS]
+    over = [draft.name for draft in fitting[max_tasks:]]
     notes = [
         f"{len(long)} with a name over {MAX_NAME_CHARS} characters" if long else "",
-        f"{n_over} over the {max_tasks} allowed" if n_over else "",
+        f"{len(over)} over the {max_tasks} allowed" if over else "",
     ]
-    left_out = " and ".join(note for note in notes if note)
+    left_out = " and ".join(filter(None, notes))
     return CreationReply(
         tasks=tuple(_to_task(draft, siblings, finished) for draft in kept),
         is_met=plan.is_met,
         unanswered=unanswered,
-        dropped=tuple(
-            name[:MAX_NAME_CHARS]
-            for name in (*long, *(draft.name for draft in fitting[max_tasks:]))
-        ),
+        dropped=tuple(name[:MAX_NAME_CHARS] for name in (*long, *over)),
         note=f"left out: {left_out}" if left_out else "",
     )
 
 
 def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> Proposal:
-    source = next(
-        (id_ for value in _to_references(draft.source) if (id_ := to_id(value)) in finished), None
-    )
+    sources = map(to_id, _to_references(draft.source))
     after = tuple(
-        ref for ref in siblings.resolve(draft.after) if ref not in (draft.label, draft.name)
+        one for one in siblings.resolve(draft.after) if one not in (draft.label, draft.name)
     )
     return Proposal(
-        name=draft.name, after=after, label=draft.label, parent_id=source, origins=("model",)
+        name=draft.name,
+        after=after,
+        label=draft.label,
+        parent_id=next((id_ for id_ in sources if id_ in finished), None),
+        origins=("model",),
     )
 
 
@@ -1115,17 +1012,10 @@ def _is_nameless(item: Any, name: str) -> bool:
     """Return whether the text does not name a task. Small models put other texts in place of a
     name, such as a piece of the lines that surround data in the prompt, or the letter of the
     item."""
-    is_letter = len(name) == 1 and isinstance(item, dict)
-    return (
-        not has_words(name)
-        or is_nothing(name)
-        or bool(_FENCE_MARK.fullmatch(name))
-        or (is_letter and str(first_of(fold_keys(item), LABEL_KEYS)).casefold() == name.casefold())
-    )
-
-
-def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
-    return (fold_keys(item) for item in items if isinstance(item, dict))
+    if not has_words(name) or is_nothing(name) or _FENCE_MARK.fullmatch(name):
+        return True
+    label = first_of(fold_keys(item), LABEL_KEYS) if isinstance(item, dict) else None
+    return len(name) == 1 and str(label).casefold() == name.casefold()
 
 
 def _says_none(item: Any, name: str) -> bool:
@@ -1134,12 +1024,9 @@ def _says_none(item: Any, name: str) -> bool:
     if isinstance(item, dict) and item:
         folded = fold_keys(item)
         is_form = isinstance(folded.get("name"), str) and not _is_foreign(folded)
-        return (
-            is_nothing(name)
-            or (is_form and not isinstance(item, CutObject))
-            or _is_lack(folded)
-            or any(folded.get(key, 0) in (None, "") for key in NAME_KEYS)
-        )
+        is_whole_form = is_form and not isinstance(item, CutObject)
+        is_empty = any(folded.get(key, 0) in (None, "") for key in NAME_KEYS)
+        return is_nothing(name) or is_whole_form or is_empty or _is_lack(folded)
     return not item or (isinstance(item, str) and (not has_words(item) or is_nothing(name)))
 
 
@@ -1153,9 +1040,8 @@ def _item_name(item: Any) -> str:
             name = value if is_label and isinstance(value, str) else ""
     else:
         name = item if isinstance(item, str) else ""
-    name = _without_urgency(
-        unwrap(to_line(_without_question(own_turn(name) if "\n" in name or "<" in name else name)))
-    )
+    name = own_turn(name) if "\n" in name or "<" in name else name
+    name = _without_urgency(unwrap(to_line(_without_question(name))))
     return "" if len(name) < 60 and _PLAIN_NUMBER.fullmatch(name) else name
 
 
@@ -1181,27 +1067,21 @@ def _without_question(name: str) -> str:
 def _name_of(node: Mapping[str, Any]) -> str:
     """Return the name of an object: the first text of several words under a key for names; if there
     is none, the first text."""
-    texts = [
-        node[key]
-        for key in NAME_KEYS
-        if isinstance(node.get(key), str) and has_words(node[key]) and to_id(node[key]) is None
-    ]
-    inner = next(
-        (
-            node[key]
-            for key in ("task", "newtask", "item", "name")
-            if isinstance(node.get(key), dict)
-        ),
-        None,
-    )
-    if not texts and inner is not None:
-        folded = fold_keys(inner)
-        texts = [
-            folded[key]
-            for key in NAME_KEYS
-            if isinstance(folded.get(key), str) and has_words(folded[key])
-        ]
+    texts = [text for text in _texts(node) if to_id(text) is None]
+    if not texts and (inner := _inner_of(node, "task", "newtask", "item", "name")):
+        texts = _texts(inner)
     return next((text for text in texts if " " in text.strip()), texts[0] if texts else "")
+
+
+def _texts(node: Mapping[str, Any]) -> list[str]:
+    found = (node.get(key) for key in NAME_KEYS)
+    return [text for text in found if isinstance(text, str) and has_words(text)]
+
+
+def _inner_of(node: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return the first of these members that is an object; empty if none is."""
+    found = (node.get(key) for key in keys)
+    return next((fold_keys(one) for one in found if isinstance(one, dict)), {})
 
 
 def _without_numbering(names: list[str]) -> list[str]:
@@ -1209,38 +1089,23 @@ def _without_numbering(names: list[str]) -> list[str]:
     numbers = [_NUMBERING.match(name) for name in names]
     if not all(found and int(found[1]) == n for n, found in enumerate(numbers, start=1)):
         return names
-    return [
-        unwrap(name[found.end() :]) for name, found in zip(names, numbers, strict=True) if found
-    ]
+    return [unwrap(found.string[found.end() :]) for found in numbers if found]
 
 
 def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
     if isinstance(item, dict):
         folded = fold_keys(item)
-        inner = next(
-            (
-                fold_keys(folded[key])
-                for key in ("name", "task")
-                if isinstance(folded.get(key), dict)
-            ),
-            {},
-        )
-        folded = {**inner, **folded}
+        folded = {**_inner_of(folded, "name", "task"), **folded}
         label = first_of(folded, LABEL_KEYS)
         label = to_line(label)[:60] if isinstance(label, str) else ""
         label = "" if _PLAIN_NUMBER.fullmatch(label) or label == name else label
-        return _Draft(
-            name=name,
-            after=first_of(folded, AFTER_KEYS),
-            label=label,
-            source=first_of(folded, SOURCE_KEYS),
-        )
+        after, source = first_of(folded, AFTER_KEYS), first_of(folded, SOURCE_KEYS)
+        return _Draft(name=name, after=after, label=label, source=source)
     note = _AFTER_NOTE.search(name[-200:])
     numbers = [int(number) for number in re.findall(r"\d{1,18}", note[1])] if note else []
     if note and numbers and set(numbers) <= known and len(note[0]) < len(name):
-        bare = unwrap(name[: -len(note[0])])
-        return _Draft(name=bare, after=numbers, label="", source=None)
-    return _Draft(name=name, after=None, label="", source=None)
+        return _Draft(name=unwrap(name[: -len(note[0])]), after=numbers)
+    return _Draft(name=name)
 
 
 class _Siblings:
@@ -1262,12 +1127,9 @@ class _Siblings:
         """Return the ids, labels and names that the value of an `after` refers to, each once."""
         found: dict[int | str, None] = {}
         for reference in _to_references(value):
-            whole = self._find(reference)
-            parts = (
-                [whole]
-                if whole is not None or not isinstance(reference, str)
-                else map(self._find, _REFERENCE_END.split(reference))
-            )
+            parts: list[int | str | None] = [self._find(reference)]
+            if parts == [None] and isinstance(reference, str):
+                parts = [*map(self._find, _REFERENCE_END.split(reference))]
             found.update(dict.fromkeys(part for part in parts if part is not None))
         return tuple(found)
 
@@ -1285,20 +1147,15 @@ def _to_references(value: Any) -> list[int | str]:
     """Return the numbers and texts in the value of an `after`, which may be a single one, a list,
     or objects with an id or a name."""
     references: list[int | str] = []
-    for item in _flatten(value) if isinstance(value, list) else [value]:
-        reference = (
-            first_of(fold_keys(item), ("id", "task", "taskid", "name", "label"))
-            if isinstance(item, dict)
-            else item
-        )
-        if isinstance(item, dict) and reference is None:
-            references += _to_references(
-                [
-                    inner
-                    for inner in _flatten(list(item.values()))
-                    if not isinstance(inner, dict | list)
-                ]
-            )
+    for reference in _flatten(value) if isinstance(value, list) else [value]:
+        if isinstance(reference, dict):
+            inner = _flatten(list(reference.values()))
+            keys = ("id", "task", "taskid", "name", "label")
+            reference = first_of(fold_keys(reference), keys)  # noqa: PLW2901  # what it names
+            if reference is None:
+                references += _to_references(
+                    [one for one in inner if not isinstance(one, dict | list)]
+                )
         if isinstance(reference, str):
             references.append(reference[:MAX_REFERENCE_CHARS])
         elif (id_ := to_id(reference)) is not None:
@@ -1311,25 +1168,20 @@ def _to_unanswered(
 ) -> tuple[Unanswered, ...]:
     found: dict[int, Unanswered] = {}
     for lack in lacks:
-        task_id = next(
-            (id_ for key in _TASK_ID_KEYS if (id_ := to_id(lack.get(key))) is not None), None
-        )
+        ids = (to_id(lack.get(key)) for key in _TASK_ID_KEYS)
+        task_id = next((id_ for id_ in ids if id_ is not None), None)
         if task_id is None and len(finished) == 1:
             (task_id,) = finished
         written = first_of(lack, LACKS_KEYS)
         said = to_sentence(written)
         said = "" if _PLAIN_NUMBER.fullmatch(said) or _FENCE_MARK.fullmatch(said) else said
-        is_named = (
-            bool(said)
-            or (not written and not is_true(lack.get("answered")))
-            or is_false(lack.get("answered"))
-        )
+        answered = lack.get("answered")
+        is_named = bool(said) or is_false(answered) or not (written or is_true(answered))
         if task_id not in finished or task_id is None or not is_named:
             continue
         if task_id not in found or (said and not found[task_id].lack):
-            found[task_id] = Unanswered(
-                task_id=task_id, lack=said, after=siblings.resolve(first_of(lack, AFTER_KEYS))
-            )
+            after = siblings.resolve(first_of(lack, AFTER_KEYS))
+            found[task_id] = Unanswered(task_id=task_id, lack=said, after=after)
     return tuple(found.values())
 
 
@@ -1371,15 +1223,11 @@ def split_combined(
     lacks = to_sentence(value.get("lacks"))
     plan = _Plan()
     plan.take({key: inner for key, inner in value.items() if key != "lacks"})
-    try:
+    reply = None
+    if is_whole:
         known = frozenset(known_ids)
-        reply = (
-            _to_reply(plan, known=known, finished=frozenset(), max_tasks=max_tasks)
-            if is_whole
-            else None
-        )
-    except MalformedReplyError:
-        reply = None
+        with suppress(MalformedReplyError):
+            reply = _to_reply(plan, known=known, finished=frozenset(), max_tasks=max_tasks)
     return result, reply, lacks
 
 
@@ -1390,14 +1238,11 @@ def _find_block(text: str) -> JsonValue | None:
     if found and len(found) < MAX_VALUES and _is_block(found[-1]):
         return found[-1]
     begin = max(0, len(text) - MAX_BLOCK_CHARS)
-    for start in [match.start() for match in re.finditer(r"^[ \t]*\{", text[begin:], re.MULTILINE)][
-        :-MAX_BLOCK_STARTS:-1
-    ]:
-        inner = find_json(text[begin + start :])
+    opened = list(re.finditer(r"^[ \t]*\{", text[begin:], re.MULTILINE))
+    for start in [begin + match.start() for match in opened][:-MAX_BLOCK_STARTS:-1]:
+        inner = find_json(text[start:])
         if len(inner) == 1 and _is_block(inner[0]):
-            return replace(
-                inner[0], start=begin + start + inner[0].start, end=begin + start + inner[0].end
-            )
+            return replace(inner[0], start=start + inner[0].start, end=start + inner[0].end)
     return None
 
 
@@ -1408,19 +1253,16 @@ def _is_block(json_: JsonValue) -> bool:
     keys = value.keys() & _COMBINED_KEYS
     begins_line = not has_words(json_.before) or json_.before.rstrip(" *`").endswith((":", "="))
     is_typed = isinstance(value.get("tasks"), list | dict | None)
-    return is_typed and (
-        len(keys) > 1 or (bool(keys) and value.keys() <= _COMBINED_KEYS and begins_line)
-    )
+    has_only_keys = bool(keys) and value.keys() <= _COMBINED_KEYS
+    return is_typed and (len(keys) > 1 or (has_only_keys and begins_line))
 
 
 def _unnest(value: Any) -> dict[str, Any]:
     folded = fold_keys(value) if isinstance(value, dict) else {}
-    inner = next(iter(folded.values())) if len(folded) == 1 else None
-    return (
-        fold_keys(inner)
-        if isinstance(inner, dict) and not folded.keys() & _COMBINED_KEYS
-        else folded
-    )
+    if len(folded) != 1 or folded.keys() & _COMBINED_KEYS:
+        return folded
+    (inner,) = folded.values()
+    return fold_keys(inner) if isinstance(inner, dict) else folded
 
 
 def _around(text: str, start: int, end: int) -> str:
@@ -1443,14 +1285,11 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _is_plan_heading(line: str) -> bool:
-    is_heading = (
-        line.startswith("#")
-        or line.endswith((":", ":**"))
-        or (line.startswith("**") and line.endswith("**"))
-    )
-    return bool(_RULE.fullmatch(line)) or (
-        len(line) <= 100 and is_heading and _PLAN_WORD.search(line) is not None
-    )
+    if _RULE.fullmatch(line):
+        return True
+    is_bold = line.startswith("**") and line.endswith("**")
+    is_heading = is_bold or line.startswith("#") or line.endswith((":", ":**"))
+    return len(line) <= 100 and is_heading and _PLAN_WORD.search(line) is not None
 
 
 def _without_begun_block(text: str) -> str:

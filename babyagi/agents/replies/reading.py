@@ -36,10 +36,8 @@ _END_OF_TURN = re.compile(
     r"|(?<=\n)[ \t]*+(?:#{1,4} )?(?:\*\*)?(?:Human|User|HUMAN|USER)(?:\*\*)?:"
 )
 _END_MARKS = tuple(
-    (
-        "<|im_end|> <|eot_id|> <|endoftext|> <|end_of_text|> <|end|> <|eom_id|> </s> <end_of_turn> "
-        "<eos>"
-    ).split()
+    "<|im_end|> <|eot_id|> <|endoftext|> <|end_of_text|> <|end|> <|eom_id|> </s> <end_of_turn> "
+    "<eos>".split()
 )
 _FENCE_BEGINS = re.compile(r"<<[\w ]{1,60} ([0-9a-f]{8,64}) from .*")
 _FENCE_ENDS = re.compile(r"([0-9a-f]{8,64})>>")
@@ -152,13 +150,8 @@ def unwrap(line: str) -> str:
     """Return the line without quotes or emphasis around the whole of it."""
     for opening, closing in _WRAPPERS:
         inner = line[len(opening) : -len(closing)]
-        if (
-            line.startswith(opening)
-            and line.endswith(closing)
-            and inner
-            and opening not in inner
-            and closing not in inner
-        ):
+        is_around = line.startswith(opening) and line.endswith(closing) and inner
+        if is_around and opening not in inner and closing not in inner:
             line = inner.strip()
     return line
 
@@ -178,10 +171,8 @@ def is_true(value: Any) -> bool:
 
 
 def is_false(value: Any) -> bool:
-    return value is False or (
-        isinstance(value, str)
-        and value.strip().casefold() in ("false", "no", "partly", "partially")
-    )
+    said = value.strip().casefold() if isinstance(value, str) else ""
+    return value is False or said in ("false", "no", "partly", "partially")
 
 
 def is_nothing(line: str) -> bool:
@@ -230,37 +221,18 @@ _REPAIRED_STRING = "|".join(
 _NUMBER_OR_WORD = r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|-?[A-Za-z_]\w*+"
 _TOKENS, _REPAIRING_TOKENS = (
     re.compile(
-        (
-            rf"(?:[\s,]|(?://|#)[^\n]*+)*+(?:(?P<mark>[{{}}\[\]]|:|=>?)|(?P<string>{string})"
-            rf"|(?P<word>{_NUMBER_OR_WORD}))"
-        ),
+        rf"(?:[\s,]|(?://|#)[^\n]*+)*+(?:(?P<mark>[{{}}\[\]]|:|=>?)|(?P<string>{string})"
+        rf"|(?P<word>{_NUMBER_OR_WORD}))",
         re.DOTALL,
     )
     for string in (_STRING, _REPAIRED_STRING)
 )
 _WORDS = {
-    "true": True,
-    "True": True,
-    "false": False,
-    "False": False,
-    "null": None,
-    "None": None,
-    "NaN": None,
-    "undefined": None,
+    **{"true": True, "True": True, "false": False, "False": False},
+    **dict.fromkeys(("null", "None", "NaN", "undefined")),
 }
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPED = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "b": "\b",
-    "f": "\f",
-    '"': '"',
-    "'": "'",
-    "\\": "\\",
-    "/": "/",
-    "\n": "",
-}
+_ESCAPED = dict(zip("ntrbf\"'\\/", "\n\t\r\b\f\"'\\/", strict=True)) | {"\n": ""}
 _LIST_MARK = re.compile(r"\A\s*\d{1,4}[.):]\s")
 _WORD_CHAR = re.compile(r"[^\W_]")
 _STRICT = json.JSONDecoder(strict=False)
@@ -354,17 +326,14 @@ def _read_loosely(text: str, start: int, tokens: re.Pattern[str]) -> tuple[Any, 
     it breaks off."""
     reader = _Reader()
     at = start
-    while (token := tokens.match(text, at)) and reader.take(
-        token, is_key=_is_key(text, token.end())
-    ):
+    while token := tokens.match(text, at):
+        is_key = text[token.end() : token.end() + 9].lstrip().startswith((":", "="))
+        if not reader.take(token, is_key=is_key):
+            break
         at = token.end()
         if reader.is_done:
             return reader.root, at, True
     return reader.cut(), at, False
-
-
-def _is_key(text: str, end: int) -> bool:
-    return text[end : end + 9].lstrip().startswith((":", "="))
 
 
 class _Reader:
@@ -386,11 +355,8 @@ class _Reader:
         if mark in ("{", "["):
             return self._begin(CutObject() if mark == "{" else [])
         if mark in _SEPARATORS:
-            return (
-                bool(self._open)
-                and isinstance(self._open[-1], dict)
-                and self._keys[-1] is not _NO_KEY
-            )
+            is_in_object = bool(self._open) and isinstance(self._open[-1], dict)
+            return is_in_object and self._keys[-1] is not _NO_KEY
         return self._end(mark)
 
     def cut(self) -> Any:
