@@ -50,11 +50,6 @@ DEFAULT_MODEL = "gpt-6-luna"
 LLAMA_MODEL = "llama"  # names the model that runs in this process
 DEFAULT_OUTPUT_TOKENS = 2000
 NO_SECRET = Secret()
-_DIALECTS = ("auto", "chat", "responses")
-_PROTOCOLS = ("auto", "native", "json", "text")
-_APPROVALS = ("once", "none")
-_MEMORIES = ("objective", "shared")
-_PLANNINGS = ("separate", "combined")
 SEARCH_ENGINES = tuple("auto serper brave tavily serpapi searchapi searxng keyless".split())
 _USD = "a number of US dollars"
 _TOOLS = (
@@ -127,27 +122,25 @@ class ObjectiveFields:
         "Whether the model may ask you questions; a task waits for the answer.")
     approve: str = declare("once", "BABYAGI_APPROVE",
         "Which tool calls wait for your approval: those that must not be repeated (once), or "
-        "none.", choices=_APPROVALS)
+        "none.", choices=("once", "none"))
     memory: str = declare("objective", "BABYAGI_MEMORY --memory",
         "Which earlier results a task may be shown: only those of its own objective (objective), "
-        "or also those of the other objectives in the task store (shared).", choices=_MEMORIES)
+        "or also those of the other objectives in the task store (shared).",
+        choices=("objective", "shared"))
 
     planning: str = declare("separate", "BABYAGI_PLANNING --planning",
         "Who proposes new tasks: a separate agent (separate), or the execution agent at the end "
-        "of its result (combined).", choices=_PLANNINGS, untrusted=anything)
+        "of its result (combined).", choices=("separate", "combined"), untrusted=anything)
 
     llm_model: str = declare(DEFAULT_MODEL, "LLM_MODEL OPENAI_API_MODEL --model",
         "The language model; `human` asks you, `rehearsal` needs no key and no network, "
         "`llama` runs in this process.", metavar="MODEL", section="The model", untrusted=anything)
-    model_execution: str = _declare_model(
-        "BABYAGI_MODEL_EXECUTION", "The model that carries tasks out."
-    )
-    model_creation: str = _declare_model(
-        "BABYAGI_MODEL_CREATION", "The model that proposes new tasks."
-    )
-    model_prioritization: str = _declare_model(
-        "BABYAGI_MODEL_PRIORITIZATION", "The model that orders the task list."
-    )
+    model_execution: str = _declare_model("BABYAGI_MODEL_EXECUTION",
+        "The model that carries tasks out.")
+    model_creation: str = _declare_model("BABYAGI_MODEL_CREATION",
+        "The model that proposes new tasks.")
+    model_prioritization: str = _declare_model("BABYAGI_MODEL_PRIORITIZATION",
+        "The model that orders the task list.")
     model_report: str = _declare_model("BABYAGI_MODEL_REPORT", "The model that writes the report.")
     openai_api_key: Secret = declare(NO_SECRET, "OPENAI_API_KEY",
         "The key of the endpoint. Local servers mostly need none.", parse=parse_secret,
@@ -160,19 +153,17 @@ class ObjectiveFields:
         default_text="none is named")
     azure_api_version: str = declare("", "BABYAGI_AZURE_API_VERSION",
         "Treats OPENAI_BASE_URL as an Azure resource with this API version; models are then "
-        "deployment names.",
-        default_text="none: the address is not an Azure resource")
+        "deployment names.", default_text="none: the address is not an Azure resource")
     openai_temperature: float | None = declare(None, "OPENAI_TEMPERATURE",
         "The model's temperature, 0 to 2. An empty value sends none.", parse=number(0, 2),
         takes_empty=True,
         default_text="none is sent; newer models accept only their own", untrusted=anything)
     dialect: str = declare("auto", "BABYAGI_DIALECT",
-        "The API of the endpoint: Chat Completions or Responses.", choices=_DIALECTS,
-        untrusted=anything)
+        "The API of the endpoint: Chat Completions or Responses.",
+        choices=("auto", "chat", "responses"), untrusted=anything)
     protocol: str = declare("auto", "BABYAGI_PROTOCOL",
         "How the model calls tools: in the API's own fields (native), as JSON, or in labelled "
-        "text.",
-        choices=_PROTOCOLS, untrusted=anything)
+        "text.", choices=("auto", "native", "json", "text"), untrusted=anything)
     probe: bool = declare(True, "BABYAGI_PROBE",
         "Whether two small questions test a model at a custom address: can it call tools, and "
         "does it follow a JSON schema.", untrusted=anything)
@@ -218,9 +209,8 @@ class ObjectiveFields:
         "New tasks that may be proposed from one result.", parse=whole(1, 100),
         untrusted=lower_limit)
     max_depth: int = declare(0, "BABYAGI_MAX_DEPTH",
-        "The longest chain of tasks that were each proposed from the one before, counted from "
-        "the first task; 0 means no limit.",
-        parse=whole(0, 100_000), untrusted=lower_limit)
+        "The longest chain of tasks that were each proposed from the one before, counted from the "
+        "first task; 0 means no limit.", parse=whole(0, 100_000), untrusted=lower_limit)
     context_tokens: int = declare(4000, "BABYAGI_CONTEXT_TOKENS",
         "The most tokens of earlier results in a task's prompt.", parse=whole(0),
         untrusted=lower_limit)
@@ -243,11 +233,8 @@ class ObjectiveFields:
             SettingsError: no objective is set.
         """
         if not self.objective:
-            raise SettingsError(
-                "no objective was given",
-                fix=('babyagi run "the objective", or OBJECTIVE=… in the environment or .env'),
-                guide="settings",
-            )
+            fix = 'babyagi run "the objective", or OBJECTIVE=… in the environment or .env'
+            raise SettingsError("no objective was given", fix=fix, guide="settings")
         return self.objective
 
     @property
@@ -280,15 +267,6 @@ class ObjectiveFields:
         }
 
 
-__all__ = [
-    "DEFAULT_MODEL",
-    "LLAMA_MODEL",
-    "MODELS_WITHOUT_ENDPOINT",
-    "USE_LLAMA",
-    "Settings",
-    "declared_fields",
-]
-
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
 ONNX_EMBEDDING_MODEL = "chroma-onnx"  # downloaded, but only if a person chooses it
@@ -297,9 +275,6 @@ USE_LLAMA = (
     "a model of this name needs a server, such as OPENAI_BASE_URL=http://127.0.0.1:8080/v1; for "
     f"a model in this process set LLM_MODEL={LLAMA_MODEL} LLAMA_MODEL_PATH=FILE.gguf"
 )
-_LOG_LEVELS = ("debug", "info", "warning", "error")
-_MODES = ("none", "local", "distributed")
-_RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,8 +299,8 @@ class Settings(ObjectiveFields):
 
     cooperative_mode: str = declare("none", "COOPERATIVE_MODE -m --mode",
         "Who shares the task store: one process (none), processes of this machine (local), or "
-        "several machines (distributed; needs PostgreSQL in BABYAGI_TASK_STORE).", choices=_MODES,
-        section="Working together")
+        "several machines (distributed; needs PostgreSQL in BABYAGI_TASK_STORE).",
+        choices=("none", "local", "distributed"), section="Working together")
     join_existing_objective: bool = declare(False, "JOIN_EXISTING_OBJECTIVE -j --join",
         "Work on an objective that another process started, and wait until there is one; start "
         "no objective.")
@@ -339,9 +314,8 @@ class Settings(ObjectiveFields):
         "The port that `serve` listens at; 0 for any free one.", parse=whole(0, 65_535),
         metavar="PORT")
     serve_names: tuple[str, ...] = declare((), "BABYAGI_SERVE_NAMES",
-        "Host names under which `serve` answers besides its address, as HOST or, unless the "
-        "port is the default of http or https, HOST:PORT.", parse=parse_hosts,
-        default_text="none")
+        "Host names under which `serve` answers besides its address, as HOST or, unless the port "
+        "is the default of http or https, HOST:PORT.", parse=parse_hosts, default_text="none")
     serve_token: Secret = declare(NO_SECRET, "BABYAGI_SERVE_TOKEN",
         "The token that programs send to `serve`, at least 20 characters.", parse=parse_token,
         default_text="one is created at the first start")
@@ -354,16 +328,9 @@ class Settings(ObjectiveFields):
     no_proxy: str = declare("", "NO_PROXY no_proxy",
         "Hosts, addresses and networks that are reached directly, separated by commas.")
 
-    home: Path = field(
-        default_factory=default_home,
-        metadata=describe(
-            "BABYAGI_HOME",
-            "The folder of the task store, the result store and the log.",
-            parse=parse_path,
-            default_text="the user's data folder",
-            section="Storage",
-        ),
-    )
+    home: Path = field(default_factory=default_home, metadata=describe("BABYAGI_HOME",
+        "The folder of the task store, the result store and the log.", parse=parse_path,
+        default_text="the user's data folder", section="Storage"))
     task_store: Secret = declare(NO_SECRET, "BABYAGI_TASK_STORE",
         "Where objectives and tasks are kept: sqlite:///ABSOLUTE/PATH, or "
         "postgresql://USER:PASSWORD@HOST/DATABASE to share them between machines.",
@@ -372,7 +339,7 @@ class Settings(ObjectiveFields):
         "The name of the collection that holds the results.", untrusted=anything)
     result_store: str = declare("auto", "BABYAGI_RESULT_STORE",
         "The index that finds earlier results; auto: Weaviate or Pinecone if their variables "
-        "are set, else Chroma.", choices=_RESULT_STORES)
+        "are set, else Chroma.", choices=("auto", "chroma", "builtin", "weaviate", "pinecone"))
     chroma_url: str = declare("", "CHROMA_URL",
         "A Chroma server instead of the embedded database, for workers that share an objective.",
         parse=parse_url, default_text="none, Chroma is embedded")
@@ -388,29 +355,24 @@ class Settings(ObjectiveFields):
     pinecone_api_key: Secret = declare(NO_SECRET, "PINECONE_API_KEY",
         "The key of a Pinecone project (extra `pinecone`).", parse=parse_secret)
     pinecone_cloud: str = declare("", "PINECONE_CLOUD",
-        "The cloud of the Pinecone index: aws, gcp, azure.",
-        default_text="aws")
-    pinecone_region: str = declare("", "PINECONE_REGION",
-        "The region of the Pinecone index.",
+        "The cloud of the Pinecone index: aws, gcp, azure.", default_text="aws")
+    pinecone_region: str = declare("", "PINECONE_REGION", "The region of the Pinecone index.",
         default_text="us-east-1")
     pinecone_environment: str = declare("", "PINECONE_ENVIRONMENT",
-        "Region and cloud in one value, as in the original BabyAGI (us-east-1-aws). "
-        "PINECONE_CLOUD and PINECONE_REGION take precedence.",
-        default_text="none")
+        "Region and cloud in one value, as in the original BabyAGI (us-east-1-aws). PINECONE_CLOUD "
+        "and PINECONE_REGION take precedence.", default_text="none")
     embedding_model: str = declare("", "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
-        f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key "
-        f"and no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 "
-        f"MB), `{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
-        default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, "
-        f"else {LOCAL_EMBEDDING_MODEL}",
-        untrusted=only(LOCAL_EMBEDDING_MODEL))
+        f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and "
+        f"no download, `{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB), "
+        f"`{LLAMA_MODEL}` the model in LLAMA_MODEL_PATH.",
+        default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else "
+        f"{LOCAL_EMBEDDING_MODEL}", untrusted=only(LOCAL_EMBEDDING_MODEL))
     embedding_base_url: str = declare("", "BABYAGI_EMBEDDING_BASE_URL",
         "The server that makes vectors, if it is not OPENAI_BASE_URL.", parse=parse_url,
         default_text="OPENAI_BASE_URL")
     search_engine: str = declare("auto", "BABYAGI_SEARCH",
         "The web search engine. auto takes the first engine of the list whose key or address is "
-        "set, else free services that need no key, one after the other.",
-        choices=SEARCH_ENGINES)
+        "set, else free services that need no key, one after the other.", choices=SEARCH_ENGINES)
     searxng_url: str = declare("", "SEARXNG_URL",
         "The address of a SearXNG server whose JSON format is switched on.", parse=parse_url)
     search_url: str = declare("", "BABYAGI_SEARCH_URL",
@@ -419,9 +381,8 @@ class Settings(ObjectiveFields):
     serper_api_key: Secret = _declare_search_key("SERPER_API_KEY", "The key for Serper.")
     brave_api_key: Secret = _declare_search_key("BRAVE_API_KEY", "The key for Brave's search.")
     tavily_api_key: Secret = _declare_search_key("TAVILY_API_KEY", "The key for Tavily.")
-    serpapi_api_key: Secret = _declare_search_key(
-        "SERPAPI_API_KEY", "The key for SerpAPI, which an agent from a file may use as well."
-    )
+    serpapi_api_key: Secret = _declare_search_key("SERPAPI_API_KEY",
+        "The key for SerpAPI, which an agent from a file may use as well.")
     searchapi_api_key: Secret = _declare_search_key("SEARCHAPI_API_KEY", "The key for SearchApi.")
     pipeline: str = declare("", "BABYAGI_PIPELINE",
         "The pipeline of the tool ask_pipeline: WORKSPACE/NAME on deepset Cloud, or the "
@@ -452,7 +413,8 @@ class Settings(ObjectiveFields):
     log_file: Path | None = declare(None, "BABYAGI_LOG_FILE", "The log file.", parse=parse_path,
         default_text="babyagi.log in BABYAGI_HOME")
     log_level: str = declare("info", "BABYAGI_LOG_LEVEL",
-        "The lowest level of messages that are logged.", choices=_LOG_LEVELS)
+        "The lowest level of messages that are logged.",
+        choices=("debug", "info", "warning", "error"))
     otel_endpoint: str = declare("", "BABYAGI_OTEL_ENDPOINT",
         "Where OpenTelemetry spans are sent, such as http://127.0.0.1:4318 (extra `otel`); "
         "they hold no prompt and no answer.", parse=parse_url)
@@ -461,8 +423,7 @@ class Settings(ObjectiveFields):
         choices=("text", "json"), untrusted=anything)
     no_color: bool = declare(False, "NO_COLOR --no-color",
         "Turns off colours on the terminal if set to any value (https://no-color.org).",
-        parse=parse_presence,
-        untrusted=anything)
+        parse=parse_presence, untrusted=anything)
 
     extra_env_files: tuple[Path, ...] = declare((), "DOTENV_EXTENSIONS -e --env",
         "More files like .env, separated by blanks; a later file overrides an earlier one. Files "

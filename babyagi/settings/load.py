@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from babyagi.errors import SettingsError
@@ -117,17 +117,12 @@ def trusted_paths(home: Path) -> list[Path]:
 def _marks(home: Path) -> list[tuple[Path, Path]]:
     folder = home / _FOLDER
     marks = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [
-        (mark, Path(mark.read_text(encoding="utf-8", errors="surrogateescape"))) for mark in marks
-    ]
+    return [(mark, Path(mark.read_text("utf-8", "surrogateescape"))) for mark in marks]
 
 
 def _mark(home: Path, file: EnvFile) -> Path:
-    return (
-        home
-        / _FOLDER
-        / hashlib.sha256(os.fsencode(file.path) + b"\n" + file.digest.encode()).hexdigest()
-    )
+    digest = hashlib.sha256(os.fsencode(file.path) + b"\n" + file.digest.encode()).hexdigest()
+    return home / _FOLDER / digest
 
 
 # -- reads flags, environment and .env files into `Settings`; renders the example file
@@ -136,12 +131,8 @@ def _mark(home: Path, file: EnvFile) -> Path:
 logger = logging.getLogger(__name__)
 
 DEFAULT_SOURCE = "default"
-_MODEL_FIELDS = (
-    "llm_model",
-    "model_execution",
-    "model_creation",
-    "model_prioritization",
-    "model_report",
+_MODEL_FIELDS = tuple(
+    "llm_model model_execution model_creation model_prioritization model_report".split()
 )
 _OWN_HOSTS = ("api.openai.com",)  # hosts of the providers whose address a setting can change
 _PREFIX = "BABYAGI_"
@@ -214,14 +205,10 @@ class Loaded:
             digests = ",".join(dict.fromkeys(found.file.digest for found in waiting))
             raise SettingsError(
                 describe_waiting(waiting),
-                why=(
-                    "a file in a folder may come from anyone, and these settings can run "
-                    "programs, send data, read files or spend money"
-                ),
-                fix=(
-                    "babyagi trust shows these settings and asks whether to trust the file; "
-                    f"without a terminal, set BABYAGI_TRUST_ENV_FILE={digests} in the environment"
-                ),
+                why="a file in a folder may come from anyone, and these settings can run "
+                "programs, send data, read files or spend money",
+                fix="babyagi trust shows these settings and asks whether to trust the file; "
+                f"without a terminal, set BABYAGI_TRUST_ENV_FILE={digests} in the environment",
                 guide="settings",
             )
 
@@ -252,9 +239,8 @@ def load_for_program(
     flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path
 ) -> Settings:
     """Do the same as `load_here`, with the given environment and working folder."""
-    loaded = load_settings(
-        flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd
-    )
+    environ = {**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}
+    loaded = load_settings(flags=flags, environ=environ, cwd=cwd)
     loaded.require_trust()
     for notice in loaded.notices:
         logger.warning("%s", notice)
@@ -298,23 +284,19 @@ def load_settings(
     values = reading.read(reads_files=reads_files)
     if values.get("llama"):  # like -l of the original BabyAGI, it overrides LLM_MODEL
         values = {**values, "llm_model": LLAMA_MODEL}
-    sources = {
-        name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE
-        for name in declared_fields()
-    }
+    given = reading.given
+    sources = dict.fromkeys(declared_fields(), DEFAULT_SOURCE)
+    sources |= {name: found.source for name, found in given.items()}
     settings = Settings(
         **values,
-        cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE
-        or reading.must_hold_money(),
-        concurrency_is_explicit=sources["concurrency"] != DEFAULT_SOURCE,
-        model_is_explicit=any(
-            sources[name] != DEFAULT_SOURCE for name in (*_MODEL_FIELDS, "llama")
-        ),
+        cost_limit_is_explicit="max_cost_usd" in given or reading.must_hold_money(),
+        concurrency_is_explicit="concurrency" in given,
+        model_is_explicit=any(name in given for name in (*_MODEL_FIELDS, "llama")),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
     # an ignored setting of an untrusted file may be the one that would resolve the conflict
     if not any(found.is_waiting for found in reading.untrusted):
-        faults += _find_conflicts(settings, reading.given)
+        faults += _find_conflicts(settings, given)
     if faults:
         raise _build_error(faults)
     return Loaded(
@@ -326,8 +308,7 @@ def load_settings(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Layer:
+class _Layer(NamedTuple):
     """One source of variables: the environment or a file.
 
     Attributes:
@@ -341,8 +322,7 @@ class _Layer:
     untrusted: EnvFile | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Given:
+class _Given(NamedTuple):
     """The unparsed value that one source has for a setting."""
 
     raw: object
@@ -361,9 +341,9 @@ class _Reading:
         unknown = set(flags) - set(self._declared)
         if unknown:
             raise TypeError(f"no such setting: {', '.join(sorted(unknown))}")
-        self._flags = flags
-        self._cwd = cwd
-        self._layers = [_Layer(source="environment", said_as="", values=environ)]
+        self._variables = [name for one in self._declared.values() for name in one.variables]
+        self._flags, self._cwd = flags, cwd
+        self._layers = [_Layer("environment", "", environ)]
         # not from files, because a file must not decide which files are trusted
         self._digests = self._read_without_files("trust_env_file") or ()
         home = self._read_without_files("home")
@@ -427,15 +407,9 @@ class _Reading:
             self.faults.append(f"{kind}{name} cannot be read: {error}")
         else:
             is_good = is_named or file.digest in self._digests or is_trusted(self.trust_home, file)
-            layer = _Layer(
-                source=kind + name,
-                said_as=f" in {name}",
-                values=file.values,
-                untrusted=None if is_good else file,
-            )
-            self._layers.insert(
-                1 if is_good else sum(layer.untrusted is None for layer in self._layers), layer
-            )
+            layer = _Layer(kind + name, f" in {name}", file.values, None if is_good else file)
+            n_trusted = sum(layer.untrusted is None for layer in self._layers)
+            self._layers.insert(1 if is_good else n_trusted, layer)
 
     def _read_one(self, name: str) -> None:
         """Parse and keep the value of this setting from the source with the highest precedence. An
@@ -476,10 +450,8 @@ class _Reading:
     def _may_get_key(self, address: str, file: EnvFile) -> bool:
         """Return whether a key in this untrusted file may be sent to the address that the setting
         `address` holds: the provider's own, one on this machine, or one in the same file."""
-        if any(
-            found.name == address and found.file is file and found.is_waiting
-            for found in self.untrusted
-        ):
+        waiting = [one.name for one in self.untrusted if one.file is file and one.is_waiting]
+        if address in waiting:
             return True
         url = self._values.get(address, "")
         return not url or is_here(url) or host_of(url) in _OWN_HOSTS
@@ -495,40 +467,22 @@ class _Reading:
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
             word = max(declared.flags, key=len, default=name)
-            yield _Given(
-                raw=flag,
-                source=f"flag {word}" if declared.flags else f"argument {word}",
-                label=word,
-            )
+            yield _Given(flag, f"flag {word}" if declared.flags else f"argument {word}", word)
         for layer in self._layers:
             for variable in declared.variables:
                 text = layer.values.get(variable)
                 if text is not None and (declared.takes_empty or text.strip()):
-                    source = (
-                        f"environment {variable}" if layer.source == "environment" else layer.source
-                    )
+                    # the environment has no name in messages, so its variable is named
+                    source = layer.source if layer.said_as else f"{layer.source} {variable}"
                     label = variable + layer.said_as
-                    yield _Given(
-                        raw=text,
-                        source=source,
-                        label=label,
-                        variable=variable,
-                        untrusted=layer.untrusted,
-                    )
+                    yield _Given(text, source, label, variable, layer.untrusted)
 
     def ineffective_variables(self) -> Iterator[str]:
         """Yield one line for each file with variables that have an effect only in the
         environment."""
-        known = {
-            variable for declared in self._declared.values() for variable in declared.variables
-        }
         for layer in self._layers[1:]:
-            names = [
-                name
-                for name in layer.values
-                if _OF_THE_ENVIRONMENT.fullmatch(name) and name not in known
-            ]
-            if names:
+            foreign = filter(_OF_THE_ENVIRONMENT.fullmatch, layer.values)
+            if names := [name for name in foreign if name not in self._variables]:
                 yield (
                     f"{', '.join(names)}{layer.said_as}: no effect, because only babyagi's own "
                     "settings are read from files; set them in the environment"
@@ -536,19 +490,15 @@ class _Reading:
 
     def unknown_variables(self) -> Iterator[str]:
         """Yield a fault for each variable that begins with BABYAGI_ but is not a setting."""
-        known = [
-            variable for declared in self._declared.values() for variable in declared.variables
-        ]
-        by_ending = {variable.removeprefix(_PREFIX): variable for variable in reversed(known)}
+        by_ending = {name.removeprefix(_PREFIX): name for name in reversed(self._variables)}
         for layer in self._layers:
             for variable in sorted(layer.values):
-                if variable.startswith(_PREFIX) and variable not in known:
+                if variable.startswith(_PREFIX) and variable not in self._variables:
                     from difflib import get_close_matches
 
                     near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
-                    yield f"{variable}{layer.said_as} is not a setting" + (
-                        f"; did you mean {by_ending[near[0]]}?" if near else ""
-                    )
+                    guess = f"; did you mean {by_ending[near[0]]}?" if near else ""
+                    yield f"{variable}{layer.said_as} is not a setting{guess}"
 
 
 def _parse(declared: Declared, raw: object) -> object:
@@ -556,13 +506,9 @@ def _parse(declared: Declared, raw: object) -> object:
         return tuple(parse_path(str(word)) for word in raw)
     if isinstance(raw, bool) and declared.is_switch:
         return raw
-    text = (
-        raw.reveal()
-        if isinstance(raw, Secret)
-        else " ".join(raw)
-        if isinstance(raw, (tuple, list))
-        else str(raw)
-    )
+    if isinstance(raw, Secret):
+        raw = raw.reveal()
+    text = " ".join(raw) if isinstance(raw, (tuple, list)) else str(raw)
     if declared.takes_empty and not text.strip():
         return None
     return declared.parse(text)
@@ -581,8 +527,7 @@ def _show(raw: object) -> str:
     text = str(raw)
     if "@" in text:  # the text before it may be a password
         text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
-    text = redact(text)
-    return repr(shorten(text, 60))
+    return repr(shorten(redact(text), 60))
 
 
 def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
@@ -647,45 +592,29 @@ def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iter
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     """Yield one line for each key that would be sent unencrypted, over http to another machine."""
     asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
-    asks_for_vectors = settings.effective_embedding_model not in (
-        LOCAL_EMBEDDING_MODEL,
-        ONNX_EMBEDDING_MODEL,
-        LLAMA_MODEL,
-    )
-    asks_the_endpoint = asks_a_model or (asks_for_vectors and not settings.embedding_base_url)
+    embedders_here = (LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL, LLAMA_MODEL)
+    asks_for_vectors = settings.effective_embedding_model not in embedders_here
+    vectors_url = settings.embedding_base_url
+    asks_the_endpoint = asks_a_model or (asks_for_vectors and not vectors_url)
+    uses_weaviate = settings.effective_result_store == "weaviate"
     key, weaviate_key = settings.openai_api_key, settings.weaviate_api_key
     sent = [
         ("OPENAI_API_KEY", key, "OPENAI_BASE_URL", settings.openai_base_url, asks_the_endpoint),
-        (
-            "OPENAI_API_KEY",
-            key,
-            "BABYAGI_EMBEDDING_BASE_URL",
-            settings.embedding_base_url,
-            asks_for_vectors,
-        ),
-        (
-            "WEAVIATE_API_KEY",
-            weaviate_key,
-            "WEAVIATE_URL",
-            settings.weaviate_url,
-            settings.effective_result_store == "weaviate",
-        ),
+        ("OPENAI_API_KEY", key, "BABYAGI_EMBEDDING_BASE_URL", vectors_url, asks_for_vectors),
+        ("WEAVIATE_API_KEY", weaviate_key, "WEAVIATE_URL", settings.weaviate_url, uses_weaviate),
     ]
     for name, given_key, variable, url, is_asked in sent:
         if given_key and is_asked and is_in_clear(url):
-            yield (f"{name} is sent to {url} unencrypted; set {variable} to an https address")
+            yield f"{name} is sent to {url} unencrypted; set {variable} to an https address"
     if is_in_clear(settings.notify.reveal()):  # the address is as secret as a key
         host = urlsplit(settings.notify.reveal()).netloc
-        yield (f"BABYAGI_NOTIFY sends to {host} unencrypted; set it to an https address")
+        yield f"BABYAGI_NOTIFY sends to {host} unencrypted; set it to an https address"
 
 
 def _build_error(faults: list[str]) -> SettingsError:
-    what = (
-        faults[0]
-        if len(faults) == 1
-        else f"{len(faults)} settings cannot be used:\n"
-        + "\n".join(f"  {fault}" for fault in faults)
-    )
+    what = faults[0]
+    if len(faults) > 1:
+        what = "\n  ".join([f"{len(faults)} settings cannot be used:", *faults])
     return SettingsError(what, fix=_FIX, guide="settings")
 
 
@@ -731,10 +660,7 @@ def render_env_example() -> str:
         if declared.section:
             lines += ["", f"# == {declared.section} =="]
         if declared.variables:
-            older = (
-                f" Other name: {', '.join(declared.variables[1:])}."
-                if declared.variables[1:]
-                else ""
-            )
+            others = ", ".join(declared.variables[1:])
+            older = f" Other name: {others}." if others else ""
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
     return "\n".join(lines) + "\n"

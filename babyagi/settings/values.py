@@ -36,8 +36,7 @@ class Secret:
     __slots__ = ("_value", "hint")
 
     def __init__(self, value: str = "", *, hint: str = "***") -> None:
-        self._value = value
-        self.hint = hint
+        self._value, self.hint = value, hint
 
     def reveal(self) -> str:
         return self._value
@@ -135,11 +134,10 @@ def parse_task_store(text: str) -> Secret:
     try:
         parts = urlsplit(address)
         is_file = parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
-        is_server = (
-            parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
-        )
-        # otherwise a part of the password would be read as the host
-        is_server = is_server and "@" not in parts.path + parts.query + parts.fragment
+        is_server = parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1
+        # with an @ behind the host, a part of the password would be read as the host
+        has_late_at = "@" in parts.path + parts.query + parts.fragment
+        is_server = is_server and parts.port != 0 and not has_late_at
     except ValueError:
         is_file = is_server = False
     if not (is_file or is_server):
@@ -161,33 +159,22 @@ def parse_url(text: str) -> str:
     return address.rstrip("/")
 
 
-def _is_address(text: str) -> bool:
+def _is_address(text: str, *, may_have_user: bool = False) -> bool:
     from urllib.parse import urlsplit
 
     try:
         parts = urlsplit(text)
-        return (
-            parts.scheme in ("http", "https")
-            and bool(parts.hostname)
-            and parts.port != 0
-            and "@" not in parts.netloc
-        )
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         return False
+    return bool(is_usable) and (may_have_user or "@" not in parts.netloc)
 
 
 def parse_proxy(text: str) -> Secret:
     """Parse the address of a proxy. Unlike other addresses it may contain a password, and may lack
     its `http://`."""
-    from urllib.parse import urlsplit
-
     address = complete_proxy(parse_name(text))
-    try:
-        parts = urlsplit(address)
-        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_usable = False
-    if not is_usable:
+    if not _is_address(address, may_have_user=True):
         raise ValueError("http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (not a SOCKS proxy)")
     return Secret(address)
 
@@ -248,9 +235,8 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     """Parse host names, each with an optional port, separated by commas or blanks, and normalise
     them with `host_of`."""
     given = text.casefold().replace(",", " ").split()
-    hosts = tuple(
-        dict.fromkeys(host_of(f"https://{host}") for host in given if not set(host) & set("/@?#\\"))
-    )
+    plain = (host for host in given if not set(host) & set("/@?#\\"))
+    hosts = tuple(dict.fromkeys(host_of(f"https://{host}") for host in plain))
     if "" in hosts or (given and not hosts):
         raise ValueError("a list of HOST or HOST:PORT, separated by commas")
     return hosts
@@ -285,14 +271,11 @@ def parse_duration_s(text: str) -> float:
     """Parse a duration such as `90`, `90s`, `30m`, `2h`, `1h30m` or `1d`, and return its
     seconds."""
     match = re.fullmatch(_DURATION, text.replace(" ", "").casefold())
-    if not match or not any(match.groups()):
-        raise ValueError("a time such as 90s, 30m or 1h30m")
     try:
-        seconds = sum(
-            float(part) * unit_s
-            for part, unit_s in zip(match.groups(), _SECONDS_PER_PART, strict=True)
-            if part
-        )
+        if not match or not any(match.groups()):
+            raise ValueError
+        parts = zip(match.groups("0"), _SECONDS_PER_PART, strict=True)
+        seconds = sum(float(part) * unit_s for part, unit_s in parts)
     except ValueError:
         raise ValueError("a time such as 90s, 30m or 1h30m") from None
     if seconds > 3_155_760_000:
