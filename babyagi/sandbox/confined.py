@@ -105,10 +105,7 @@ def main(
     try:
         write_all(CONFIRMED)
         outcome = program.run(code, result, max_chars, allowed_bytes, desk)
-        if desk is None:
-            write_all(outcome)
-        else:
-            write_bytes(desk.pack(outcome))
+        write_bytes(outcome.encode("utf-8", "replace") if desk is None else desk.pack(outcome))
         os._exit(0)
     finally:  # the interpreter's normal exit needs system calls that are now forbidden
         os._exit(1)
@@ -160,17 +157,9 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
     sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[misc]
     os.close(0)
     os.closerange(2, os.sysconf("SC_OPEN_MAX"))
-    nothing = (
-        resource.RLIMIT_CORE,
-        resource.RLIMIT_FSIZE,
-        resource.RLIMIT_NOFILE,
-        resource.RLIMIT_NPROC,
-    )
-    for kind, wanted in [
-        (resource.RLIMIT_AS, memory_bytes),
-        (resource.RLIMIT_CPU, cpu_s),
-        *((kind, 0) for kind in nothing),
-    ]:
+    bounds = {"AS": memory_bytes, "CPU": cpu_s, "CORE": 0, "FSIZE": 0, "NOFILE": 0, "NPROC": 0}
+    for name, wanted in bounds.items():
+        kind = getattr(resource, f"RLIMIT_{name}")
         given = resource.getrlimit(kind)[1]
         most = wanted if given == resource.RLIM_INFINITY else min(wanted, given)
         resource.setrlimit(kind, (most, most))
@@ -193,14 +182,11 @@ def install_filter(prctl: Any) -> None:
     text = ctypes.create_string_buffer(packed, len(packed))
     program = Program(len(instructions), ctypes.addressof(text))
     if prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise CannotConfineError(
-            "the kernel does not let the process drop its rights "
-            f"({os.strerror(ctypes.get_errno())})"
-        )
+        why = os.strerror(ctypes.get_errno())
+        raise CannotConfineError(f"the kernel does not let the process drop its rights ({why})")
     if prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0):
-        raise CannotConfineError(
-            f"the kernel does not accept a system call filter ({os.strerror(ctypes.get_errno())})"
-        )
+        why = os.strerror(ctypes.get_errno())
+        raise CannotConfineError(f"the kernel does not accept a system call filter ({why})")
 
 
 def build_filter(machine: str) -> Sequence[Instruction]:
@@ -220,20 +206,10 @@ def build_filter(machine: str) -> Sequence[Instruction]:
     ]
     for name, numbers in SYSCALLS.items():
         body: list[Instruction] = []
-        if name in ONLY_WITH:
-            argument, value = ONLY_WITH[name]
-            body = [
-                (_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument),
-                (_EQUALS, 1, 0, value),
-                (_RETURN, 0, 0, _EPERM),
-            ]
-        elif name in NEVER_WITH:
-            argument, bits = NEVER_WITH[name]
-            body = [
-                (_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument),
-                (_HAS_BITS, 0, 1, bits),
-                (_RETURN, 0, 0, _EPERM),
-            ]
+        if rule := ONLY_WITH.get(name) or NEVER_WITH.get(name):
+            argument, value = rule
+            test = (_EQUALS, 1, 0, value) if name in ONLY_WITH else (_HAS_BITS, 0, 1, value)
+            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), test, (_RETURN, 0, 0, _EPERM)]
         number = numbers[list(ARCHITECTURES).index(machine)]
         program += [(_EQUALS, 0, len(body) + 1, number), *body, (_RETURN, 0, 0, _ALLOW)]
     return [*program, (_RETURN, 0, 0, _EPERM)]

@@ -43,11 +43,10 @@ _ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80
 # Modules that a program may not import: they need networks, other programs, machine code or a
 # screen, or act when imported.
 NOT_HERE = frozenset(
-    "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib "
-    "http.client http.server idlelib imaplib lib2to3 "
-    "multiprocessing nis nntplib ossaudiodev poplib pty pydoc pydoc_data readline "
-    "rlcompleter select selectors site smtpd smtplib socket "
-    "socketserver spwd ssl subprocess telnetlib test this tkinter turtle turtledemo "
+    "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib http.client "
+    "http.server idlelib imaplib lib2to3 multiprocessing nis nntplib ossaudiodev poplib pty pydoc "
+    "pydoc_data readline rlcompleter select selectors site smtpd smtplib socket socketserver spwd "
+    "ssl subprocess telnetlib test this tkinter turtle turtledemo "
     "urllib.request venv webbrowser wsgiref xmlrpc".split()
 )
 # What a module needs besides itself: its submodules, and what it imports lazily, in Python 3.11 to
@@ -88,10 +87,8 @@ ALWAYS_LOADED = "copy unicodedata warnings weakref".split()
 _CODECS = " ".join(
     f"encodings.{name}"
     for name in "ascii base64_codec cp1250 cp1251 cp1252 cp437 cp850 "
-    "hex_codec iso8859_1 iso8859_15 "
-    "iso8859_2 latin_1 punycode "
-    "raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le "
-    "utf_32 utf_7 utf_8_sig".split()
+    "hex_codec iso8859_1 iso8859_15 iso8859_2 latin_1 punycode raw_unicode_escape rot_13 shift_jis "
+    "unicode_escape utf_16 utf_16_be utf_16_le utf_32 utf_7 utf_8_sig".split()
 )
 # By word: the modules that code needs if it contains the word.
 NEEDED_FOR = {
@@ -160,11 +157,8 @@ class Output(io.RawIOBase):
 
     def read_text(self, max_chars: int) -> str:
         n_lost = self._n_bytes - len(self._beginning) - len(self._end)
-        return cut(
-            (self._beginning + self._end).decode("utf-8", "replace").rstrip("\r\n"),
-            max_chars,
-            n_lost,
-        )
+        text = (self._beginning + self._end).decode("utf-8", "replace").rstrip("\r\n")
+        return cut(text, max_chars, n_lost)
 
 
 # -- before the filter
@@ -183,13 +177,8 @@ def prepare(code: str) -> None:
     file can be opened later, and replace the functions that wait."""
     clock = Clock()
     for name in ("time", "monotonic", "perf_counter"):
-        replace(
-            time,
-            **{
-                name: clock.shift(getattr(time, name), 1.0),
-                f"{name}_ns": clock.shift(getattr(time, f"{name}_ns"), 10**9),
-            },
-        )
+        for clock_name, per_s in ((name, 1.0), (f"{name}_ns", 10**9)):
+            replace(time, **{clock_name: clock.shift(getattr(time, clock_name), per_s)})
     replace(time, sleep=clock.sleep)
     # executors call these functions, which need a system call
     replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)
@@ -214,13 +203,8 @@ def load_modules(code: str) -> None:
         for word in line.translate(split).split()
     }
     asked = NEEDED_FOR.keys() & set(code.translate(split).split())
-    load(
-        [
-            *ALWAYS_LOADED,
-            *sorted((imported & sys.stdlib_module_names) - NOT_HERE),
-            *(NEEDED_FOR[word] for word in sorted(asked)),
-        ]
-    )
+    allowed = (imported & sys.stdlib_module_names) - NOT_HERE
+    load([*ALWAYS_LOADED, *sorted(allowed), *(NEEDED_FOR[word] for word in sorted(asked))])
     seen: set[str] = set()
     while new := [name for name in NEEDED_BY if name in sys.modules and name not in seen]:
         seen.update(new)
@@ -241,23 +225,14 @@ def load_zones(code: str) -> None:
     to them, because the library drops unreferenced zones from its cache."""
     import zoneinfo
 
-    paths = [
-        (root, os.path.join(folder, file))  # noqa: PTH118
-        for root in zoneinfo.TZPATH
-        for folder, _, files in os.walk(root)
-        for file in files
-    ]
-    names = {
-        name
-        for name in (path[len(root) + 1 :] for root, path in paths)
-        if name[:1].isupper() and "." not in name
-    }
+    names: set[str] = set()
+    for root in zoneinfo.TZPATH:
+        for folder, _, files in os.walk(root):
+            found = (f"{folder}/{file}"[len(root) + 1 :] for file in files)
+            names.update(name for name in found if name[:1].isupper() and "." not in name)
     asked = sorted(name for name in names if name.rpartition("/")[2] in code)[:MAX_ZONES]
-    replace(
-        zoneinfo,
-        kept=[zoneinfo.ZoneInfo(name) for name in asked],
-        available_timezones=lambda: set(names),
-    )
+    kept = [zoneinfo.ZoneInfo(name) for name in asked]
+    replace(zoneinfo, kept=kept, available_timezones=lambda: set(names))
 
 
 def run_threads_at_once(clock: Clock) -> None:
@@ -301,9 +276,8 @@ def start_at_once(thread: Any) -> None:
     except NotHereError:  # otherwise the program would continue without the thread's work
         raise
     except Exception as error:
-        threading.excepthook(
-            threading.ExceptHookArgs((type(error), error, error.__traceback__, thread))
-        )
+        raised = (type(error), error, error.__traceback__, thread)
+        threading.excepthook(threading.ExceptHookArgs(raised))
     finally:
         threading._active[me] = starting  # type: ignore[attr-defined]
 
@@ -312,9 +286,7 @@ def run_executors_at_once() -> None:
     import concurrent.futures
     from concurrent.futures.thread import ThreadPoolExecutor
 
-    def submit(
-        executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> concurrent.futures.Future[Any]:
+    def submit(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         if executor._shutdown:
             raise RuntimeError("cannot schedule new futures after shutdown")
@@ -356,10 +328,8 @@ def move_on_instead_of_waiting(clock: Clock) -> None:
 
     outside = (
         "getaddrinfo create_connection create_server create_datagram_endpoint "
-        "create_unix_connection create_unix_server"
-    )
-    outside += (
-        " subprocess_exec subprocess_shell connect_read_pipe connect_write_pipe add_signal_handler"
+        "create_unix_connection create_unix_server subprocess_exec subprocess_shell "
+        "connect_read_pipe connect_write_pipe add_signal_handler"
     )
     replace(Loop, **dict.fromkeys(outside.split(), refuse))
     replace(type(asyncio.get_event_loop_policy()), _loop_factory=Loop)
@@ -397,11 +367,8 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | 
     else the value of the last line.
     """
     output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
-    for name, stream in (
-        ("stdin", NoInput()),
-        ("stdout", output.open()),
-        ("stderr", errors.open()),
-    ):
+    streams = {"stdin": NoInput(), "stdout": output.open(), "stderr": errors.open()}
+    for name, stream in streams.items():
         replace(sys, **{name: stream, f"__{name}__": stream})
     try:
         if desk is not None:
@@ -411,31 +378,19 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int, desk: Desk | 
     except BaseException as error:
         try:
             before = output.read_text(MAX_FAULT_CHARS)
-            return (
-                FAULT
-                + describe(error, memory_bytes, has_files=desk is not None)
-                + (f"; it had printed: {before}" if before.strip() else "")
-            )
+            said = describe(error, memory_bytes, has_files=desk is not None)
+            return FAULT + said + (f"; it had printed: {before}" if before.strip() else "")
         except BaseException:
             return f"{FAULT}the code raised an error that cannot be shown"
 
 
 def compute(
-    code: str,
-    result: str,
-    max_chars: int,
-    outputs: tuple[Output, Output],
-    desk: Desk | None = None,
+    code: str, result: str, max_chars: int, outputs: tuple[Output, Output], desk: Desk | None
 ) -> str:
     main = type(sys)("__main__")
     scope = vars(main)
-    scope["__builtins__"] = {
-        **vars(builtins),
-        "__import__": import_module,
-        "input": refuse_input,
-        "exit": sys.exit,
-        "quit": sys.exit,
-    }
+    scope["__builtins__"] = {**vars(builtins), "__import__": import_module, "input": refuse_input}
+    scope["__builtins__"] |= {"exit": sys.exit, "quit": sys.exit}
     sys.modules["__main__"], sys.argv[:] = main, ["code.py"]
     value = None
     try:
@@ -464,16 +419,14 @@ def execute(code: str, scope: dict[str, Any]) -> Any:
     """Run the code, in which `await` is allowed at top level. Return the value of its last line,
     None when that is not an expression."""
     parts: list[CodeType] = []
-    tree = (
-        compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
-        if len(code) <= MAX_SPLIT_CHARS
-        else code
-    )
-    if not isinstance(tree, str) and tree.body and type(tree.body[-1]).__name__ == "Expr":
-        import _ast
+    tree: Any = code
+    if len(code) <= MAX_SPLIT_CHARS:
+        tree = compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
+        if tree.body and type(tree.body[-1]).__name__ == "Expr":
+            import _ast
 
-        last = _ast.Expression(tree.body.pop().value)
-        parts = [compile(last, CODE_NAME, "eval", _TOP_LEVEL_AWAIT, dont_inherit=True)]
+            last = _ast.Expression(tree.body.pop().value)
+            parts = [compile(last, CODE_NAME, "eval", _TOP_LEVEL_AWAIT, dont_inherit=True)]
     parts.insert(0, compile(tree, CODE_NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True))
 
     async def run_all() -> Any:
@@ -609,9 +562,9 @@ class Desk:
     def install(self) -> None:
         """Replace Python's functions for files, such as `open` and `os.stat`, by methods of this
         object."""
-        self._replace(builtins, open=self.open)
-        self._replace(io, open=self.open)
-        self._replace(
+        replace(builtins, open=self.open)
+        replace(io, open=self.open)
+        replace(
             os,
             stat=self.stat,
             lstat=self.stat,
@@ -626,10 +579,6 @@ class Desk:
             access=lambda path, *_args, **_kwargs: self._exists(self._name(path)),
             getcwd=lambda: "/",
         )
-
-    def _replace(self, owner: Any, **new: Any) -> None:
-        for name, value in new.items():
-            setattr(owner, name, value)
 
     # -- changes
     # ----------------------------------------------------------------------------------------------
@@ -687,21 +636,19 @@ class Desk:
         path = self._name(file)
         is_written = bool(letters & set("wax+"))
         data = self._take(path, letters) if is_written else self._find(path)
-        raw = _Raw(self, path, data, is_readable=bool(letters & set("r+")), is_writable=is_written)
+        raw = _Raw(self, path, data, letters)
         if "a" in letters:
             raw.seek(0, io.SEEK_END)
-        if not is_written or "+" in letters:
-            buffered: Any = io.BufferedRandom(raw) if is_written else io.BufferedReader(raw)
-        else:
-            buffered = raw
+        buffered: Any = raw if is_written else io.BufferedReader(raw)
         if "+" in letters:
+            buffered = io.BufferedRandom(raw)
             self._unflushed.append(buffered)
         if "b" in letters:
             return buffered
         text = io.TextIOWrapper(
             buffered, encoding or "utf-8", errors, newline, write_through=is_written
         )
-        self._replace(text, mode=mode)
+        replace(text, mode=mode)
         return text
 
     def stat(self, path: Any, *_args: Any, **_kwargs: Any) -> os.stat_result:
@@ -722,8 +669,7 @@ class Desk:
         return sorted({one.partition("/")[0] for one in inner})
 
     def scan(self, path: Any = ".") -> _Scan:
-        shown = os.fspath(path)
-        shown = shown.decode() if isinstance(shown, bytes) else shown
+        shown = os.fsdecode(path)
         return _Scan(
             [_Entry(self, name, posixpath.join(shown, name)) for name in self.list_names(path)]
         )
@@ -741,8 +687,7 @@ class Desk:
         self._folders.discard(name)
 
     def remove(self, path: Any, *_args: Any, **_kwargs: Any) -> None:
-        name = self._require_mine(self._name(path))
-        self.kept.pop(name)
+        del self.kept[self._require_mine(self._name(path))]
 
     def rename(self, source: Any, target: Any, *_args: Any, **_kwargs: Any) -> None:
         old, new = self._require_mine(self._name(source)), self._name(target)
@@ -757,25 +702,18 @@ class Desk:
         """Return the path relative to the folder; '' is the folder itself."""
         if isinstance(path, int):
             raise PermissionError(errno.EPERM, "file descriptors do not exist here; name the file")
-        path = os.fspath(path)
-        text = path.decode("utf-8", "surrogateescape") if isinstance(path, bytes) else path
-        return posixpath.normpath(f"/{text}").strip("/")
+        return posixpath.normpath(f"/{os.fsdecode(path)}").strip("/")
 
-    def _all(self) -> Iterator[str]:
-        yield from self.given
-        yield from self.listed
-        yield from self.kept
-        yield from self._folders
+    def _all(self) -> set[str]:
+        return {*self.given, *self.listed, *self.kept, *self._folders}
 
     def _is_folder(self, name: str) -> bool:
-        return (
-            not name
-            or name in self._folders
-            or any(one.startswith(f"{name}/") for one in self._all())
-        )
+        if not name or name in self._folders:
+            return True
+        return any(one.startswith(f"{name}/") for one in self._all())
 
     def _exists(self, name: str) -> bool:
-        return self._is_folder(name) or name in set(self._all())
+        return self._is_folder(name) or name in self._all()
 
     def _find(self, name: str) -> bytes | bytearray:
         for files in (self.kept, self.given):
@@ -804,11 +742,8 @@ class Desk:
         """Return the bytes of a file that is opened for writing, so that the program can change
         them. Create the file or empty it as the mode's `letters` demand."""
         if name in self.given or name in self.listed:
-            raise PermissionError(
-                errno.EACCES,
-                "the file belongs to the objective and is read-only; choose another name",
-                name,
-            )
+            what = "the file belongs to the objective and is read-only; choose another name"
+            raise PermissionError(errno.EACCES, what, name)
         if self._is_folder(name):
             raise _error(errno.EISDIR, name)
         self._require_folder(name)
@@ -835,19 +770,15 @@ class Desk:
     def _require_mine(self, name: str) -> str:
         if name not in self.kept:
             self._find(name)
-            raise PermissionError(
-                errno.EACCES, "the file belongs to the objective and is read-only", name
-            )
+            what = "the file belongs to the objective and is read-only"
+            raise PermissionError(errno.EACCES, what, name)
         return name
 
     def require_room(self, name: str, n_more: int) -> None:
         n_bytes = sum(map(len, self.kept.values())) + max(0, n_more)
         if n_bytes > MAX_BYTES:
-            raise OSError(
-                errno.ENOSPC,
-                f"the files of a task have at most {MAX_BYTES >> 20} MB together",
-                name,
-            )
+            what = f"the files of a task have at most {MAX_BYTES >> 20} MB together"
+            raise OSError(errno.ENOSPC, what, name)
 
 
 class MissingFileError(FileNotFoundError):
@@ -857,18 +788,11 @@ class MissingFileError(FileNotFoundError):
 class _Raw(io.RawIOBase):
     """An open file in memory, without a buffer."""
 
-    def __init__(
-        self,
-        desk: Desk,
-        name: str,
-        data: bytes | bytearray,
-        *,
-        is_readable: bool,
-        is_writable: bool,
-    ) -> None:
+    def __init__(self, desk: Desk, name: str, data: bytes | bytearray, letters: set[str]) -> None:
         self.name = name
         self._desk, self._data, self._at = desk, data, 0
-        self._is_readable, self._is_writable = is_readable, is_writable
+        self._is_readable = bool(letters & set("r+"))
+        self._is_writable = bool(letters & set("wax+"))
 
     def readable(self) -> bool:
         return self._is_readable
@@ -917,8 +841,7 @@ class _Entry:
     """Replaces `os.DirEntry`, for the files in memory."""
 
     def __init__(self, desk: Desk, name: str, path: str) -> None:
-        self.name, self.path = name, path
-        self._desk = desk
+        self.name, self.path, self._desk = name, path, desk
 
     def __fspath__(self) -> str:
         return self.path

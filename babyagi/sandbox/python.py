@@ -307,12 +307,8 @@ def _unconfinable(why: str) -> SettingsError:
         "run babyagi on Linux (x86_64 or aarch64) with seccomp, which Docker and Kubernetes allow "
         "by default; or start without the tool run_python (--tools, BABYAGI_TOOLS)"
     )
-    return SettingsError(
-        "Python code that a model wrote cannot be confined on this machine, so it was not run",
-        why=why,
-        fix=fix,
-        guide="safety",
-    )
+    what = "Python code that a model wrote cannot be confined on this machine, so it was not run"
+    return SettingsError(what, why=why, fix=fix, guide="safety")
 
 
 async def _read_outcome(output_fd: int, timeout_s: float, most: int) -> bytes:

@@ -49,9 +49,8 @@ def main() -> None:
         preexec_fn=_die_with_parent,  # noqa: PLW1509  no thread has been started yet
     )
     assert process.stdin is not None and process.stdout is not None
-    reading = threading.Thread(
-        target=_pass_lines, args=(process.stdout, max_line_bytes), daemon=True
-    )
+    arguments = (process.stdout, max_line_bytes)
+    reading = threading.Thread(target=_pass_lines, args=arguments, daemon=True)
     reading.start()
     threading.Thread(target=_pass_input, args=(process,), daemon=True).start()
     process.wait()
