@@ -30,9 +30,7 @@ from babyagi.text import shorten
 
 _SYS_OPENAT2 = 437  # the same number on all architectures since Linux 5.6
 _ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "ppc64le", "s390x")
-_RESOLVE_NO_MAGICLINKS = 0x02
-_RESOLVE_NO_SYMLINKS = 0x04
-_RESOLVE_BENEATH = 0x08
+_RESOLVE = 0x08 | 0x04 | 0x02  # RESOLVE_BENEATH, RESOLVE_NO_SYMLINKS, RESOLVE_NO_MAGICLINKS
 _UNAVAILABLE = (errno.ENOSYS, errno.EPERM, errno.E2BIG, errno.EINVAL)
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -97,21 +95,11 @@ def has_openat2() -> bool:
 
 
 def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
-    how = _OpenHow(
-        flags=flags,
-        mode=mode if flags & os.O_CREAT else 0,
-        resolve=_RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS,
-    )
-    libc = ctypes.CDLL(None, use_errno=True)
-    fd = int(
-        libc.syscall(
-            ctypes.c_long(_SYS_OPENAT2),
-            ctypes.c_int(folder_fd),
-            ctypes.c_char_p(os.fsencode(path)),
-            ctypes.byref(how),
-            ctypes.c_size_t(ctypes.sizeof(how)),
-        )
-    )
+    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    number, size = ctypes.c_long(_SYS_OPENAT2), ctypes.c_size_t(ctypes.sizeof(how))
+    name = ctypes.c_char_p(os.fsencode(path))
+    fd = int(syscall(number, ctypes.c_int(folder_fd), name, ctypes.byref(how), size))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
@@ -198,13 +186,8 @@ def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        code = (
-            errno.EISDIR
-            if stat.S_ISDIR(mode)
-            else errno.ELOOP
-            if stat.S_ISLNK(mode)
-            else errno.EINVAL
-        )
+        code_by_kind = {stat.S_IFDIR: errno.EISDIR, stat.S_IFLNK: errno.ELOOP}
+        code = code_by_kind.get(stat.S_IFMT(mode), errno.EINVAL)
         raise OSError(code, os.strerror(code))
     if not replace:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -326,15 +309,12 @@ class Folder:
         """
         wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
         found, is_cut = self._walk(_folder_of(wanted))
-        paths = (
-            (path, status)
-            for path, status in found
-            if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted)
-        )
         files = [
             ListedFile(path=path, size_bytes=status.st_size, state=_state_of(status))
-            for path, status in sorted(paths, key=lambda pair: _natural(pair[0]))
+            for path, status in found
+            if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted)
         ]
+        files.sort(key=lambda file: _natural(file.path))
         return Listing(files=tuple(files[:limit]), n_files=len(files), is_cut=is_cut)
 
     def read(
@@ -358,9 +338,8 @@ class Folder:
         lines, is_cut = _read_lines(file, data, read_pdf)
         if first_line > max(len(lines), 1):
             has = "is too large; the part that can be read has" if is_cut else "has"
-            raise ToolError(
-                f"{_show(name)} {has} {len(lines)} lines, there is no line {first_line}"
-            )
+            where = f"{len(lines)} lines, there is no line {first_line}"
+            raise ToolError(f"{_show(name)} {has} {where}")
         shown: list[str] = []
         n_chars = 0
         for line in lines[first_line - 1 : first_line - 1 + max_lines]:
@@ -369,15 +348,11 @@ class Folder:
             if shown and n_chars > max_chars:
                 break
             shown.append(bounded)
-        last_line = first_line + len(shown) - 1
+        last_line, text = first_line + len(shown) - 1, "\n".join(shown)
         return FileText(
-            path=name,
-            text="\n".join(shown),
-            first_line=first_line,
-            last_line=last_line,
-            n_lines=len(lines),
+            path=name, text=text, first_line=first_line, last_line=last_line, n_lines=len(lines),
             is_cut=is_cut,
-        )
+        )  # fmt: skip
 
     def read_bytes(self, path: str) -> bytes:
         """Return the bytes of a file.
@@ -421,9 +396,8 @@ class Folder:
             try:
                 put_file(root_fd, parts, data, replace=replace)
             except FileExistsError:
-                raise ToolError(
-                    f"{_show(path)} exists already; pass replace=true to replace it"
-                ) from None
+                fix = "pass replace=true to replace it"
+                raise ToolError(f"{_show(path)} exists already; {fix}") from None
             except OSError as error:
                 raise ToolError(f"{_show(path)} cannot be written: {error.strerror}") from None
         return len(data)
@@ -457,18 +431,14 @@ class Folder:
                     f"this file has {n_bytes:,} bytes, and {left} are left to write for this "
                     "objective; write less"
                 )
-            self._n_written, self._written_bytes = (
-                self._n_written + 1,
-                self._written_bytes + n_bytes,
-            )
+            self._n_written += 1
+            self._written_bytes += n_bytes
         try:
             yield
         except BaseException:
             with self._quota:
-                self._n_written, self._written_bytes = (
-                    self._n_written - 1,
-                    self._written_bytes - n_bytes,
-                )
+                self._n_written -= 1
+                self._written_bytes -= n_bytes
             raise
 
     def _below(self, path: str) -> tuple[str, ...]:
@@ -479,10 +449,8 @@ class Folder:
         parts = PurePosixPath(self._relative(path)).parts
         depths = accumulate(-1 if part == ".." else 1 for part in parts)
         if PurePosixPath(*parts).is_absolute() or min(depths, default=0) < 0:
-            raise ToolError(
-                f"{_show(path)} is outside the folder; paths are relative to it, as "
-                "list_files shows them"
-            )
+            what = "is outside the folder; paths are relative to it, as list_files shows them"
+            raise ToolError(f"{_show(path)} {what}")
         return parts
 
     def _relative(self, path: str) -> str:
@@ -509,10 +477,8 @@ class Folder:
             else:
                 parts.pop()
         if "\\" in path or self._is_hidden(parts) or len(parts) > MAX_DEPTH:
-            raise ToolError(
-                f"{_show(path)} is hidden or too deep, or not written with /; such files cannot "
-                "be used"
-            )
+            what = "is hidden or too deep, or not written with /; such files cannot be used"
+            raise ToolError(f"{_show(path)} {what}")
         return tuple(parts)
 
     def _resolve(self, path: str) -> tuple[str, ...]:
@@ -557,10 +523,8 @@ class Folder:
             status = os.fstat(fd)
             mode = status.st_mode
             if stat.S_ISDIR(mode):
-                raise ToolError(
-                    f"{_show(name)} is a folder; list_files with pattern "
-                    f"{_show(name + '/*')} shows what it holds"
-                )
+                how = f"list_files with pattern {_show(name + '/*')} shows what it holds"
+                raise ToolError(f"{_show(name)} is a folder; {how}")
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
             if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
@@ -631,11 +595,8 @@ class Folder:
 
     def _suggest(self, name: str) -> str:
         paths = [file.path for file in self.list().files]
-        same_name = [
-            path
-            for path in paths
-            if path.rpartition("/")[2].casefold() == name.rpartition("/")[2].casefold()
-        ]
+        wanted = posixpath.basename(name).casefold()
+        same_name = [path for path in paths if posixpath.basename(path).casefold() == wanted]
         nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
         return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
 
@@ -671,9 +632,13 @@ def _state_of(status: os.stat_result) -> str:
 def _folder_of(pattern: str) -> tuple[str, ...]:
     """Return the innermost folder that a glob names literally; () for a pattern without
     wildcards."""
-    folders = pattern.split("/")[:-1] if any(char in pattern for char in "*?[") else []
-    named = tuple(takewhile(lambda name: not any(char in name for char in "*?["), folders))
+    folders = pattern.split("/")[:-1] if _is_glob(pattern) else []
+    named = tuple(takewhile(lambda name: not _is_glob(name), folders))
     return named if all(map(_is_shown, named)) and "" not in named and ".." not in named else ()
+
+
+def _is_glob(pattern: str) -> bool:
+    return not set("*?[").isdisjoint(pattern)
 
 
 def _identify(status: os.stat_result) -> str:
@@ -682,7 +647,7 @@ def _identify(status: os.stat_result) -> str:
 
 def _matches(path: str, pattern: str) -> bool:
     path, pattern = path.casefold(), pattern.casefold()
-    if not any(char in pattern for char in "*?["):
+    if not _is_glob(pattern):
         return pattern in ("", ".") or pattern in path
     flat = pattern.replace("**/", "*")
     return fnmatchcase(path, flat) or fnmatchcase(path.rpartition("/")[2], flat)
@@ -690,16 +655,12 @@ def _matches(path: str, pattern: str) -> bool:
 
 def _natural(path: str) -> list[tuple[list[str | int], str]]:
     """Return a sort key: folder by folder, and `part2` before `part10`."""
-    return [
-        (
-            [
-                int(piece) if i % 2 else piece
-                for i, piece in enumerate(re.split(r"(\d+)", p.casefold()))
-            ],
-            p,
-        )
-        for p in path.split("/")
-    ]
+    return [(_by_number(name), name) for name in path.split("/")]
+
+
+def _by_number(name: str) -> list[str | int]:
+    pieces = enumerate(re.split(r"(\d+)", name.casefold()))
+    return [int(piece) if i % 2 else piece for i, piece in pieces]
 
 
 def _read_beginning(fd: int) -> bytes:
@@ -720,10 +681,8 @@ def _read_lines(
         is_cut = len(data) > MAX_FILE_BYTES
         return _split_lines(_decode(file.path, data[:MAX_FILE_BYTES]), is_cut=is_cut), is_cut
     if read_pdf is None:
-        raise ToolError(
-            f"{_show(file.path)} is a PDF, not a text file; pdftotext, for instance, makes a text "
-            "of it"
-        )
+        what = "is a PDF, not a text file; pdftotext, for instance, makes a text of it"
+        raise ToolError(f"{_show(file.path)} {what}")
     if len(data) > MAX_PDF_BYTES:
         raise ToolError(f"{_show(file.path)} is a PDF over {MAX_PDF_BYTES:,} bytes")
     return _split_lines(read_pdf(file, data), is_cut=False), False
@@ -773,11 +732,9 @@ def _split_lines(text: str, *, is_cut: bool) -> list[str]:
 def _bound_line(line: str) -> str:
     line = _LINE_BREAKERS.sub(" ", line)
     n_more = len(line) - MAX_LINE_CHARS
-    return (
-        line
-        if n_more <= 0
-        else f"{line[:MAX_LINE_CHARS]} … ({n_more} more characters in this line)"
-    )
+    if n_more <= 0:
+        return line
+    return f"{line[:MAX_LINE_CHARS]} … ({n_more} more characters in this line)"
 
 
 def _show(path: str) -> str:

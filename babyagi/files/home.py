@@ -107,10 +107,8 @@ def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterat
                 lock.flush()
             yield name
             return
-    raise SettingsError(
-        f"{MAX_WORKERS_PER_NAME} workers called {base} use this home folder already",
-        fix="set BABYAGI_WORKER_NAME to another name",
-    )
+    what = f"{MAX_WORKERS_PER_NAME} workers called {base} use this home folder already"
+    raise SettingsError(what, fix="set BABYAGI_WORKER_NAME to another name")
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:

@@ -95,9 +95,7 @@ def find_wide(folder: Path) -> Iterator[Path]:
     if _is_wide(folder):
         yield folder
     for parent, folders, files in os.walk(folder):
-        yield from (
-            path for path in (Path(parent, name) for name in (*folders, *files)) if _is_wide(path)
-        )
+        yield from filter(_is_wide, (Path(parent, name) for name in (*folders, *files)))
 
 
 def _is_wide(path: Path) -> bool:
