@@ -47,11 +47,11 @@ def host_of(url: str) -> str:
     except ValueError:
         return ""
     host = f"[{host}]" if ":" in host else host
-    return (
-        host
-        if not host or port in (None, 443 if parts.scheme == "https" else 80)
-        else f"{host}:{port}"
-    )
+    return host if not host or port in (None, _usual_port(parts.scheme)) else f"{host}:{port}"
+
+
+def _usual_port(scheme: str) -> int:
+    return 443 if scheme == "https" else 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ class Proxies:
         """Return the address of the proxy for a request to `url`; None if it uses no proxy."""
         parts = urlsplit(url)
         host = parts.hostname or ""
-        port = parts.port or (443 if parts.scheme == "https" else 80)
+        port = parts.port or _usual_port(parts.scheme)
         if is_loopback(host) or any(covers(exception, host, port) for exception in self.exceptions):
             return None
         return (self.https if parts.scheme == "https" else self.http) or None
@@ -80,14 +80,14 @@ class Proxies:
 def read_proxies(variables: Mapping[str, str]) -> Proxies:
     """Read the proxies from the environment variables `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`,
     whose names may also be in lower case."""
-    named = {
-        name: variables.get(name) or variables.get(name.lower()) or ""
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-    }
+
+    def read(name: str) -> str:
+        return variables.get(name) or variables.get(name.lower()) or ""
+
     return Proxies(
-        http=complete_proxy(named["HTTP_PROXY"]),
-        https=complete_proxy(named["HTTPS_PROXY"]),
-        exceptions=split_exceptions(named["NO_PROXY"]),
+        http=complete_proxy(read("HTTP_PROXY")),
+        https=complete_proxy(read("HTTPS_PROXY")),
+        exceptions=split_exceptions(read("NO_PROXY")),
     )
 
 
@@ -106,9 +106,8 @@ def covers(exception: str, host: str, port: int) -> bool:
     if exception == "*":
         return True
     try:
-        return ipaddress.ip_address(host) in ipaddress.ip_network(
-            exception.strip("[]"), strict=False
-        )
+        network = ipaddress.ip_network(exception.strip("[]"), strict=False)
+        return ipaddress.ip_address(host) in network
     except ValueError:
         pass  # the host or the entry is a name, or the entry has a port
     name, colon, named_port = exception.rpartition(":")
@@ -125,24 +124,15 @@ def covers(exception: str, host: str, port: int) -> bool:
 # The address blocks with a special purpose that are not part of the public internet.
 # Source: https://www.iana.org/assignments/iana-ipv4-special-registry and
 # https://www.iana.org/assignments/iana-ipv6-special-registry; read in November 2026.
-_NOT_PUBLIC_V4 = tuple(
-    map(
-        ipaddress.IPv4Network,
-        (
-            "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 "
-            "192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 "
-            "198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 "
-            "168.63.129.16/32"  # the metadata service of a cloud, inside a public block
-        ).split(),
-    )
+_BLOCKS_V4 = (
+    "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 "
+    "192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 "
+    "224.0.0.0/3 168.63.129.16/32"  # the last one is the metadata service of a cloud
 )
+_BLOCKS_V6 = "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20"
+_NOT_PUBLIC_V4 = tuple(map(ipaddress.IPv4Network, _BLOCKS_V4.split()))
+_NOT_PUBLIC_V6 = tuple(map(ipaddress.IPv6Network, _BLOCKS_V6.split()))
 _PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")  # all others are local, or contain an IPv4 address
-_NOT_PUBLIC_V6 = tuple(
-    map(
-        ipaddress.IPv6Network,
-        "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20".split(),
-    )
-)
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -153,11 +143,8 @@ def is_public(address: Address) -> bool:
     IPv4 addresses."""
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _NOT_PUBLIC_V4)
-    return (
-        address.scope_id is None
-        and address in _PUBLIC_V6
-        and not any(address in network for network in _NOT_PUBLIC_V6)
-    )
+    is_special = any(address in network for network in _NOT_PUBLIC_V6)
+    return address.scope_id is None and address in _PUBLIC_V6 and not is_special
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +162,8 @@ class Target:
     @property
     def origin(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        usual = 443 if self.scheme == "https" else 80
-        return f"{self.scheme}://{host}" + ("" if self.port == usual else f":{self.port}")
+        port = "" if self.port == _usual_port(self.scheme) else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
 
     @property
     def url(self) -> str:
@@ -207,8 +194,7 @@ def read_target(url: str) -> Target:
         raise AddressError("the address contains characters that are not allowed")
     try:
         parts = urlsplit(url)
-        port = parts.port
-        host = parts.hostname or ""
+        host, port = parts.hostname or "", parts.port
     except ValueError:
         raise AddressError("the address is not valid") from None
     if parts.scheme not in ("http", "https") or not host:
@@ -222,7 +208,7 @@ def read_target(url: str) -> Target:
     return Target(
         scheme=parts.scheme,
         host=_read_host(host, is_bracketed=parts.netloc.startswith("[")),
-        port=port or (443 if parts.scheme == "https" else 80),
+        port=port or _usual_port(parts.scheme),
         path=path + query,
     )
 

@@ -47,7 +47,7 @@ from babyagi.net.addresses import (
     Proxies,
     Target,
     covers,
-    is_loopback,
+    is_in_clear,
     is_public,
     read_target,
 )
@@ -124,12 +124,8 @@ class Door:
         pause_s: float = 0.5,
         resolve: Resolve = look_up,
     ) -> None:
-        self._allow = tuple(allow)
-        self._proxies = proxies or Proxies()
-        self._timeout_s = timeout_s
-        self._max_bytes = max_bytes
-        self._pause_s = pause_s
-        self._resolve = resolve
+        self._allow, self._proxies, self._resolve = tuple(allow), proxies or Proxies(), resolve
+        self._timeout_s, self._max_bytes, self._pause_s = timeout_s, max_bytes, pause_s
         self._tls: ssl.SSLContext | None = None
         self._host_by_origin: OrderedDict[str, _Host] = OrderedDict()
 
@@ -284,15 +280,14 @@ class Door:
         self._require_public(target.host, target.port, [address])
 
     def _require_public(self, host: str, port: int, addresses: Iterable[Address]) -> None:
-        if any(covers(allowed, host, port) for allowed in self._allow):
+        def is_allowed(name: str) -> bool:
+            return any(covers(allowed, name, port) for allowed in self._allow)
+
+        if is_allowed(host) or all(is_public(one) or is_allowed(str(one)) for one in addresses):
             return
-        for address in addresses:
-            if not is_public(address) and not any(
-                covers(allowed, str(address), port) for allowed in self._allow
-            ):
-                raise AddressError(
-                    "the address is not on the public internet, and only such pages are fetched"
-                )
+        raise AddressError(
+            "the address is not on the public internet, and only such pages are fetched"
+        )
 
 
 def guard(
@@ -446,23 +441,13 @@ def require_https(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (
-            parts.scheme == "http" and is_loopback(parts.hostname or "")
-        )
-        is_usable = (
-            is_safe
-            and bool(parts.hostname)
-            and parts.port != 0
-            and not set("@?#\\") & set(url)
-            and url.isprintable()
-        )
+        is_web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        is_safe = is_web and not is_in_clear(url)
     except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise SettingsError(
-            "the address of a service must be https://HOST, or http on this machine",
-            fix="correct the address",
-        )
+        is_safe = False
+    if not is_safe or set("@?#\\") & set(url) or not url.isprintable():
+        what = "the address of a service must be https://HOST, or http on this machine"
+        raise SettingsError(what, fix="correct the address")
     return url.rstrip("/")
 
 
@@ -547,23 +532,14 @@ async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
     texts may contain the URL with the secret."""
     import httpx2
 
+    method, params = "GET" if request.body is None else "POST", dict(request.params) or None
+    headers = {**request.headers, "accept-encoding": "identity", "user-agent": USER_AGENT}
     try:
+        way = httpx2.AsyncHTTPTransport(proxy=proxy)
         async with (
-            httpx2.AsyncClient(
-                follow_redirects=False,
-                timeout=None,
-                transport=httpx2.AsyncHTTPTransport(proxy=proxy),
-            ) as client,
+            httpx2.AsyncClient(follow_redirects=False, timeout=None, transport=way) as client,
             client.stream(
-                "GET" if request.body is None else "POST",
-                request.url,
-                params=dict(request.params) or None,
-                json=request.body,
-                headers={
-                    **request.headers,
-                    "accept-encoding": "identity",
-                    "user-agent": "babyagi",
-                },
+                method, request.url, params=params, json=request.body, headers=headers
             ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":
