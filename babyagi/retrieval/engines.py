@@ -55,7 +55,7 @@ class Hit:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Engine:
     """A search engine: how it is queried, and how its answer is read.
 
@@ -124,11 +124,8 @@ def _hits(found: Any, title: str, url: str, snippet: str) -> Iterator[Hit]:
     """Yield a result for each entry of a list in the engine's answer. `title`, `url` and `snippet`
     are the names of the entry's fields. Empty entries are left out."""
     for entry in _entries(found):
-        hit = Hit(
-            title=_field(entry, title),
-            url=_web_address(entry.get(url)),
-            snippet=_field(entry, snippet),
-        )
+        text = _field(entry, snippet)
+        hit = Hit(title=_field(entry, title), url=_web_address(entry.get(url)), snippet=text)
         if hit.title or hit.url or hit.snippet:
             yield hit
 
@@ -258,74 +255,29 @@ def _web_address(value: Any) -> str:
     return value if parts.scheme in ("http", "https") and parts.netloc else ""
 
 
-ENGINES = {
-    engine.name: engine
-    for engine in (
-        Engine(
-            name="serper",
-            base_url="https://google.serper.dev",
-            make=_ask_serper,
-            read=_read_serper,
-            key_variable="SERPER_API_KEY",
-        ),
-        Engine(
-            name="serpapi",
-            base_url="https://serpapi.com",
-            make=_get("/search.json", "q", key="api_key", engine="google"),
-            read=_read_serpapi,
-            key_variable="SERPAPI_API_KEY",
-        ),
-        Engine(
-            name="searchapi",
-            base_url="https://www.searchapi.io",
-            make=_get("/api/v1/search", "q", key="api_key", engine="google"),
-            read=_read_searchapi,
-            key_variable="SEARCHAPI_API_KEY",
-            timeout_s=90.0,
-        ),
-        Engine(
-            name="brave",
-            base_url="https://api.search.brave.com",
-            make=_ask_brave,
-            read=_read_brave,
-            key_variable="BRAVE_API_KEY",
-        ),
-        Engine(
-            name="tavily",
-            base_url="https://api.tavily.com",
-            make=_ask_tavily,
-            read=_read_content,
-            key_variable="TAVILY_API_KEY",
-        ),
-        Engine(
-            name="searxng",
-            base_url="",
-            make=_get("/search", "q", format="json"),
-            read=_read_content,
-        ),
-        Engine(
-            name="duckduckgo",
-            base_url="https://html.duckduckgo.com",
-            make=_get("/html/", "q"),
-            read=_read_duckduckgo,
-            is_page=True,
-        ),
-        Engine(
-            name="marginalia",
-            base_url="https://api2.marginalia-search.com",
-            make=_ask_marginalia,
-            read=_read_marginalia,
-        ),
-        Engine(
-            name="wikipedia",
-            base_url="https://en.wikipedia.org",
-            make=_get(
-                "/w/api.php", "srsearch", "srlimit", action="query", list="search", format="json"
-            ),
-            read=_read_wikipedia,
-        ),
-    )
-}
+_ask_serpapi = _get("/search.json", "q", key="api_key", engine="google")
+_ask_searchapi = _get("/api/v1/search", "q", key="api_key", engine="google")
+_ask_searxng = _get("/search", "q", format="json")
+_ask_duckduckgo = _get("/html/", "q")
+_ask_wikipedia = _get(
+    "/w/api.php", "srsearch", "srlimit", action="query", list="search", format="json"
+)
+# fmt: off
+_ENGINES = (
+    Engine("serper", "https://google.serper.dev", _ask_serper, _read_serper, "SERPER_API_KEY"),
+    Engine("serpapi", "https://serpapi.com", _ask_serpapi, _read_serpapi, "SERPAPI_API_KEY"),
+    Engine("searchapi", "https://www.searchapi.io", _ask_searchapi, _read_searchapi,
+        "SEARCHAPI_API_KEY", timeout_s=90.0),
+    Engine("brave", "https://api.search.brave.com", _ask_brave, _read_brave, "BRAVE_API_KEY"),
+    Engine("tavily", "https://api.tavily.com", _ask_tavily, _read_content, "TAVILY_API_KEY"),
+    Engine("searxng", "", _ask_searxng, _read_content),
+    Engine("duckduckgo", "https://html.duckduckgo.com", _ask_duckduckgo, _read_duckduckgo,
+        is_page=True),
+    Engine("marginalia", "https://api2.marginalia-search.com", _ask_marginalia, _read_marginalia),
+    Engine("wikipedia", "https://en.wikipedia.org", _ask_wikipedia, _read_wikipedia),
+)
+# fmt: on
+ENGINES = {engine.name: engine for engine in _ENGINES}
 KEYLESS = ("duckduckgo", "marginalia", "wikipedia")
 
 
@@ -349,12 +301,8 @@ class Searcher:
         monotonic: Callable[[], float],
         proxies: Proxies | None = None,
     ) -> None:
-        self._engines = [
-            Answering(engine=one.engine, base_url=require_https(one.base_url), key=one.key)
-            for one in engines
-        ]
-        self._monotonic = monotonic
-        self._proxies = proxies
+        self._engines = [replace(one, base_url=require_https(one.base_url)) for one in engines]
+        self._monotonic, self._proxies = monotonic, proxies
         self._rests_until: dict[str, float] = {}
 
     @property

@@ -56,8 +56,7 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
         case "pdf":
             return _read_pdf(body)
         case "html":
-            html = _decode(body, parameters)[:MAX_HTML_CHARS]
-            return _read_html(html, url)
+            return _read_html(_decode(body, parameters)[:MAX_HTML_CHARS], url)
         case "text":
             return PageText(title="", text=_decode(body, parameters)[:MAX_CHARS])
     raise UnreadableError(
@@ -85,13 +84,10 @@ def _decode(body: bytes, parameters: str) -> str:
     """Decode the bytes of a page. The encoding is the first of these: that of a byte order mark,
     that in the server's header (`parameters`), that declared in the page, UTF-8 if the bytes are
     valid UTF-8, and Windows-1252."""
-    for mark, encoding in (
-        (codecs.BOM_UTF8, "utf-8-sig"),
-        (codecs.BOM_UTF16_LE, "utf-16"),
-        (codecs.BOM_UTF16_BE, "utf-16"),
-    ):
-        if body.startswith(mark):
-            return body.decode(encoding, "replace")
+    if body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return body.decode("utf-16", "replace")
+    if body.startswith(codecs.BOM_UTF8):
+        return body.decode("utf-8-sig", "replace")
     said = re.search(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", parameters)
     in_page = _CHARSET.search(body[:4096])
     names = [said[1] if said else "", in_page[1].decode() if in_page else ""]
@@ -175,13 +171,10 @@ class _PlainReader(HTMLParser):
 
     def __init__(self, url: str) -> None:
         super().__init__(convert_charrefs=True)
-        self.title = ""
-        self._url = url
+        self.title, self._is_title, self._url = "", False, url
         self._parts: list[str] = []
-        self._n_silent = 0
-        self._silent_tag = ""
-        self._is_title = False
         self._links: list[str] = []
+        self._n_silent, self._silent_tag = 0, ""
 
     def text(self) -> str:
         lines = [" ".join(line.split()) for line in "".join(self._parts).split("\n")]
@@ -268,9 +261,8 @@ def _read_pdf(body: bytes) -> PageText:
             if n_chars > MAX_CHARS:
                 break
     except Exception as error:  # the library may raise anything at a broken file
-        raise UnreadableError(
-            f"it is {kind} that cannot be read ({type(error).__name__})"
-        ) from None
+        name = type(error).__name__
+        raise UnreadableError(f"it is {kind} that cannot be read ({name})") from None
     if not any(text.strip() for text in texts):
         raise UnreadableError("it is a PDF without text, perhaps only pictures of its pages")
     text = "\n\n".join(f"## Page {n}\n\n{text}" for n, text in enumerate(texts, start=1))

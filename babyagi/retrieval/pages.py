@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from babyagi.net.door import Door, Page
 from babyagi.offload import Offload, run_inline
 from babyagi.retrieval import page_text
 from babyagi.retrieval.engines import Hit, Searcher
-from babyagi.retrieval.rank import BM25, Ranker, Scored, rank, split_parts, top_p
+from babyagi.retrieval.rank import BM25, Ranker, rank, split_parts, top_p
 from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
@@ -89,10 +90,8 @@ class Pages:
         offload: Offload = run_inline,
     ) -> None:
         self.offload = offload
-        self._door = door
+        self._door, self._clock, self._folder = door, clock, folder
         self._read_page = read or read_apart
-        self._clock = clock
-        self._folder = folder
         self._slots = asyncio.Semaphore(MAX_READ_AT_ONCE)
 
     async def open(self, url: str) -> Document:
@@ -120,13 +119,9 @@ class Pages:
         text = clean(said["text"]).strip()
         if not text:
             raise ToolError(f"{page.url} has no text; it may need a browser to be seen")
-        return Document(
-            url=page.url,
-            title=" ".join(clean(said["title"]).split()),
-            text=text,
-            fetched_at=self._clock(),
-            digest=hashlib.sha256(page.body).hexdigest(),
-        )
+        title, now = " ".join(clean(said["title"]).split()), self._clock()
+        digest = hashlib.sha256(page.body).hexdigest()
+        return Document(url=page.url, title=title, text=text, fetched_at=now, digest=digest)
 
     # -- the cache ---------------------------------------------------------------------------------
 
@@ -143,14 +138,12 @@ class Pages:
     def _keep(self, url: str, document: Document) -> None:
         if self._folder is None:
             return
-        try:
+        with suppress(OSError):  # a page that is not cached is fetched again if it is needed again
             make_folder(self._folder)
             others = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
             for path in others[: max(0, len(others) - MAX_KEPT_PAGES + 1)]:
                 path.unlink(missing_ok=True)
             write_file(_path(self._folder, url), document.to_json())
-        except OSError:
-            pass  # the page is not cached, and is fetched again if it is needed again
 
 
 def _path(folder: Path, url: str) -> Path:
@@ -248,16 +241,10 @@ class WebRetriever:
     that are relevant to the question."""
 
     def __init__(self, searcher: Searcher, pages: Pages, *, ranker: Ranker = BM25) -> None:
-        self._searcher = searcher
-        self._pages = pages
-        self._ranker = ranker
+        self._searcher, self._pages, self._ranker = searcher, pages, ranker
 
     async def find_parts(
-        self,
-        question: str,
-        *,
-        n_pages: int,
-        domains: Sequence[str] = (),
+        self, question: str, *, n_pages: int, domains: Sequence[str] = ()
     ) -> tuple[str, list[WebPart]]:
         """Return the name of the engine that answered, and the best parts of the pages of the first
         `n_pages` results, the best first.
@@ -280,15 +267,9 @@ class WebRetriever:
 
 
 def _split(hit: Hit, document: Document) -> list[WebPart]:
-    return [
-        WebPart(
-            hit=hit,
-            text="\n".join(filter(None, [" > ".join(part.headings), part.text])),
-            score=hit.score,
-            document=document,
-        )
-        for part in split_parts(document.text)
-    ]
+    parts = split_parts(document.text)
+    texts = ("\n".join(filter(None, [" > ".join(one.headings), one.text])) for one in parts)
+    return [WebPart(hit=hit, text=text, score=hit.score, document=document) for text in texts]
 
 
 def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[WebPart]:
@@ -296,10 +277,8 @@ def _choose(question: str, parts: Sequence[WebPart], ranker: Ranker) -> list[Web
     the first parts."""
     texts = [f"{part.hit.title[:MAX_TITLE_CHARS]}\n{part.text}" for part in parts]
     ranked = rank(question, texts, ranker=ranker)
-    best = top_p(ranked, TOP_P)[:MAX_PARTS] or [
-        Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), MAX_PARTS))
-    ]
-    return [parts[one.index] for one in best]
+    best = [parts[one.index] for one in top_p(ranked, TOP_P)]
+    return (best or list(parts))[:MAX_PARTS]
 
 
 def _pages_of(hits: Sequence[Hit]) -> list[Hit]:

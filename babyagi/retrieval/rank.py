@@ -178,11 +178,8 @@ def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[
     with the same score keep their order."""
     scores = ranker.score(question, texts)
     total = sum(scores) or 1.0
-    found = [
-        Scored(index=at, score=score, share=score / total)
-        for at, score in enumerate(scores)
-        if score > 0
-    ]
+    relevant = [(at, score) for at, score in enumerate(scores) if score > 0]
+    found = [Scored(index=at, score=score, share=score / total) for at, score in relevant]
     return sorted(found, key=lambda one: (-one.score, one.index))
 
 
@@ -266,9 +263,8 @@ class CrossEncoder:
             with self._turn:
                 logits = self._read_pairs([(question, texts[index]) for index in chosen])
         except Exception as error:  # the two libraries document no error types
-            raise ToolError(
-                f"the ranker {self._folder.name} cannot be used: {type(error).__name__}"
-            ) from error
+            why = f"the ranker {self._folder.name} cannot be used: {type(error).__name__}"
+            raise ToolError(why) from error
         best = max(logits)
         for index, logit in zip(chosen, logits, strict=True):
             scores[index] = math.exp(logit - best)
