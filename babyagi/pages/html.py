@@ -63,12 +63,10 @@ def require_pdf() -> None:
     try:
         import weasyprint  # noqa: F401
     except (ImportError, OSError) as error:
-        raise SettingsError(
-            "this installation cannot make a PDF",
-            why=f"WeasyPrint cannot be loaded: {error}",
-            fix="pip install 'babyagi-daemon[pdf]', or choose another format: --format html",
-            guide="report",
-        ) from error
+        what = "this installation cannot make a PDF"
+        why = f"WeasyPrint cannot be loaded: {error}"
+        fix = "pip install 'babyagi-daemon[pdf]', or choose another format: --format html"
+        raise SettingsError(what, why=why, fix=fix, guide="report") from error
 
 
 def render_pdf(page: str) -> bytes:
@@ -167,8 +165,7 @@ def _copy(element: ElementTree.Element) -> ElementTree.Element:
     name = _local_name(element.tag)
     made = ElementTree.Element(name)
     for key, value in element.attrib.items():
-        kept = _keep(key, value)
-        if kept is not None:
+        if kept := _keep(key, value):
             made.set(*kept)
     made.text = element.text
     for inner in element:
@@ -186,10 +183,9 @@ def _keep(key: str, value: str) -> tuple[str, str] | None:
         return ("href", value) if _LOCAL.fullmatch(value.strip()) else None
     if key == "style":
         declared = (one.partition(":") for one in value.split(";"))
-        found = [(name.strip(), said.strip()) for name, _, said in declared]
-        style = ";".join(
-            f"{name}:{said}" for name, said in found if name in _ATTRIBUTES and _is_plain(said)
-        )
+        found = ((name.strip(), said.strip()) for name, _, said in declared)
+        plain = (one for one in found if one[0] in _ATTRIBUTES and _is_plain(one[1]))
+        style = ";".join(map(":".join, plain))
         return ("style", style) if style else None
     return (key, value) if key in _ATTRIBUTES and _is_plain(value) else None
 
@@ -220,9 +216,8 @@ def _count_drawn(
         if name not in by_id:
             continue
         if name in within or len(within) == MAX_REFERENCES:
-            raise ValueError(
-                "the parts of the picture refer to each other in a circle or too deeply"
-            )
+            why = "the parts of the picture refer to each other in a circle or too deeply"
+            raise ValueError(why)
         if name not in counts:
             counts[name] = _count_drawn(by_id[name], by_id, counts, (*within, name))
         n += n_times * counts[name]

@@ -14,23 +14,6 @@ from babyagi.pages.html import Html, escape, join
 from babyagi.tasks import Event, Task, TaskStatus
 from babyagi.text import one_line, say_duration, shorten
 
-# the kinds of events that `find_bars` needs
-KINDS = (
-    events.WORKER_JOINED,
-    events.TASK_CLAIMED,
-    events.TASK_RECORDED,
-    events.TASK_LACKED,
-    events.TASK_FAILED,
-    events.TASK_DEAD,
-    events.TASK_RELEASED,
-    events.TASK_PARKED,
-    events.TASK_CANCELLED,
-    events.STEP_INTENDED,
-    events.STEP_RECORDED,
-    events.STEP_ABANDONED,
-    events.STEP_UNCONFIRMED,
-)
-
 MAX_BARS = 1500
 MAX_LANES = 40
 MAX_GAP_SHARE = 0.1  # of the time in which anything was done; a longer pause is drawn shorter
@@ -49,6 +32,9 @@ _OUTCOMES = {
     events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
 }
+# the kinds of events that `find_bars` needs
+KINDS = (events.WORKER_JOINED, events.TASK_CLAIMED, *_OUTCOMES, events.STEP_INTENDED)
+KINDS += (events.STEP_RECORDED, events.STEP_ABANDONED, events.STEP_UNCONFIRMED)
 _DUTIES = {"plan": "planning", "order": "ordering", "check": "check", "report": "report"}
 OTHER_LANE = "planning, checks, report"
 
@@ -102,33 +88,30 @@ def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
             bars += _read_call(event, begun)
         elif event.task_id is not None:
             bars += _read_try(event, begun, event.task_id)
-    for task_id, (started_at, worker) in begun.tries.items():
-        bars.append(
-            Bar(
-                lane=worker,
-                label=f"task {task_id}",
-                started_at=started_at,
-                ended_at=now,
-                task_id=task_id,
-            )
-        )
+    bars += [_make_try(task_id, opened, now) for task_id, opened in begun.tries.items()]
     return bars
 
 
 def _read_try(event: Event, begun: _Begun, task_id: int) -> Iterator[Bar]:
     opened = begun.tries.pop(task_id, None)
     if opened is not None:
-        yield Bar(
-            lane=opened[1],
-            label=f"task {task_id}",
-            started_at=opened[0],
-            ended_at=event.at,
-            outcome=_OUTCOMES.get(event.kind, "cut off"),
-            task_id=task_id,
-        )
+        yield _make_try(task_id, opened, event.at, _OUTCOMES.get(event.kind, "cut off"))
     if event.kind == events.TASK_CLAIMED:
         worker_id = str(event.data.get("worker_id", ""))
         begun.tries[task_id] = (event.at, begun.names.get(worker_id) or worker_id)
+
+
+def _make_try(
+    task_id: int, opened: tuple[datetime, str], ended_at: datetime, outcome: str = ""
+) -> Bar:
+    return Bar(
+        lane=opened[1],
+        label=f"task {task_id}",
+        started_at=opened[0],
+        ended_at=ended_at,
+        outcome=outcome,
+        task_id=task_id,
+    )
 
 
 def _read_call(event: Event, begun: _Begun) -> Iterator[Bar]:
@@ -216,17 +199,12 @@ def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
     for bar in tries:
         tries_of.setdefault(bar.task_id or 0, []).append(bar)
     for call in (bar for bar in bars if bar.is_call and bar.task_id is not None):
-        around = [
-            one
-            for one in tries_of.get(call.task_id or 0, ())
-            if one.started_at <= call.started_at <= one.ended_at
-        ]
-        for one in around[:1]:
-            slot_of[id(one)].append(call)
-    ordered = sorted(lanes, key=lambda name: name == OTHER_LANE)
-    return [
-        (name if at == 0 else "", slot) for name in ordered for at, slot in enumerate(lanes[name])
-    ]
+        for one in tries_of.get(call.task_id or 0, ()):
+            if one.started_at <= call.started_at <= one.ended_at:
+                slot_of[id(one)].append(call)
+                break
+    ordered = sorted(lanes.items(), key=lambda lane: lane[0] == OTHER_LANE)
+    return [(name if n == 0 else "", slot) for name, of in ordered for n, slot in enumerate(of)]
 
 
 def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
@@ -299,9 +277,7 @@ def _draw_bar(
     inset = 4.0 if bar.is_call and bar.task_id is not None else 0.0
     kind = "call" if bar.is_call else _class_of(bar.outcome)
     name = known_tasks.get(bar.task_id or 0, "")
-    words = ", ".join(
-        part for part in (say_duration(bar.length_s), bar.outcome or "still at work") if part
-    )
+    words = ", ".join(filter(None, [say_duration(bar.length_s), bar.outcome or "still at work"]))
     title = escape(f"{bar.label}{f': {name[:120]}' if name and not bar.is_call else ''} ({words})")
     rect = Html(
         f'<rect class="{kind}" fill="{COLOURS[kind]}" x="{left:.1f}" y="{top + inset:.0f}" '
@@ -394,9 +370,8 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
     """
     if not tasks:
         return Html("")
-    roots = _fold(tasks)
-    n_rows = _place(roots)
-    boxes = list(_walk(roots))
+    boxes = list(_walk(_fold(tasks)))
+    n_rows = _place(boxes)
     width = MARGIN * 2 + BOX_WIDTH + COLUMN * max(box.depth for box in boxes)
     height = MARGIN * 2 + ROW * n_rows
     by_id = {box.task.id: box for box in boxes if box.task is not None}
@@ -422,11 +397,10 @@ def _fold(tasks: Sequence[Task]) -> list[_Box]:
     waiting = deque(roots)
     while waiting:
         box = waiting.popleft()
-        if box.task is None:
-            continue
-        found = children.get(box.task.id, [])
-        box.below, room = _open(found, box.depth + 1, n_below, room)
-        waiting += box.below
+        if box.task is not None:
+            found = children.get(box.task.id, [])
+            box.below, room = _open(found, box.depth + 1, n_below, room)
+            waiting += box.below
     return roots
 
 
@@ -466,10 +440,10 @@ def _open(
     return boxes, room - len(boxes)
 
 
-def _place(roots: Sequence[_Box]) -> int:
+def _place(boxes: Sequence[_Box]) -> int:
     """Set the row of every box, and return the number of rows. Each box with nothing below it gets
-    a row of its own, each other box the middle between the rows of the boxes below it."""
-    boxes = list(_walk(roots))
+    a row of its own, each other box the middle between the rows of the boxes below it. `boxes` has
+    each box before those below it."""
     leaves = [box for box in boxes if not box.below]
     for row, box in enumerate(leaves):
         box.row = row
@@ -544,6 +518,5 @@ def _draw_box(box: _Box, link: Callable[[int], str]) -> Html:
     title = escape(f"Task {task.id}, {task.status.value}: {shorten(name, 300)}")
     return Html(
         f'<a data-drawer class="{task.status.value}" href="{escape(link(task.id))}">'
-        f"<title>{title}</title><rect {at}/>"
-        f"<text {text_at}>{escape(_cut(label))}</text></a>"
+        f"<title>{title}</title><rect {at}/><text {text_at}>{escape(_cut(label))}</text></a>"
     )

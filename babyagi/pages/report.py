@@ -6,7 +6,7 @@ import base64
 import csv
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -57,11 +57,12 @@ class ReportPage:
 def render_report_page(page: ReportPage) -> str:
     """Return the page as one HTML file, which has no scripts and loads nothing."""
     style = Html(load("page.css"))
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     title = shorten(" ".join(page.objective.spec.text.split()), 120)
     return fill(
         load("report.html"),
         style=style,
-        style_hash=Html(f"sha256-{_digest(style)}"),
+        style_hash=Html(f"sha256-{digest}"),
         title=f"Report: {title}",
         body=render_report_body(page),
         footer=_render_footer(page),
@@ -81,10 +82,6 @@ def render_report_body(page: ReportPage) -> Html:
         tree_note=_render_left_out(len(page.tasks) - len(shown), page.objective),
         timeline=_render_timeline(page, shown),
     )
-
-
-def _digest(style: str) -> str:
-    return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
 
 
 # -- totals
@@ -119,50 +116,35 @@ def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html
 def render_files(pictured: Sequence[Pictured]) -> Html:
     """Return the page's section of files: pictures as images, tables as tables, and other texts
     folded. '' if there are no files."""
+    figure = "<figure>$shown<figcaption>$name (task $task; sha256 $digest)</figcaption></figure>"
     figures, room = [], MAX_FILES_CHARS
     for one in pictured[:MAX_FILES]:
         if len(one.artifact.text) > room:
             continue
         room -= len(one.artifact.text)
-        figures.append(
-            fill(
-                "<figure>$shown<figcaption>$name (task $task; sha256 $digest)</figcaption>"
-                "</figure>",
-                shown=_render_file(one.artifact),
-                name=one.artifact.name,
-                task=one.task_id,
-                digest=one.artifact.digest[:16],
-            )
-        )
+        name, digest = one.artifact.name, one.artifact.digest[:16]
+        shown = _render_file(one.artifact)
+        figures.append(fill(figure, shown=shown, name=name, task=one.task_id, digest=digest))
     if not pictured:
         return Html("")
     n_left = len(pictured) - len(figures)
     left = fill('<p class="quiet">$n more are not on this page.</p>', n=n_left) if n_left else ""
-    return fill(
-        "<section><h2>Files</h2>$figures$left</section>",
-        figures=join(figures, "\n"),
-        left=Html(left),
-    )
+    section = "<section><h2>Files</h2>$figures$left</section>"
+    return fill(section, figures=join(figures, "\n"), left=Html(left))
 
 
 def _render_file(artifact: Artifact) -> Html:
     match artifact.media_type:
         case "image/svg+xml" | "image/png":
-            return fill(
-                '<img src="data:$type;base64,$data" alt="$name">',
-                type=artifact.media_type,
-                data=base64.b64encode(artifact.data).decode(),
-                name=artifact.name,
-            )
+            image = '<img src="data:$type;base64,$data" alt="$name">'
+            data = base64.b64encode(artifact.data).decode()
+            return fill(image, type=artifact.media_type, data=data, name=artifact.name)
         case "text/csv":
             return _render_table(artifact.text, ",")
         case "text/tab-separated-values":
             return _render_table(artifact.text, "\t")
-    return fill(
-        "<details><summary>$name</summary><pre>$text</pre></details>",
-        name=artifact.name,
-        text=artifact.text[:MAX_RESULT_CHARS],
-    )
+    folded = "<details><summary>$name</summary><pre>$text</pre></details>"
+    return fill(folded, name=artifact.name, text=artifact.text[:MAX_RESULT_CHARS])
 
 
 def _render_table(text: str, delimiter: str) -> Html:
@@ -172,22 +154,15 @@ def _render_table(text: str, delimiter: str) -> Html:
         rows = list(islice(csv.reader(io.StringIO(text), delimiter=delimiter), MAX_ROWS + 1))
     except csv.Error:
         return fill("<pre>$text</pre>", text=text[:MAX_RESULT_CHARS])
-    drawn = [
-        join(
-            [
-                fill(f"<{tag}>$cell</{tag}>", cell=shorten(cell, MAX_CELL_CHARS))
-                for cell in row[:MAX_COLUMNS]
-            ]
-        )
-        for tag, row in zip(["th", *["td"] * MAX_ROWS], rows, strict=False)
-    ]
+    drawn = [_render_row(row, "td" if n else "th") for n, row in enumerate(rows[:MAX_ROWS])]
     is_cut = len(rows) > MAX_ROWS or any(len(row) > MAX_COLUMNS for row in rows)
-    left = Html('<p class="quiet">The table is longer or wider than what is shown.</p>')
-    return fill(
-        "<table>$rows</table>$left",
-        rows=join([fill("<tr>$cells</tr>", cells=one) for one in drawn[:MAX_ROWS]], "\n"),
-        left=left if is_cut else Html(""),
-    )
+    left = '<p class="quiet">The table is longer or wider than what is shown.</p>' if is_cut else ""
+    return fill("<table>$rows</table>$left", rows=join(drawn, "\n"), left=Html(left))
+
+
+def _render_row(row: Sequence[str], tag: str) -> Html:
+    cells = (shorten(cell, MAX_CELL_CHARS) for cell in row[:MAX_COLUMNS])
+    return Html(f"<tr>{join([Html(f'<{tag}>{escape(cell)}</{tag}>') for cell in cells])}</tr>")
 
 
 # -- the tree of tasks
@@ -206,6 +181,8 @@ def _render_tree(
         is_drawn = room > MAX_RESULTS_CHARS - MAX_DRAWN_CHARS
         drawn = render(text) if is_drawn else fill("<pre>$text</pre>", text=text)
         room -= len(text)
+        inside = [_render_inside(task, result, drawn, known)]
+        inside.append(_say_cut(task, result, text, objective))
         yield fill(
             '<li id="task-$id" class="$status d$depth"><details><summary>'
             '<span class="no">$id</span>$name <span class="state">$state</span>'
@@ -217,12 +194,7 @@ def _render_tree(
             name=shorten(task.name, MAX_NAME_CHARS),
             state=_NAME_BY_STATUS.get(task.status, task.status.value),
             cost=_say_cost(task, objective),
-            inside=join(
-                [
-                    _render_inside(task, result, drawn, known),
-                    _say_cut(task, result, text, objective),
-                ]
-            ),
+            inside=join(inside),
         )
 
 
@@ -243,18 +215,12 @@ def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
 
 def _say_cost(task: Task, objective: Objective) -> str:
     usage = task.usage
-    took = (
-        say_duration((task.finished_at - task.started_at).total_seconds())
-        if task.started_at is not None and task.finished_at is not None
-        else ""
-    )
-    parts = [
-        f"{usage.calls} model {'call' if usage.calls == 1 else 'calls'}",
-        f"{usage.tokens:,} tokens",
-        _say_price(usage, objective),
-        took,
-    ]
-    return " · ".join(part for part in parts if part) if usage.calls else "not begun"
+    took = ""
+    if task.started_at is not None and task.finished_at is not None:
+        took = say_duration((task.finished_at - task.started_at).total_seconds())
+    calls = f"{usage.calls} model {'call' if usage.calls == 1 else 'calls'}"
+    parts = [calls, f"{usage.tokens:,} tokens", _say_price(usage, objective), took]
+    return " · ".join(filter(None, parts)) if usage.calls else "not begun"
 
 
 def _say_price(usage: Usage, objective: Objective) -> str:
@@ -279,18 +245,13 @@ def _render_inside(task: Task, result: Result | None, drawn: Html, known: set[in
 def _say_cut(task: Task, result: Result | None, text: str, objective: Objective) -> Html:
     if result is None or len(text) == len(result.text):
         return Html("")
-    return fill(
-        '<p class="quiet">The result is longer: <code>babyagi show $task --objective '
-        "$objective</code></p>",
-        task=task.id,
-        objective=objective.id,
-    )
+    command = f"babyagi show {task.id} --objective {objective.id}"
+    return fill('<p class="quiet">The result is longer: <code>$it</code></p>', it=command)
 
 
 def _render_origin(task: Task, known: set[int]) -> Html:
-    links = [
-        _link(number, known) for number in dict.fromkeys(task.after) if number != task.parent_id
-    ]
+    others = (number for number in dict.fromkeys(task.after) if number != task.parent_id)
+    links = [_link(number, known) for number in others]
     parts = []
     if task.parent_id is not None:
         parts.append(fill("planned from $task", task=_link(task.parent_id, known)))
@@ -310,12 +271,9 @@ def _link(number: int, known: set[int]) -> Html:
 def _render_left_out(n: int, objective: Objective) -> Html:
     if n <= 0:
         return Html("")
-    return fill(
-        '<p class="quiet">$n more tasks are not on this page: <code>babyagi tasks --objective '
-        "$objective</code></p>",
-        n=f"{n:,}",
-        objective=objective.id,
-    )
+    more = f"{n:,} more tasks are not on this page"
+    command = f"babyagi tasks --objective {objective.id}"
+    return fill('<p class="quiet">$more: <code>$command</code></p>', more=more, command=command)
 
 
 # -- the timeline
@@ -323,8 +281,7 @@ def _render_left_out(n: int, objective: Objective) -> Html:
 
 
 def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
-    names: Mapping[int, str] = {task.id: task.name for task in shown}
-    drawn = render_timeline(page.bars, known_tasks=names)
+    drawn = render_timeline(page.bars, known_tasks={task.id: task.name for task in shown})
     if not drawn:
         return Html("")
     return fill(
@@ -339,10 +296,5 @@ def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
 def _render_footer(page: ReportPage) -> Html:
     objective = page.objective
     ended = f", ended {objective.ended_at:%Y-%m-%d %H:%M} UTC" if objective.ended_at else ""
-    return fill(
-        "Objective $id, begun $begun UTC$ended. Made by babyagi at $now UTC.",
-        id=objective.id,
-        begun=f"{objective.created_at:%Y-%m-%d %H:%M}",
-        ended=ended,
-        now=f"{page.now:%Y-%m-%d %H:%M}",
-    )
+    begun = f"Objective {objective.id}, begun {objective.created_at:%Y-%m-%d %H:%M} UTC{ended}"
+    return escape(f"{begun}. Made by babyagi at {page.now:%Y-%m-%d %H:%M} UTC.")
