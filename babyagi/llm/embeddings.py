@@ -74,9 +74,7 @@ class OpenAIEmbedder:
         self.dimension = dimensions or DIMENSION_BY_MODEL.get(name, 0)
         host = "openai" if endpoint.is_openai else f"openai:{endpoint.host}"
         self.space = f"{host}:{name}:{self.dimension or 'native'}:v1"
-        self._endpoint = endpoint
-        self._dimensions = dimensions
-        self._price = price
+        self._endpoint, self._dimensions, self._price = endpoint, dimensions, price
         # caused by a setting: every request would get the same answer
         self._refused: BabyagiError | None = None
 
@@ -99,13 +97,13 @@ class OpenAIEmbedder:
                 error.may_be_billed = bool(vectors)
                 raise
             except TROUBLE as error:
-                is_billed = error.may_be_billed or bool(vectors)  # earlier batches were answered
+                billed = error.may_be_billed or bool(vectors)  # earlier batches were answered
                 raise IndexUnavailableError(
                     error.what,
                     why=error.why,
                     fix=error.fix,
                     guide=error.guide,
-                    may_be_billed=is_billed,
+                    may_be_billed=billed,
                 ) from error
             vectors += found
             usage += used
@@ -125,18 +123,12 @@ class OpenAIEmbedder:
         try:
             return await self._endpoint.post(PATH, request, model=self.name, parse=parse)
         except RefusedParameterError as error:
-            if (
-                self._dimensions is not None
-                and "dimensions" in f"{error.refusal.param} {error.refusal.message}"
-            ):
-                what = f"{self.name} does not give vectors of {self._dimensions} dimensions"
-                raise ModelRejectedError(
-                    what,
-                    why=error.error.why,
-                    fix="choose another model with BABYAGI_EMBEDDING_MODEL",
-                    guide="results",
-                ) from error
-            raise error.error from error
+            said = f"{error.refusal.param} {error.refusal.message}"
+            if self._dimensions is None or "dimensions" not in said:
+                raise error.error from error
+            what = f"{self.name} does not give vectors of {self._dimensions} dimensions"
+            why, fix = error.error.why, "choose another model with BABYAGI_EMBEDDING_MODEL"
+            raise ModelRejectedError(what, why=why, fix=fix, guide="results") from error
 
     def _read_vectors(self, reply: Mapping[str, Any], n_texts: int) -> list[bytes]:
         """Return one unit vector per text.
@@ -148,15 +140,12 @@ class OpenAIEmbedder:
         rows = reply.get("data")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise MalformedReplyError("there are no rows")
-        by_index = {
-            str(row.get("index", place)): row.get("embedding") for place, row in enumerate(rows)
-        }
-        if len(rows) != n_texts or set(by_index) != set(map(str, range(n_texts))):
-            raise MalformedReplyError(
-                f"{n_texts} texts were sent, {len(rows)} rows were received, or their indexes "
-                "are wrong"
-            )
-        vectors = [normalize(by_index[str(place)]) for place in range(n_texts)]
+        by_index = {str(row.get("index", at)): row.get("embedding") for at, row in enumerate(rows)}
+        wanted = [str(at) for at in range(n_texts)]
+        if len(rows) != n_texts or set(by_index) != set(wanted):
+            said = f"{n_texts} texts were sent, {len(rows)} rows were received"
+            raise MalformedReplyError(f"{said}, or their indexes are wrong")
+        vectors = [normalize(by_index[at]) for at in wanted]
         self.dimension = self.dimension or len(vectors[0]) // 4
         if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:
             raise MalformedReplyError(
@@ -165,13 +154,8 @@ class OpenAIEmbedder:
         return vectors
 
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
-        least = max(1, least_tokens(" ".join(batch)))
-        call = Call(
-            least_prompt=least,
-            least_output=0,
-            reserved_prompt=_bound_tokens(batch),
-            reserved_output=0,
-        )
+        least, most = max(1, least_tokens(" ".join(batch))), _bound_tokens(batch)
+        call = Call(least_prompt=least, least_output=0, reserved_prompt=most, reserved_output=0)
         return read_usage(reply.get("usage"), call, self._price)
 
     def _cost_usd(self, tokens: int) -> float:
@@ -190,9 +174,8 @@ def _batch(texts: Sequence[str]) -> Iterator[list[str]]:
     n_bytes = 0
     for text in texts:
         size = len(text.encode())
-        if batch and (
-            len(batch) == MAX_TEXTS_PER_REQUEST or n_bytes + size > MAX_BYTES_PER_REQUEST
-        ):
+        is_full = len(batch) == MAX_TEXTS_PER_REQUEST or n_bytes + size > MAX_BYTES_PER_REQUEST
+        if batch and is_full:
             yield batch
             batch, n_bytes = [], 0
         batch.append(text)
@@ -207,11 +190,8 @@ def _bound_tokens(batch: Sequence[str]) -> int:
 
 def normalize(vector: Any) -> bytes:
     """Return the vector, scaled to length 1, as little-endian float32."""
-    if (
-        not isinstance(vector, list)
-        or not vector
-        or not all(isinstance(value, (int, float)) for value in vector)
-    ):
+    values = vector if isinstance(vector, list) else []
+    if not values or not all(isinstance(value, (int, float)) for value in values):
         raise MalformedReplyError("a vector in the reply is not a list of numbers")
     try:
         length = math.hypot(*vector)
@@ -237,14 +217,11 @@ def normalize(vector: Any) -> bytes:
 T = TypeVar("T")
 
 NAME = "chroma-onnx"
-FILES = (
-    "config.json",
-    "model.onnx",
-    "special_tokens_map.json",
-    "tokenizer_config.json",
-    "tokenizer.json",
-    "vocab.txt",
-)  # as Chroma looks for
+# those that Chroma looks for
+FILES = tuple(
+    "config.json model.onnx special_tokens_map.json tokenizer_config.json tokenizer.json "
+    "vocab.txt".split()
+)
 MAX_CHARS = 16_000  # characters of a text that are used; the model takes its first 256 tokens
 # texts between two chances to be cancelled; each may take 0.2 s of processor time, because Chroma
 # fills it up to 256 tokens
@@ -284,10 +261,8 @@ class OnnxEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> list[bytes]:
         if missing := missing_files():
-            raise _trouble(
-                missing,
-                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads the files",
-            )
+            fix = f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, which downloads the files"
+            raise _trouble(missing, fix=fix)
         try:
             self._model = model = self._model or open_model()
             return [self._check(vector) for vector in model(list(texts))]
@@ -304,9 +279,8 @@ class OnnxEmbedder:
         import numpy as np
 
         if vector.shape != (self.dimension,) or not abs(float(np.linalg.norm(vector)) - 1.0) < 1e-3:
-            raise _trouble(
-                "the model returned a vector of zeros, or of numbers that are not finite", fix=""
-            )
+            why = "the model returned a vector of zeros, or of numbers that are not finite"
+            raise _trouble(why, fix="")
         return bytes(vector.astype("<f4").tobytes())
 
 
@@ -335,10 +309,8 @@ def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
         raise SettingsError(
             f"the embedding model {NAME} is not on this machine and could not be fetched",
             why=f"{type(error).__name__}: {error}",
-            fix=(
-                "start again with a network connection, or copy the model's files into "
-                f"{folder}, or set BABYAGI_EMBEDDING_MODEL=hash, which needs no files"
-            ),
+            fix="start again with a network connection, or copy the model's files into "
+            f"{folder}, or set BABYAGI_EMBEDDING_MODEL=hash, which needs no files",
             guide="models",
         ) from error
 
@@ -347,11 +319,8 @@ def missing_files() -> str:
     """Return a clause that names the missing files of the model: `model.onnx is not in FOLDER`.
     Empty if none is missing."""
     missing = [name for name in FILES if not (files_folder() / name).is_file()]
-    return (
-        f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in {files_folder()}"
-        if missing
-        else ""
-    )
+    verb = "is" if len(missing) == 1 else "are"
+    return f"{', '.join(missing)} {verb} not in {files_folder()}" if missing else ""
 
 
 def files_folder() -> Path:
@@ -371,9 +340,8 @@ def _import_kind() -> Any:
         import_chroma()
         from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
     except ImportError as error:
-        raise _trouble(
-            f"Chroma cannot be imported: {error}", fix="pip install 'chromadb>=1.5.9'"
-        ) from error
+        why = f"Chroma cannot be imported: {error}"
+        raise _trouble(why, fix="pip install 'chromadb>=1.5.9'") from error
     return ONNXMiniLM_L6_V2
 
 

@@ -28,16 +28,13 @@ SUCCESSOR = "gpt-6-luna"
 AFRESH = "; an objective keeps the model that it was started with, so start a new one with --new"
 # What OpenAI had shut down by November 2026; its list of deprecations names the successors.
 SHUT_DOWN_MODELS = frozenset(
-    "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 "
-    "gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
-    "gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-32k-0314 "
-    "gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview "
-    "gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-vision-preview "
-    "gpt-4o-2024-05-13 gpt-4.1-nano gpt-4.1-nano-2025-04-14 "
-    "o1 o1-2024-12-17 o1-mini o1-preview o1-pro o1-pro-2025-03-19 o3-mini "
-    "o3-mini-2025-01-31 o4-mini o4-mini-2025-04-16 "
-    "text-davinci-001 text-davinci-002 text-davinci-003 code-davinci-002 davinci curie "
-    "babbage ada".split()
+    "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 "
+    "gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 "
+    "gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview gpt-4-turbo "
+    "gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-vision-preview gpt-4o-2024-05-13 "
+    "gpt-4.1-nano gpt-4.1-nano-2025-04-14 o1 o1-2024-12-17 o1-mini o1-preview o1-pro "
+    "o1-pro-2025-03-19 o3-mini o3-mini-2025-01-31 o4-mini o4-mini-2025-04-16 text-davinci-001 "
+    "text-davinci-002 text-davinci-003 code-davinci-002 davinci curie babbage ada".split()
 )
 
 _CONTEXT = re.compile(
@@ -46,17 +43,13 @@ _CONTEXT = re.compile(
 )
 _FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
 _QUOTA = re.compile(
-    (
-        r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current "
-        r"quota|billing_not_active"
-    ),
+    r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current quota|"
+    r"billing_not_active",
     re.IGNORECASE,
 )
 _TOOLS = re.compile(
-    (
-        r"does not support (tools|function)|tool[_ "
-        r"]choice.*requires|enable-auto-tool-choice|tools.*not supported|support tool use"
-    ),
+    r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|"
+    r"tools.*not supported|support tool use",
     re.IGNORECASE,
 )
 # a llama.cpp without its --jinja
@@ -97,9 +90,8 @@ class Refusal:
 def is_about_form(refusal: Refusal) -> bool:
     """Return whether the endpoint may have refused only one part of the request, so that the rest
     may work. Some servers answer with status 500 where the chat template refuses the roles."""
-    return refusal.status in (400, 422) or (
-        refusal.status == 500 and bool(_SYSTEM.search(refusal.message))
-    )
+    is_about_roles = refusal.status == 500 and bool(_SYSTEM.search(refusal.message))
+    return refusal.status in (400, 422) or is_about_roles
 
 
 class RefusedParameterError(Exception):
@@ -108,8 +100,7 @@ class RefusedParameterError(Exception):
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)
-        self.refusal = refusal
-        self.error = error
+        self.refusal, self.error = refusal, error
 
 
 def check_model_name(name: str) -> None:
@@ -120,11 +111,8 @@ def check_model_name(name: str) -> None:
         ModelRejectedError: the model was shut down; the error names its successor.
     """
     if name in SHUT_DOWN_MODELS:
-        raise ModelRejectedError(
-            f"OpenAI has shut down the model {name}",
-            fix=f"set LLM_MODEL={SUCCESSOR}{AFRESH}",
-            guide="models",
-        )
+        what = f"OpenAI has shut down the model {name}"
+        raise ModelRejectedError(what, fix=f"set LLM_MODEL={SUCCESSOR}{AFRESH}", guide="models")
 
 
 # -- reading
@@ -179,113 +167,70 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
     """Return the error for a refusal that is recognised by its text, whatever its status; None if
     the text is not known."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
-        return ModelRejectedError(
-            f"the account at {address.url} has no quota left",
-            why=why,
-            fix="add credit to that account, then start again",
-            guide="models",
-        )
+        what = f"the account at {address.url} has no quota left"
+        fix = "add credit to that account, then start again"
+        return ModelRejectedError(what, why=why, fix=fix, guide="models")
     if refusal.status == 413 or (400 <= refusal.status < 500 and _CONTEXT.search(refusal.words)):
-        return ContextTooLongError(
-            f"the prompt does not fit the context of {address.model}",
-            why=why,
-            fix="lower BABYAGI_CONTEXT_TOKENS, so that prompts are shorter",
-            guide="models",
-        )
+        what = f"the prompt does not fit the context of {address.model}"
+        fix = "lower BABYAGI_CONTEXT_TOKENS, so that prompts are shorter"
+        return ContextTooLongError(what, why=why, fix=fix, guide="models")
     if _FILTER.search(refusal.words):
         return RequestRefusedError(
             "the endpoint's content filter refused the prompt", why=why, guide="models"
         )
-    if (refusal.status < 500 and _TOOLS.search(refusal.message)) or _TOOLS_BY_500.search(
-        refusal.message
-    ):
+    is_by_client = refusal.status < 500 and _TOOLS.search(refusal.message)
+    if is_by_client or _TOOLS_BY_500.search(refusal.message):
         return ToolsUnsupportedError(
             f"{address.model} at {address.url} does not support tools",
             why=why,
-            fix=(
-                "choose a model that supports tools, start the server with tool calling on, "
-                "or run without --files"
-            ),
+            fix="choose a model that supports tools, start the server with tool calling on, "
+            "or run without --files",
             guide="models",
         )
     return None
 
 
 def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError:
-    match refusal.status:
-        case status if status >= 500 or status in _TRANSIENT:
-            what = (
-                f"{address.model} at {address.url} limits the rate of requests"
-                if status == 429
-                else f"{address.url} answered {status}"
-            )
+    status, url = refusal.status, address.url
+    match status:
+        case _ if status >= 500 or status in _TRANSIENT:
+            is_limit = status == 429
+            said = f"{address.model} at {url} limits the rate of requests"
             return ModelUnavailableError(
-                what,
+                said if is_limit else f"{url} answered {status}",
                 why=why,
                 retry_after_s=refusal.retry_after_s,
                 may_be_billed=status in _MAYBE_BILLED,
-                is_limit=status == 429,
+                is_limit=is_limit,
             )
         case 401:
-            return CredentialsError(
-                f"{address.url} rejects the key",
-                why=why,
-                fix="set OPENAI_API_KEY to a key that works there",
-                guide="models",
-            )
+            what, fix = f"{url} rejects the key", "set OPENAI_API_KEY to a key that works there"
+            return CredentialsError(what, why=why, fix=fix, guide="models")
         case 403:
-            return ModelRejectedError(
-                f"{address.url} forbids calls of {address.model}",
-                why=why,
-                fix="check which models and regions the key may use",
-                guide="models",
-            )
+            what = f"{url} forbids calls of {address.model}"
+            fix = "check which models and regions the key may use"
         case 404:
-            return _judge_not_found(refusal, address, why)
+            what, fix = _judge_not_found(refusal, address)
         case 405 | 407 | 410:
-            return ModelRejectedError(
-                f"{address.url} answered {refusal.status}",
-                why=why,
-                fix="check OPENAI_BASE_URL",
-                guide="models",
-            )
-        case status if 300 <= status < 400:
-            why = say_why(
-                (
-                    f"it redirects to {refusal.location or 'another address'}, and a prompt is "
-                    "never sent to another address"
-                ),
-                address,
-            )
-            return ModelRejectedError(
-                f"{address.url} is not the final address of the endpoint",
-                why=why,
-                fix="set OPENAI_BASE_URL to the final address",
-                guide="models",
-            )
-    return RequestRefusedError(
-        f"{address.model} at {address.url} refused the request ({refusal.status})",
-        why=why,
-        guide="models",
-    )
+            what, fix = f"{url} answered {status}", "check OPENAI_BASE_URL"
+        case _ if 300 <= status < 400:
+            place = refusal.location or "another address"
+            said = f"it redirects to {place}, and a prompt is never sent to another address"
+            what, why = f"{url} is not the final address of the endpoint", say_why(said, address)
+            fix = "set OPENAI_BASE_URL to the final address"
+        case _:
+            what = f"{address.model} at {url} refused the request ({status})"
+            return RequestRefusedError(what, why=why, guide="models")
+    return ModelRejectedError(what, why=why, fix=fix, guide="models")
 
 
-def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError:
+def _judge_not_found(refusal: Refusal, address: ModelAddress) -> tuple[str, str]:
+    """Return what is wrong, and how to mend it."""
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
-        return ModelRejectedError(
-            f"the server at {address.url} does not have the requested path",
-            why=why,
-            fix=fix,
-            guide="models",
-        )
+        return f"the server at {address.url} does not have the requested path", fix
     wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
-    return ModelRejectedError(
-        f"{address.url} has no model {address.model}",
-        why=why,
-        fix=f"set LLM_MODEL{wanted}{AFRESH}",
-        guide="models",
-    )
+    return f"{address.url} has no model {address.model}", f"set LLM_MODEL{wanted}{AFRESH}"
 
 
 # -- errors of the HTTP client
@@ -304,48 +249,33 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
     kinds = {kind.__name__ for kind in type(error).__mro__}
     why = say_why(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
-        return CredentialsError(
-            "the key contains characters that are not allowed in a key",
-            fix="set OPENAI_API_KEY again, with the key alone",
-            guide="models",
-        )
+        what = "the key contains characters that are not allowed in a key"
+        fix = "set OPENAI_API_KEY again, with the key alone"
+        return CredentialsError(what, fix=fix, guide="models")
     if "CERTIFICATE" in why:
-        return ModelRejectedError(
-            f"the certificate of {address.url} is not trusted",
-            why=why,
-            fix="set SSL_CERT_FILE to a file with the certificate of the authority that signed it",
-            guide="models",
-        )
-    if _NOT_ENCRYPTED.search(why):
-        return ModelRejectedError(
-            f"the server at {address.url} is not encrypted",
-            why=why,
-            fix="set OPENAI_BASE_URL to the same address with http:// in place of https://",
-            guide="models",
-        )
-    if kinds & _CANNOT_BE_ASKED:
-        return ModelRejectedError(
-            f"{address.url} cannot be called", why=why, fix="check OPENAI_BASE_URL", guide="models"
-        )
-    if kinds & _NOT_REACHED:
-        return ModelUnavailableError(
-            f"{address.url} cannot be reached",
-            why=why,
-            fix="check that the server is running and that the address is right",
-        )
-    return ModelUnavailableError(
-        f"the connection to {address.url} broke", why=why, may_be_billed=True
-    )
+        what = f"the certificate of {address.url} is not trusted"
+        fix = "set SSL_CERT_FILE to a file with the certificate of the authority that signed it"
+    elif _NOT_ENCRYPTED.search(why):
+        what = f"the server at {address.url} is not encrypted"
+        fix = "set OPENAI_BASE_URL to the same address with http:// in place of https://"
+    elif kinds & _CANNOT_BE_ASKED:
+        what, fix = f"{address.url} cannot be called", "check OPENAI_BASE_URL"
+    elif kinds & _NOT_REACHED:
+        what = f"{address.url} cannot be reached"
+        fix = "check that the server is running and that the address is right"
+        return ModelUnavailableError(what, why=why, fix=fix)
+    else:
+        what = f"the connection to {address.url} broke"
+        return ModelUnavailableError(what, why=why, may_be_billed=True)
+    return ModelRejectedError(what, why=why, fix=fix, guide="models")
 
 
 # -- which optional parts of a request an endpoint accepts, learned from its refusals
 # --------------------------------------------------------------------------------------------------
 
 _UNSUPPORTED = re.compile(
-    (
-        r"unsupported|not support|unknown|unrecognized|unexpected|not permitted|extra "
-        r"inputs|invalid parameter"
-    ),
+    r"unsupported|not support|unknown|unrecognized|unexpected|not permitted|extra inputs|"
+    r"invalid parameter",
     re.IGNORECASE,
 )
 _SCHEMA = re.compile(
@@ -395,9 +325,8 @@ class Form:
         if "temperature" in sent and "temperature" in words:
             return replace(self, temperature=None)
         if ("response_format" in sent or "text" in sent) and _SCHEMA.search(words):
-            return replace(
-                self, schema_kind="json_object" if self.schema_kind == "json_schema" else ""
-            )
+            weaker = "json_object" if self.schema_kind == "json_schema" else ""
+            return replace(self, schema_kind=weaker)
         if not _UNSUPPORTED.search(refusal.words):
             return None
         if self.output_limit in sent and _OUTPUT_LIMIT.search(words) and not self.has_swapped:

@@ -35,11 +35,8 @@ class HumanModel:
         async with self._turn:
             typed = await self._ask("\n\n".join(message.text for message in prompt.messages))
         text = clean(typed).strip()
-        usage = Usage(
-            calls=1,
-            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
-            completion_tokens=estimate_tokens(text),
-        )
+        n_read, n_written = -(-prompt_text_bytes(prompt) // 4), estimate_tokens(text)
+        usage = Usage(calls=1, prompt_tokens=n_read, completion_tokens=n_written)
         return Completion(text=text, model=self.name, usage=usage)
 
     async def close(self) -> None:

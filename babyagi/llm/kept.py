@@ -140,16 +140,10 @@ def _load(request: str | None) -> dict[str, Any] | None:
 
 
 def _read_message(fields: dict[str, Any]) -> Message:
+    calls = fields.get("calls", ())
     return Message(
         speaker=Speaker(fields["role"]),
-        text=_unmarked(fields["text"]),
-        tool_calls=tuple(
-            ToolCall(id=id_, name=name, arguments=arguments)
-            for id_, name, arguments in fields.get("calls", ())
-        ),
+        text=fields["text"].replace(f" {UNMARKED}", "").replace(UNMARKED, ""),
+        tool_calls=tuple(ToolCall(id=id_, name=name, arguments=text) for id_, name, text in calls),
         tool_call_id=fields.get("call_id", ""),
     )
-
-
-def _unmarked(text: str) -> str:
-    return text.replace(f" {UNMARKED}", "").replace(UNMARKED, "")

@@ -20,11 +20,9 @@ from babyagi.llm.prompt import TEMPLATE_TOKENS, Prompt, prompt_text_bytes
 from babyagi.tasks import Reservation, Role
 
 KNOWN_PROVIDERS = tuple(
-    (
-        "openai.com azure.com anthropic.com googleapis.com mistral.ai groq.com together.xyz "
-        "together.ai openrouter.ai deepseek.com x.ai fireworks.ai perplexity.ai cerebras.ai "
-        "cohere.com nvidia.com"
-    ).split()
+    "openai.com azure.com anthropic.com googleapis.com mistral.ai groq.com together.xyz "
+    "together.ai openrouter.ai deepseek.com x.ai fireworks.ai perplexity.ai cerebras.ai cohere.com "
+    "nvidia.com".split()
 )
 MIN_MEASURED_BYTES = 500  # a shorter prompt does not tell how many tokens its bytes make
 MAX_BYTES_PER_TOKEN = 8  # in a text of many words, tokens are shorter than this
@@ -43,9 +41,7 @@ def is_known_provider(base_url: str) -> bool:
         host = urlsplit(base_url).hostname or ""
     except ValueError:
         return False
-    return not base_url or any(
-        host == known or host.endswith(f".{known}") for known in KNOWN_PROVIDERS
-    )
+    return not base_url or any(f".{host}".endswith(f".{known}") for known in KNOWN_PROVIDERS)
 
 
 def write_abilities(found: Abilities) -> str:
@@ -88,9 +84,7 @@ class LearningModel:
     ) -> None:
         self.name = inner.name
         self.probing = asyncio.Lock()
-        self._inner = inner
-        self._known = known
-        self._remember = remember
+        self._inner, self._known, self._remember = inner, known, remember
         self._density: float | None = None  # the smallest ratio of counted tokens to bytes
 
     @property
@@ -139,24 +133,16 @@ class LearningModel:
         """
         usage = completion.usage
         counts = not usage.unconfirmed_tokens
-        self.learn(
-            replace(
-                self._known,
-                counts_tokens=counts,
-                reasons_apart=self._known.reasons_apart or _has_hidden(completion),
-            )
-        )
+        reasons_apart = self._known.reasons_apart or _has_hidden(completion)
+        self.learn(replace(self._known, counts_tokens=counts, reasons_apart=reasons_apart))
         if not counts:
             return
         if prompt.tools and self._known.takes_tools and self._lacks_tools(prompt, completion):
             self.learn(replace(self._known, takes_tools=False))
-            raise ToolsUnsupportedError(
-                f"the server of {self.name} does not pass the tools on to the model",
-                why="the server reports fewer prompt tokens than a prompt with these tools has",
-                fix="start the server with tool calling on",
-                guide="models",
-                may_be_billed=True,
-            )
+            what = f"the server of {self.name} does not pass the tools on to the model"
+            why = "the server reports fewer prompt tokens than a prompt with these tools has"
+            fix = "start the server with tool calling on"
+            raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models", may_be_billed=True)
         n_bytes = prompt_text_bytes(prompt)
         least = n_bytes * max((self._density or 0.0) * SURELY_LESS, 1 / MAX_BYTES_PER_TOKEN)
         # tools that are not supported are no part of the prompt
@@ -200,8 +186,7 @@ def _is_context(n_tokens: int) -> bool:
 def _has_hidden(completion: Completion) -> bool | None:
     """Return whether the model wrote clearly more tokens than its visible text has, such as hidden
     reasoning; None if that is not clear."""
-    seen = len(completion.text.encode()) + sum(
-        len(call.name + call.arguments) for call in completion.tool_calls
-    )
+    seen = len(completion.text.encode())
+    seen += sum(len(call.name + call.arguments) for call in completion.tool_calls)
     is_more = completion.usage.completion_tokens > seen + MIN_HIDDEN_TOKENS
     return True if is_more and not completion.usage.unconfirmed_tokens else None

@@ -79,28 +79,19 @@ def require_model_file(path: Path | None) -> ModelFile:
         SettingsError: the engine is not installed, the file does not exist, or it is not a model.
     """
     if find_spec("xllamacpp") is None:
-        raise SettingsError(
-            "LLM_MODEL=llama needs llama.cpp's engine, and xllamacpp is missing",
-            fix="pip install 'babyagi-daemon[llama]'",
-            guide="models",
-        )
+        what = "LLM_MODEL=llama needs llama.cpp's engine, and xllamacpp is missing"
+        raise SettingsError(what, fix="pip install 'babyagi-daemon[llama]'", guide="models")
     if path is None:
-        raise SettingsError(
-            "LLM_MODEL=llama needs a model file",
-            why="LLAMA_MODEL_PATH is not set",
-            fix="LLAMA_MODEL_PATH=FILE.gguf, the path of the model file",
-            guide="models",
-        )
+        what = "LLM_MODEL=llama needs a model file"
+        fix = "LLAMA_MODEL_PATH=FILE.gguf, the path of the model file"
+        raise SettingsError(what, why="LLAMA_MODEL_PATH is not set", fix=fix, guide="models")
     try:
         return read_model_file(path)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SettingsError(
-            f"LLAMA_MODEL_PATH={path} is not a model that can be loaded",
-            why=why,
-            fix="LLAMA_MODEL_PATH=FILE.gguf, with the path of a model file that is not damaged",
-            guide="models",
-        ) from error
+        what = f"LLAMA_MODEL_PATH={path} is not a model that can be loaded"
+        fix = "LLAMA_MODEL_PATH=FILE.gguf, with the path of a model file that is not damaged"
+        raise SettingsError(what, why=why, fix=fix, guide="models") from error
 
 
 def free_memory_bytes() -> int | None:
@@ -141,9 +132,7 @@ class Engine:
         trained = self.file.context_tokens or MAX_CONTEXT_TOKENS
         self.context_tokens = min(trained, bounds.context_tokens or MAX_CONTEXT_TOKENS)
         self.timeout_s = bounds.timeout_s
-        self._path = path or Path()
-        self._bounds = bounds
-        self._say = say
+        self._path, self._bounds, self._say = path or Path(), bounds, say
         self._turn = asyncio.Lock()
         self._offload: ThreadOffload | None = None
         self._server: _Server | None = None
@@ -165,7 +154,7 @@ class Engine:
             try:
                 if self._server is None:
                     self._check_memory()
-                    self._server = await _finish(self._offload(self._load), lambda: None)
+                    self._server = await _finish(self._offload(self._load))
                 yield Turn(server=self._server, offload=self._offload)
             finally:
                 loop = asyncio.get_running_loop()
@@ -188,15 +177,13 @@ class Engine:
         needed, free = self.file.memory_bytes(self.context_tokens), free_memory_bytes()
         said = f"{self.file.name} takes about {_say_bytes(needed)} of memory"
         if free is not None and needed > free:
-            raise ModelUnavailableError(
-                f"{said}, but only {_say_bytes(free)} are free",
-                why=f"the memory for a context of {self.context_tokens:,} tokens is included",
-                fix="shorten the context: LLAMA_CTX_MAX=N; or use a smaller model or more memory",
-            )
-        self._say(
-            f"{said}, with a context of {self.context_tokens:,} tokens; it is loaded now"
-            + (f", {_say_bytes(free)} are free" if free is not None else "")
-        )
+            why = f"the memory for a context of {self.context_tokens:,} tokens is included"
+            fix = "shorten the context: LLAMA_CTX_MAX=N; or use a smaller model or more memory"
+            what = f"{said}, but only {_say_bytes(free)} are free"
+            raise ModelUnavailableError(what, why=why, fix=fix)
+        left = f", {_say_bytes(free)} are free" if free is not None else ""
+        context = f"a context of {self.context_tokens:,} tokens"
+        self._say(f"{said}, with {context}; it is loaded now{left}")
 
     def _load(self) -> _Server:
         n_threads = self._bounds.n_threads or max(1, (os.cpu_count() or 2) - 1)
@@ -217,9 +204,7 @@ class Turn:
     async def measure(self, messages: Sequence[Any], tools: Sequence[Any]) -> tuple[int, bool]:
         """Return how many tokens the request has, and whether the chat template shows the tools to
         the model."""
-        return await _finish(
-            self.offload(partial(self.server.measure, messages, tools)), lambda: None
-        )
+        return await _finish(self.offload(partial(self.server.measure, messages, tools)))
 
     async def chat(
         self, request: Mapping[str, Any], on_chunk: Callable[[Mapping[str, Any]], None]
@@ -248,10 +233,10 @@ class Turn:
             raise faults[0]
 
     async def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return await _finish(self.offload(partial(self.server.embed, texts)), lambda: None)
+        return await _finish(self.offload(partial(self.server.embed, texts)))
 
 
-async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None]) -> T:
+async def _finish(work: Coroutine[Any, Any, T], stop: Callable[[], None] = lambda: None) -> T:
     """Return the result of the work. If cancelled, call `stop` and wait until the work has ended:
     its thread still uses the engine."""
     running = asyncio.create_task(work)
@@ -281,30 +266,21 @@ class _Server:
         given = xllamacpp.CommonParams()
         given.model.path = str(path)
         given.cpuparams.n_threads = given.cpuparams_batch.n_threads = n_threads
-        for name, value in {
-            "api_keys": [self._key],
-            "ui": False,
-            "endpoint_slots": False,
-            "endpoint_metrics": True,  # `_wait_until_it_runs` needs them
-            "fit_params": False,  # else the engine chooses another length for the context
-            "verbosity": -1,
-            "n_ctx": context_tokens,
-            "n_parallel": 1,
-            "n_batch": BATCH_TOKENS,
-            "n_ubatch": BATCH_TOKENS,
-            "cache_ram_mib": 0,  # else it keeps gigabytes of earlier prompts
-            "embedding": True,
-            "pooling_type": xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
-        }.items():
-            setattr(given, name, value)
+        given.api_keys, given.ui, given.verbosity = [self._key], False, -1
+        given.endpoint_slots = False
+        given.endpoint_metrics = True  # `_wait_until_it_runs` needs them
+        given.fit_params = False  # else the engine chooses another length for the context
+        given.cache_ram_mib = 0  # else it keeps gigabytes of earlier prompts
+        given.n_ctx, given.n_parallel = context_tokens, 1
+        given.n_batch = given.n_ubatch = BATCH_TOKENS
+        given.embedding = True
+        given.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
         try:
             self._engine = xllamacpp.Server(given)
         except RuntimeError as error:
-            raise ModelUnavailableError(
-                f"{path} could not be loaded",
-                why=str(error),
-                fix="LLAMA_MODEL_PATH=FILE.gguf, with a complete model that llama.cpp supports",
-            ) from error
+            what = f"{path} could not be loaded"
+            fix = "LLAMA_MODEL_PATH=FILE.gguf, with a complete model that llama.cpp supports"
+            raise ModelUnavailableError(what, why=str(error), fix=fix) from error
         self._wait_until_it_runs()
         self._address = urlsplit(self._engine.listening_address).netloc
 
@@ -329,19 +305,16 @@ class _Server:
         shown = plain
         if tools:
             shown = self._post("/apply-template", {"messages": messages, "tools": tools})["prompt"]
-        return len(self._tokens(shown)), shown != plain
+        return len(self._tokens(shown, parse_special=True)), shown != plain
 
-    def _tokens(self, text: str) -> list[int]:
-        asked = {"content": text, "add_special": True, "parse_special": True}
+    def _tokens(self, text: str, **more: bool) -> list[int]:
+        asked = {"content": text, "add_special": True, **more}
         found: list[int] = self._post("/tokenize", asked)["tokens"]
         return found
 
-    def _cut(self, text: str) -> str | list[int]:
+    def _cut(self, text: str) -> list[int]:
         text = clean(text[:MAX_EMBEDDED_CHARS]).strip() or "(empty)"
-        tokens: list[int] = self._post("/tokenize", {"content": text, "add_special": True})[
-            "tokens"
-        ]
-        return tokens[:BATCH_TOKENS]
+        return self._tokens(text)[:BATCH_TOKENS]
 
     def _post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         connection = http.client.HTTPConnection(self._address, timeout=CALL_TIMEOUT_S)
@@ -351,9 +324,8 @@ class _Server:
             response = connection.getresponse()
             found = as_mapping(json.loads(response.read()))
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise ModelUnavailableError(
-                f"the engine gave no answer to the request {path}"
-            ) from error
+            what = f"the engine gave no answer to the request {path}"
+            raise ModelUnavailableError(what) from error
         finally:
             connection.close()
         if response.status != 200:
@@ -369,9 +341,8 @@ def _hold(request: Mapping[str, Any]) -> dict[str, Any]:
     held = dict(request)
     if "response_format" in held:
         schema = held.pop("response_format")["json_schema"]["schema"]
-        held["grammar"] = xllamacpp.json_schema_to_grammar(
-            {**schema, "x-guidance": {"whitespace_flexible": False}}
-        )
+        schema = {**schema, "x-guidance": {"whitespace_flexible": False}}
+        held["grammar"] = xllamacpp.json_schema_to_grammar(schema)
     return held
 
 
@@ -418,16 +389,13 @@ class LlamaModel:
     ) -> Completion:
         async with self._engine.turn() as turn:
             request = CHAT.render(prompt, self.name, self._form)
-            n_tokens, takes_tools = await turn.measure(
-                request["messages"], request.get("tools", ())
-            )
+            tools = request.get("tools", ())
+            n_tokens, takes_tools = await turn.measure(request["messages"], tools)
             if prompt.tools and not takes_tools:
-                raise ToolsUnsupportedError(
-                    f"{self._engine.file.name} does not support tools",
-                    why="the chat template of the model leaves the tools out",
-                    fix="set BABYAGI_PROTOCOL to auto, json or text, or choose another model",
-                    guide="models",
-                )
+                what = f"{self._engine.file.name} does not support tools"
+                why = "the chat template of the model leaves the tools out"
+                fix = "set BABYAGI_PROTOCOL to auto, json or text, or choose another model"
+                raise ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
             room = self._find_room(prompt, n_tokens)
             hearing = Hearing(prompt, name=self._engine.file.name, on_text=on_text)
             try:
@@ -436,15 +404,11 @@ class LlamaModel:
             except EndlessAnswerError as error:
                 error.billed = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=room)
                 raise
-        completion = build_completion(
-            replace(CHAT.parse(reply), model=NAME), prompt, name=self.name, price=None
-        )
+        raw = replace(CHAT.parse(reply), model=NAME)
+        completion = build_completion(raw, prompt, name=self.name, price=None)
         said = as_mapping(reply.get("usage")).get("completion_tokens")
-        usage = Usage(
-            calls=1,
-            prompt_tokens=n_tokens,
-            completion_tokens=said if isinstance(said, int) else room,
-        )
+        n_written = said if isinstance(said, int) else room
+        usage = Usage(calls=1, prompt_tokens=n_tokens, completion_tokens=n_written)
         return replace(completion, usage=usage)
 
     async def _ask(
@@ -547,20 +511,9 @@ MAX_ITEMS = 10_000_000  # of a list
 BYTES_PER_CELL = 2  # keys and values are kept as half floats
 OVERHEAD_BYTES = 96 * 2**20  # what the engine takes beside the weights and the context
 
-_TEXT, _LIST, _BOOL = 8, 9, 7
-_FORMAT_BY_TYPE = {
-    0: "<B",
-    1: "<b",
-    2: "<H",
-    3: "<h",
-    4: "<I",
-    5: "<i",
-    6: "<f",
-    _BOOL: "<?",
-    10: "<Q",
-    11: "<q",
-    12: "<d",
-}
+_TEXT, _LIST = 8, 9
+_FORMAT_BY_TYPE = dict(enumerate("<B <b <H <h <I <i <f <?".split()))
+_FORMAT_BY_TYPE |= {10: "<Q", 11: "<q", 12: "<d"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -645,8 +598,7 @@ def _read_value(file: BinaryIO, kind: int) -> Any:
         return _read_text(file)
     if kind != _LIST:
         return _read(file, _FORMAT_BY_TYPE[kind])[0]
-    (item,) = _read(file, "<I")
-    (n_items,) = _read(file, "<Q")
+    item, n_items = _read(file, "<IQ")
     if n_items > MAX_ITEMS or item == _LIST:
         raise ValueError("the file's header contains a list that is too long")
     if item == _TEXT:

@@ -134,9 +134,8 @@ class Embedder(Protocol):
 
     space: str
     dimension: int
-    is_local: (
-        bool  # True: no network, no cost, the same bytes in every process, so no journal is needed
-    )
+    # True: no network, no cost, the same bytes in every process, so no journal is needed
+    is_local: bool
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
         """Return the maximum cost of embedding the texts."""

@@ -33,10 +33,8 @@ class Price:
         """Return the cost of a call, rounded up to whole micro-dollars."""
         # Dollars for a million tokens are micro-dollars for one. Rounding first keeps
         # floating-point noise from costing a micro-dollar.
-        micro_dollars = (
-            prompt_tokens * self.prompt_usd_per_mtok
-            + completion_tokens * self.completion_usd_per_mtok
-        )
+        micro_dollars = prompt_tokens * self.prompt_usd_per_mtok
+        micro_dollars += completion_tokens * self.completion_usd_per_mtok
         return math.ceil(round(micro_dollars, 6)) / 1_000_000
 
 
@@ -93,8 +91,7 @@ def hold_money_limit(
             f"the money limit of ${limits.max_cost_usd:g} cannot be guaranteed",
             why=f"no price is known for {names}",
             fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars "
-            "per million tokens), "
-            "or switch the money limit off: --max-cost 0 (max_cost_usd)",
+            "per million tokens), or switch the money limit off: --max-cost 0 (max_cost_usd)",
             guide="limits",
         )
     notice = (

@@ -38,9 +38,7 @@ MIN_CUTTABLE_CHARS = 200
 TEMPLATE_TOKENS = 48
 TOOLS_TEMPLATE_TOKENS = 200  # and how tools are called
 
-_LETTERS_AND_BLANKS = bytes(
-    byte for byte in range(128) if chr(byte).isalpha() or chr(byte).isspace()
-)
+_LETTERS_AND_BLANKS = bytes(n for n in range(128) if chr(n).isalpha() or chr(n).isspace())
 
 
 class Speaker(StrEnum):
@@ -110,9 +108,8 @@ class Prompt:
     def origins(self) -> tuple[str, ...]:
         """Return the origins (sources) of all texts in the prompt, each once, in order of
         appearance."""
-        return tuple(
-            dict.fromkeys(origin for message in self.messages for origin in message.origins)
-        )
+        origins = (origin for message in self.messages for origin in message.origins)
+        return tuple(dict.fromkeys(origins))
 
 
 @lru_cache(maxsize=N_SHOWN)
@@ -129,16 +126,13 @@ def _fence(label: str, origin: str, text: str) -> str:
 def _say_origin(passage: Passage) -> str:
     """Return the source of a text in words, such as `model, after file:a.md and 2 more`. Blanks and
     signs in a file name become `_`, so that it cannot add words to the line."""
-    origin, *sources = [
-        re.sub(r"[^\w./:@+~=-]+", "_", disarm(name)) for name in (passage.origin, *passage.sources)
-    ]
+    names = (disarm(name) for name in (passage.origin, *passage.sources))
+    origin, *sources = [re.sub(r"[^\w./:@+~=-]+", "_", name) for name in names]
     if not sources:
         return origin
     by = " by model" if origin.startswith("result:") else ""
-    n_more = sum(
-        int(source[5:]) if source.startswith("more:") else 1
-        for source in sources[MAX_SOURCES_SAID:]
-    )
+    unsaid = sources[MAX_SOURCES_SAID:]
+    n_more = sum(int(one[5:]) if one.startswith("more:") else 1 for one in unsaid)
     more = f" and {n_more} more" if n_more else ""
     return f"{origin}{by}, after {', '.join(sources[:MAX_SOURCES_SAID])}{more}"
 
@@ -153,9 +147,8 @@ def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
     """
     digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
     text = "\n".join(message.text for message in prompt.messages)
-    mark = next(
-        (digest[:n] for n in range(MARK_CHARS, len(digest)) if digest[:n] not in text), digest
-    )
+    marks = (digest[:n] for n in range(MARK_CHARS, len(digest)))
+    mark = next((mark for mark in marks if mark not in text), digest)
     return replace(prompt, messages=tuple([_seal(message, mark) for message in prompt.messages]))
 
 
@@ -175,10 +168,8 @@ def _seal(message: Message, mark: str) -> Message:
 
 @lru_cache(maxsize=N_SHOWN)
 def _disarm_reply(message: Message) -> Message:
-    calls = tuple(
-        replace(call, arguments=_disarm_json(call.arguments)) for call in message.tool_calls
-    )
-    return replace(message, text=disarm(clean(message.text)), tool_calls=calls)
+    calls = [replace(one, arguments=_disarm_json(one.arguments)) for one in message.tool_calls]
+    return replace(message, text=disarm(clean(message.text)), tool_calls=tuple(calls))
 
 
 def _disarm_json(written: str) -> str:
@@ -218,22 +209,14 @@ def shrink(prompt: Prompt) -> Prompt | None:
     n_chars = sum(len(match["text"]) for _, match in found)
     if n_chars < MIN_CUTTABLE_CHARS:
         return None
-    is_observation = [prompt.messages[place].speaker is Speaker.TOOL for place, _ in found]
-    worth = sorted(
-        range(len(found)), key=lambda at: (is_observation[at], -at if is_observation[at] else at)
-    )
+    observations = {at for at, one in enumerate(prompt.messages) if one.speaker is Speaker.TOOL}
+    kept_last = [one for one in reversed(found) if one[0] in observations]
     left, kept_chars = n_chars // 2, {}
-    for at in worth:
-        place, match = found[at]
+    for place, match in [*(one for one in found if one[0] not in observations), *kept_last]:
         kept_chars[place, match.start()] = min(left, len(match["text"]))
         left -= kept_chars[place, match.start()]
-    smaller = replace(
-        prompt,
-        messages=tuple(
-            _recut_message(message, place, kept_chars)
-            for place, message in enumerate(prompt.messages)
-        ),
-    )
+    cut = [_recut_message(one, at, kept_chars) for at, one in enumerate(prompt.messages)]
+    smaller = replace(prompt, messages=tuple(cut))
     return smaller if prompt_text_bytes(smaller) < prompt_text_bytes(prompt) else None
 
 
@@ -269,13 +252,11 @@ def prompt_text_bytes(prompt: Prompt) -> int:
 
 def _read_parts(prompt: Prompt) -> list[str]:
     """Return the texts in the prompt that the model reads."""
+    tools = [one.name + one.description + json.dumps(dict(one.parameters)) for one in prompt.tools]
     return [
         *(message.text for message in prompt.messages),
         *(call.name + call.arguments for message in prompt.messages for call in message.tool_calls),
-        *(
-            tool.name + tool.description + json.dumps(dict(tool.parameters))
-            for tool in prompt.tools
-        ),
+        *tools,
         json.dumps(dict(prompt.schema)) if prompt.schema is not None else "",
     ]
 

@@ -27,9 +27,7 @@ MAX_COUNT = 10**12  # a larger number is a fault of the endpoint, and must not o
 MAX_WORDS_PER_TOKEN = 4
 
 _WORD = re.compile(r"\w+")
-_IS_WORD = bytes(
-    ord("w") if _WORD.fullmatch(chr(byte)) else ord(" ") for byte in range(128)
-) + bytes(128)
+_IS_WORD = bytes(ord("w" if _WORD.fullmatch(chr(n)) else " ") for n in range(128)) + bytes(128)
 _NUMBER = re.compile(r"\s*\+?\d{1,30}(\.\d{1,30})?\s*")
 _PROMPT = ("prompt_tokens", "input_tokens")
 _OUTPUT = ("completion_tokens", "output_tokens")
@@ -75,13 +73,9 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
         if prompt is None:
             prompt = min(total, call.least_prompt) if output is None else total - output
         output = max(output or 0, total - prompt)
-    is_said = (
-        prompt is not None
-        and output is not None
-        and prompt >= call.least_prompt
-        and output >= call.least_output
-    )
+    is_whole = prompt is not None and output is not None
     prompt, output = prompt or 0, output or 0
+    is_said = is_whole and prompt >= call.least_prompt and output >= call.least_output
     if not is_said:
         prompt, output = max(prompt, call.reserved_prompt), max(output, call.reserved_output)
     cost_usd = price.cost_usd(prompt, output) if price else 0.0
@@ -115,12 +109,11 @@ def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
     output = _largest(fields, _OUTPUT)
     if not call.reserved_output:
         return output or 0
-    reasoning = _detail(fields, _OUTPUT, "reasoning_tokens")
     if output is None:
         return None
-    if reasoning and (
-        _read(fields.get("total_tokens")) is None or output - reasoning < call.least_output
-    ):
+    reasoning = _detail(fields, _OUTPUT, "reasoning_tokens")
+    has_total = _read(fields.get("total_tokens")) is not None
+    if reasoning and (not has_total or output - reasoning < call.least_output):
         output += reasoning
     return _with_details(output, fields, _OUTPUT)
 
@@ -135,18 +128,14 @@ def _with_details(
         names: the fields of the count, in either dialect.
         least: a further number to treat like a detail.
     """
-    details = (fields.get(f"{name}_details") for name in names)
-    within = [
-        _read(value) or 0 for one in details if isinstance(one, dict) for value in one.values()
-    ]
-    largest = max([least, *within])
+    details = (as_mapping(fields.get(f"{name}_details")) for name in names)
+    largest = max([least, *(_read(value) or 0 for one in details for value in one.values())])
     return count + largest if count is not None and largest > count else count
 
 
 def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return max(
-        (count for name in names if (count := _read(fields.get(name))) is not None), default=None
-    )
+    counts = (_read(fields.get(name)) for name in names)
+    return max((count for count in counts if count is not None), default=None)
 
 
 def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> int:
@@ -166,8 +155,6 @@ def _read(value: Any) -> int | None:
 
 
 # -- replies: clean the text, repair tool calls, count the cost
-# What every dialect does with a reply: clean its text, mend its tool calls, and count what it
-# cost.
 # --------------------------------------------------------------------------------------------------
 
 MAX_TOOL_CALLS = 8
@@ -179,13 +166,7 @@ CUSTOM_INPUT = "custom input"
 TOO_DEEP = "{nested too deeply"
 
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
-_FINISH_REASONS = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-}
+_KNOWN_REASONS = ("stop", "length", "tool_calls", "content_filter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,9 +190,8 @@ def as_text(value: Any) -> str:
     """Return the text of a value that is a string or a list of parts."""
     if isinstance(value, str):
         return value
-    texts = (
-        [as_mapping(part).get("text", part) for part in value] if isinstance(value, list) else []
-    )
+    parts = value if isinstance(value, list) else []
+    texts = (as_mapping(part).get("text", part) for part in parts)
     return "".join(text for text in texts if isinstance(text, str))
 
 
@@ -228,9 +208,8 @@ def arguments_to_send(arguments: str) -> str:
 def build_completion(
     raw: RawReply, prompt: Prompt, *, name: str, price: Price | None
 ) -> Completion:
-    calls = _tell_apart(
-        raw.calls, {call.id for message in prompt.messages for call in message.tool_calls}
-    )
+    earlier = {call.id for message in prompt.messages for call in message.tool_calls}
+    calls = _tell_apart(raw.calls, earlier)
     said = " ".join([raw.text, raw.refusal, *(f"{call.name} {call.arguments}" for call in calls)])
     return Completion(
         text=clean(_THOUGHTS.sub("", raw.text)),
@@ -281,7 +260,8 @@ def count_stopped(prompt: Prompt, came: str, *, price: Price | None) -> Usage:
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:
-    reason = _FINISH_REASONS.get(given, "unknown") if isinstance(given, str) else "unknown"
+    said = "tool_calls" if given == "function_call" else given
+    reason = said if said in _KNOWN_REASONS else "unknown"
     if has_calls:
         return reason if reason in ("length", "content_filter") else "tool_calls"
     return "stop" if reason == "tool_calls" else reason

@@ -45,12 +45,8 @@ async def retrying(
         except ModelUnavailableError as error:
             delay_s = max(random() * FIRST_DELAY_S * 2**n, error.retry_after_s or 0.0)
             n += 1
-            if (
-                error.may_be_billed
-                or n == MAX_REQUESTS
-                or waited_s + delay_s > MAX_WAIT_S
-                or not may_retry(error)
-            ):
+            is_last = n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S
+            if error.may_be_billed or is_last or not may_retry(error):
                 raise
         waited_s += delay_s
         await sleep(delay_s)
@@ -115,12 +111,8 @@ class Breaker:
         free_at = self._free_at_by_model.get(model, now_s)
         if free_at > now_s:
             why = "its endpoint reported a rate limit and asked to wait"
-            raise ModelUnavailableError(
-                f"no request is sent to {model} for now",
-                why=why,
-                retry_after_s=free_at - now_s,
-                is_limit=True,
-            )
+            what = f"no request is sent to {model} for now"
+            raise ModelUnavailableError(what, why=why, retry_after_s=free_at - now_s, is_limit=True)
         if self._probe_at is None:
             return
         if now_s < self._probe_at:
