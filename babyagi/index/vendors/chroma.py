@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import re
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -21,6 +22,7 @@ from babyagi.errors import (
 from babyagi.files import private
 from babyagi.heavy_imports import import_chroma, showing_no_environment
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
+from babyagi.index.vendors import translating_server
 from babyagi.net.addresses import Proxies
 from babyagi.offload import Offload
 from babyagi.redaction import redact
@@ -40,12 +42,9 @@ SYNC_THRESHOLD = 2_000
 # Of 352 results that differ only in two numbers, Chroma's defaults of 16 and 100 lose 98 for good,
 # these settings lose 10, at 3 ms per result instead of 1. Of prose, both lose none.
 MAX_NEIGHBORS, EF_CONSTRUCTION = 64, 400
-TIME_MENDS = (
-    "disk is full",
-    "database is locked",
-    "readonly database",
-    "no space left",
-    "too many open files",
+TIME_MENDS = re.compile(
+    "disk is full|database is locked|readonly database|no space left|too many open files",
+    re.IGNORECASE,
 )
 
 
@@ -71,9 +70,22 @@ def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
     """Return the configuration for a new collection: cosine distances, and the settings of the
     graph with which Chroma searches."""
     graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
-    return {
-        "hnsw": {**graph, "sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
-    }
+    writing = {"sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
+    return {"hnsw": {**graph, **writing}}
+
+
+def to_question(vector: bytes, k: int) -> dict[str, Any]:
+    """Return the arguments of a collection's `query` for the `k` nearest items."""
+    import numpy as np
+
+    asked = [np.frombuffer(vector, dtype="<f4")]
+    return {"query_embeddings": asked, "n_results": k, "include": ["distances"]}
+
+
+def to_hits(found: Any) -> list[Hit]:
+    """Return the items that a collection's `query` found, from its answer."""
+    pairs = zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True)
+    return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in pairs]
 
 
 def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
@@ -100,23 +112,20 @@ def translating() -> Iterator[None]:
         raise
     except ImportError as error:
         fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin, which needs no package"
-        raise IndexUnavailableError(
-            "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
-        ) from error
+        what = "Chroma cannot be imported"
+        raise IndexUnavailableError(what, why=str(error), fix=fix, guide="results") from error
     except OSError as error:
-        raise IndexUnavailableError(
-            "the directory of the Chroma index cannot be used", why=str(error), guide="results"
-        ) from error
+        what = "the directory of the Chroma index cannot be used"
+        raise IndexUnavailableError(what, why=str(error), guide="results") from error
     except BaseException as error:
         # a panic of Chroma's native code is not an `Exception`
         is_panic = type(error).__module__ == "pyo3_runtime"
         if not is_panic and not isinstance(error, Exception):
             raise
         why = f"{type(error).__name__}: {error}"[:500]
-        if any(sign in why.lower() for sign in TIME_MENDS):
-            raise IndexUnavailableError(
-                "Chroma cannot write now", why=why, guide="results"
-            ) from error
+        if TIME_MENDS.search(why):
+            what = "Chroma cannot write now"
+            raise IndexUnavailableError(what, why=why, guide="results") from error
         raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
 
 
@@ -166,25 +175,22 @@ class ChromaIndex:
         self._chroma = _Chroma(directory, sync_threshold)
 
     async def ping(self) -> None:
-        await self._run(self._chroma.look)
+        await self._offload(self._chroma.look)
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        await self._run(lambda: self._chroma.upsert(collection, items))
+        await self._offload(lambda: self._chroma.upsert(collection, items))
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        return await self._run(lambda: self._chroma.query(collection, vector, k))
+        return await self._offload(lambda: self._chroma.query(collection, vector, k))
 
     async def ids(self, collection: str) -> list[str]:
-        return await self._run(lambda: self._chroma.ids(collection))
+        return await self._offload(lambda: self._chroma.ids(collection))
 
     async def drop(self, collection: str) -> None:
-        await self._run(lambda: self._chroma.drop(collection))
+        await self._offload(lambda: self._chroma.drop(collection))
 
     async def close(self) -> None:
         await self._offload(self._chroma.close)
-
-    async def _run(self, work: Callable[[], T]) -> T:
-        return await self._offload(work)
 
 
 class _Chroma:
@@ -192,8 +198,7 @@ class _Chroma:
     raises only `IndexUnavailableError` or `StoreUnusableError`."""
 
     def __init__(self, directory: Path, sync_threshold: int) -> None:
-        self._directory = directory
-        self._sync_threshold = sync_threshold
+        self._directory, self._sync_threshold = directory, sync_threshold
         self._crash_mark = directory / CRASH_FILE
         self._n_crashes = 0  # consecutive starts that seem to have ended in a crash
         self._owner_fd: int | None = None
@@ -214,22 +219,11 @@ class _Chroma:
             private.tighten(self._directory)
 
     def query(self, name: str, vector: bytes, k: int) -> list[Hit]:
-        import numpy as np
-
         with self._calling(reads_graph=True) as client:
             collection = self._find(client, name)
             if collection is None or k < 1:
                 return []
-            found = collection.query(
-                query_embeddings=[np.frombuffer(vector, dtype="<f4")],
-                n_results=k,
-                include=["distances"],
-            )
-            distances = (found["distances"] or [[]])[0]
-            return [
-                Hit(id=id_, score=1.0 - float(distance))
-                for id_, distance in zip(found["ids"][0], distances, strict=True)
-            ]
+            return to_hits(collection.query(**to_question(vector, k)))
 
     def ids(self, name: str) -> list[str]:
         with self._calling(reads_graph=False) as client:
@@ -326,10 +320,8 @@ class _Chroma:
             raise IndexOwnedElsewhereError(
                 f"another process is using the Chroma index in {self._directory}",
                 why="Chroma loses entries if two processes open the same directory",
-                fix=(
-                    "wait until the other process ends, or set BABYAGI_RESULT_STORE=builtin "
-                    "for this one"
-                ),
+                fix="wait until the other process ends, or set BABYAGI_RESULT_STORE=builtin "
+                "for this one",
                 guide="results",
             ) from error
         self._owner_fd = owner_fd
@@ -339,11 +331,9 @@ class _Chroma:
 
     def _empty_directory(self) -> None:
         for path in self._directory.iterdir():
-            if path.name == OWNER_FILE:
-                continue
             if path.is_dir():
                 shutil.rmtree(path)
-            else:
+            elif path.name != OWNER_FILE:
                 path.unlink()
         self._n_crashes = 0
 
@@ -417,9 +407,7 @@ class ChromaServerIndex:
     def __init__(
         self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None
     ) -> None:
-        self._url = url
-        self._timeout_s = timeout_s
-        self._proxies = proxies or Proxies()
+        self._url, self._timeout_s, self._proxies = url, timeout_s, proxies or Proxies()
         self._client: AsyncClientAPI | None = None
         self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
         self._collections: dict[str, AsyncCollection] = {}
@@ -441,24 +429,12 @@ class ChromaServerIndex:
                 collection, configuration=collection_settings(), embedding_function=None
             )
             if not await self._use(client, collection, put):
-                raise self._unavailable(
-                    f"another process removed the collection {collection} during an upsert"
-                )
+                why = f"another process removed the collection {collection} during an upsert"
+                raise self._unavailable(why)
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        import numpy as np
-
         async def ask(found: AsyncCollection) -> list[Hit]:
-            reply = await found.query(
-                query_embeddings=[np.frombuffer(vector, dtype="<f4")],
-                n_results=k,
-                include=["distances"],
-            )
-            distances = (reply["distances"] or [[]])[0]
-            return [
-                Hit(id=id_, score=1.0 - float(distance))
-                for id_, distance in zip(reply["ids"][0], distances, strict=True)
-            ]
+            return to_hits(await found.query(**to_question(vector, k)))
 
         if k < 1:
             return []
@@ -498,9 +474,8 @@ class ChromaServerIndex:
         with self._translating(timeout_s):
             async with asyncio.timeout(timeout_s):
                 async with self._opening:
-                    self._client = self._client or await _open_server_client(
-                        self._url, self._proxies.find(self._url)
-                    )
+                    proxy = self._proxies.find(self._url)
+                    self._client = self._client or await _open_server_client(self._url, proxy)
                 yield self._client
 
     async def _use(
@@ -532,41 +507,29 @@ class ChromaServerIndex:
             self._collections[name] = collection
         return self._collections[name]
 
-    @contextmanager
-    def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Translate every exception of Chroma's library, the server and the network into
-        `IndexUnavailableError` or `StoreUnusableError`."""
-        try:
-            yield
-        except BabyagiError:
-            raise
-        except ImportError as error:
-            fix = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
-            raise IndexUnavailableError(
-                "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
-            ) from error
-        except TimeoutError as error:
-            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
-        except Exception as error:
-            why = redact(f"{type(error).__name__}: {error}")[:500]
-            if type(error).__name__ in DAMAGE and not any(
-                sign in why.lower() for sign in TIME_MENDS
-            ):
-                raise StoreUnusableError(
-                    f"the Chroma server {self._url} cannot use the collection",
-                    why=why,
-                    guide="results",
-                ) from error
-            raise self._unavailable(why) from error
+    def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
+        return translating_server(
+            "Chroma",
+            fix="pip install chromadb, or unset CHROMA_URL to use no Chroma server",
+            timeout_s=timeout_s,
+            unavailable=self._unavailable,
+            explain=self._explain,
+        )
+
+    def _explain(self, error: Exception) -> BabyagiError:
+        why = redact(f"{type(error).__name__}: {error}")[:500]
+        if type(error).__name__ not in DAMAGE or TIME_MENDS.search(why):
+            return self._unavailable(why)
+        what = f"the Chroma server {self._url} cannot use the collection"
+        return StoreUnusableError(what, why=why, guide="results")
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         fix = (
             f"run curl {self._url}/api/v2/heartbeat to see whether the server runs; set CHROMA_URL "
             "if its address has changed"
         )
-        return IndexUnavailableError(
-            f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results"
-        )
+        what = f"the Chroma server {self._url} cannot answer now"
+        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 
 
 async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
@@ -589,11 +552,8 @@ async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
     client = AsyncClient(settings=settings)
     client.tenant, client.database = DEFAULT_TENANT, DEFAULT_DATABASE
     client._server = client._system.instance(AsyncServerAPI)  # type: ignore[type-abstract]  # it looks up which is configured
-    own = httpx.AsyncClient(
-        timeout=None,
-        headers={"Content-Type": "application/json"},
-        transport=httpx.AsyncHTTPTransport(proxy=proxy),
-    )
+    way, headers = httpx.AsyncHTTPTransport(proxy=proxy), {"Content-Type": "application/json"}
+    own = httpx.AsyncClient(timeout=None, headers=headers, transport=way)
     server: Any = client._server
     server._clients = {hash(asyncio.get_running_loop()): own}
     return client

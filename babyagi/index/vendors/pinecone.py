@@ -14,13 +14,14 @@ import asyncio
 import inspect
 import re
 import warnings
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.heavy_imports import import_whole
 from babyagi.index.port import EXCERPT_CHARS, PING_TIMEOUT_S, Hit, IndexItem, to_numbers
+from babyagi.index.vendors import translating_server
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
@@ -39,6 +40,7 @@ AILING = (
     "see whether Pinecone has an outage (https://status.pinecone.io), and the plan's limits at "
     "https://app.pinecone.io"
 )
+REFUSED = "set PINECONE_API_KEY to a key that may write, and check what the project's plan allows"
 RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone>=9'"
 
 
@@ -66,12 +68,8 @@ class PineconeIndex:
         timeout_s: float = CALL_TIMEOUT_S,
         proxies: Proxies | None = None,
     ) -> None:
-        self._api_key = api_key
-        self._cloud = cloud
-        self._region = region
-        self._host = host
-        self._timeout_s = timeout_s
-        self._proxies = proxies or Proxies()
+        self._api_key, self._cloud, self._region = api_key, cloud, region
+        self._host, self._timeout_s, self._proxies = host, timeout_s, proxies or Proxies()
         self._client: Any = None
         self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
         self._index_by_dimension: dict[int, Any] = {}
@@ -88,10 +86,8 @@ class PineconeIndex:
         async with self._calling(CREATE_TIMEOUT_S + self._timeout_s):
             held = await self._dimension_of(collection)
             if {len(item.vector) // 4 for item in items} != {held or dimension}:
-                raise StoreUnusableError(
-                    f"vectors of {held} and {dimension} dimensions are mixed in one collection",
-                    guide="results",
-                )
+                what = f"vectors of {held} and {dimension} dimensions are mixed in one collection"
+                raise StoreUnusableError(what, guide="results")
             index = await self._index(dimension) or await self._create(dimension)
             size = _batch_size(dimension)
             for start in range(0, len(items), size):
@@ -156,10 +152,8 @@ class PineconeIndex:
                 if re.fullmatch(PREFIX + r"\d+", listed.name):
                     dimension = int(listed.name.removeprefix(PREFIX))
                     index = await self._index(dimension)
-                    if (
-                        index is not None
-                        and collection in (await index.describe_index_stats()).namespaces
-                    ):
+                    stats = await index.describe_index_stats() if index is not None else None
+                    if stats is not None and collection in stats.namespaces:
                         self._dimension_by_name[collection] = dimension
         return self._dimension_by_name.get(collection, 0)
 
@@ -174,9 +168,8 @@ class PineconeIndex:
                 except NotFoundError:
                     return None
                 opened = self._client.index(host=described.host)
-                self._index_by_dimension[dimension] = (
-                    await opened if inspect.isawaitable(opened) else opened
-                )
+                opened = await opened if inspect.isawaitable(opened) else opened
+                self._index_by_dimension[dimension] = opened
             return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
@@ -210,18 +203,9 @@ class PineconeIndex:
             ) from error
         index = await self._index(dimension)
         if index is None:
-            raise IndexUnavailableError(
-                "Pinecone reported a new index as created, but does not list it", guide="results"
-            )
+            what = "Pinecone reported a new index as created, but does not list it"
+            raise IndexUnavailableError(what, guide="results")
         return index
-
-    async def _forget_if_gone(self, error: Exception) -> None:
-        """If the error may mean that an index was deleted or moved, forget the open indexes, so
-        that the next call looks them up again."""
-        from pinecone.errors import NotFoundError, PineconeConnectionError
-
-        if isinstance(error, NotFoundError | PineconeConnectionError):
-            await self._forget()
 
     async def _forget(self) -> None:
         indexes, self._index_by_dimension = list(self._index_by_dimension.values()), {}
@@ -239,21 +223,23 @@ class PineconeIndex:
             async with asyncio.timeout(timeout_s):
                 async with self._opening:
                     self._client = self._client or await asyncio.to_thread(self._open)
+                from pinecone.errors import NotFoundError, PineconeConnectionError
+
                 try:
                     yield
-                except Exception as error:
-                    await self._forget_if_gone(error)
+                except (NotFoundError, PineconeConnectionError):
+                    await self._forget()  # an index may be gone or moved: it is looked up again
                     raise
 
     def _open(self) -> Any:
         try:
             import_whole("pinecone")
             from pinecone import AsyncPinecone, RetryConfig
-        except ImportError:
-            raise
-        except Exception as error:
-            # the leftover of an installed `pinecone-client` raises a bare Exception
-            raise ImportError(str(error)) from error
+        except Exception as error:  # what is left of a `pinecone-client` raises a bare Exception
+            said = " ".join(str(error).split())[:300]
+            raise ImportError(
+                f"{said}; the package is `pinecone`, not `pinecone-client`"
+            ) from error
         # The retries are for the control plane. On a 429 of the data plane, the library waits as
         # long as the service asks, up to our deadline.
         return AsyncPinecone(
@@ -264,42 +250,28 @@ class PineconeIndex:
             proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
         )
 
-    @contextmanager
-    def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Translate every exception of Pinecone's library, the service and the network into
-        `IndexUnavailableError` or `StoreUnusableError`."""
-        try:
-            yield
-        except BabyagiError:
-            raise
-        except ImportError as error:
-            why = (
-                f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not "
-                "`pinecone-client`"
+    def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
+        return translating_server(
+            "Pinecone",
+            fix=RENAMED,
+            timeout_s=timeout_s,
+            unavailable=_unavailable,
+            explain=self._explain,
+        )
+
+    def _explain(self, error: Exception) -> BabyagiError:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        why = redact(said, secrets=[self._api_key])[:500]
+        status = getattr(error, "status_code", None) or getattr(error, "status", None)
+        if status == 400 and MISMATCH.search(why):
+            return StoreUnusableError(
+                "Pinecone cannot use the collection", why=why, guide="results"
             )
-            raise IndexUnavailableError(
-                "Pinecone cannot be imported", why=why, fix=RENAMED, guide="results"
-            ) from error
-        except TimeoutError as error:
-            raise _unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
-        except Exception as error:
-            why = redact(
-                " ".join(f"{type(error).__name__}: {error}".split()), secrets=[self._api_key]
-            )[:500]
-            status = getattr(error, "status_code", None) or getattr(error, "status", None)
-            if status == 400 and MISMATCH.search(why):
-                raise StoreUnusableError(
-                    "Pinecone cannot use the collection", why=why, guide="results"
-                ) from error
-            raise _unavailable(why, is_refused=status in (401, 402, 403)) from error
+        return _unavailable(why, is_refused=status in (401, 402, 403))
 
 
 def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
-    fix = (
-        "set PINECONE_API_KEY to a key that may write, and check what the project's plan allows"
-        if is_refused
-        else AILING
-    )
+    fix = REFUSED if is_refused else AILING
     return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
 
 

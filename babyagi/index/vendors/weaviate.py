@@ -13,15 +13,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.heavy_imports import import_whole
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem, to_numbers
+from babyagi.index.vendors import translating_server
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact
 
@@ -71,11 +71,8 @@ class WeaviateIndex:
         timeout_s: float = CALL_TIMEOUT_S,
         proxies: Proxies | None = None,
     ) -> None:
-        self._url = url
-        self._api_key = api_key
-        self._grpc_port = grpc_port
-        self._is_embedded = is_embedded
-        self._timeout_s = timeout_s
+        self._url, self._api_key, self._grpc_port = url, api_key, grpc_port
+        self._is_embedded, self._timeout_s = is_embedded, timeout_s
         self._proxies = proxies or Proxies()
         self._client: WeaviateAsyncClient | None = None
         self._opening = asyncio.Lock()  # the indexer and the first tasks call at the same time
@@ -119,12 +116,9 @@ class WeaviateIndex:
         async with self._asking(collection) as asked:
             if asked is None:
                 return []
-            distance = MetadataQuery(distance=True)
+            numbers, distance = to_numbers(vector), MetadataQuery(distance=True)
             reply = await asked.query.near_vector(
-                near_vector=to_numbers(vector),
-                limit=k,
-                return_properties=[],
-                return_metadata=distance,
+                near_vector=numbers, limit=k, return_properties=[], return_metadata=distance
             )
             return [
                 Hit(id=str(found.uuid), score=1.0 - float(found.metadata.distance or 0.0))
@@ -135,10 +129,8 @@ class WeaviateIndex:
         async with self._asking(collection) as asked:
             if asked is None:
                 return []
-            return [
-                str(found.uuid)
-                async for found in asked.iterator(return_properties=[], cache_size=PAGE)
-            ]
+            listed = asked.iterator(return_properties=[], cache_size=PAGE)
+            return [str(found.uuid) async for found in listed]
 
     async def drop(self, collection: str) -> None:
         name = class_name(collection)
@@ -223,14 +215,12 @@ class WeaviateIndex:
             timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without
         )
         if self._is_embedded:
-            options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
-            make = partial(
+            client = await asyncio.to_thread(
                 weaviate.WeaviateAsyncClient,
-                embedded_options=options,
+                embedded_options=EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT),
                 additional_config=config,
                 skip_init_checks=True,
             )
-            client = await asyncio.to_thread(make)
         else:
             parts = urlsplit(self._url)
             is_tls = parts.scheme == "https"
@@ -256,52 +246,40 @@ class WeaviateIndex:
     # -- errors
     # ----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Translate every exception of Weaviate's library, the server and the network into
-        `IndexUnavailableError` or `StoreUnusableError`."""
-        try:
-            yield
-        except BabyagiError:
-            raise
-        except ImportError as error:
-            fix = "pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma"
-            raise IndexUnavailableError(
-                "Weaviate cannot be imported", why=str(error), fix=fix, guide="results"
-            ) from error
-        except TimeoutError as error:
-            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
-        except Exception as error:
-            raise self._explain(f"{type(error).__name__}: {error}") from error
+    def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
+        return translating_server(
+            "Weaviate",
+            fix="pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma",
+            timeout_s=timeout_s,
+            unavailable=self._unavailable,
+            explain=lambda error: self._explain(f"{type(error).__name__}: {error}"),
+        )
 
     def _explain(self, why: str) -> BabyagiError:
         """Return the error of this program for the server's message. Only a message that vectors do
         not fit the collection is a reason to rebuild it."""
         why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
         if MISMATCH.search(why):
-            return StoreUnusableError(
-                f"{self._server} cannot use the collection", why=why, guide="results"
-            )
+            what = f"{self._server} cannot use the collection"
+            return StoreUnusableError(what, why=why, guide="results")
         return self._unavailable(why)
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         if REFUSED.search(why):
             fix = "set WEAVIATE_API_KEY to a key that may write"
         elif self._is_embedded:
-            left_behind = (
-                f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} "
-                f"BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
+            fix = (
+                "if an earlier server still occupies the ports, connect to it: WEAVIATE_URL="
+                f"http://127.0.0.1:{EMBEDDED_PORT} BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
             )
-            fix = f"if an earlier server still occupies the ports, connect to it: {left_behind}"
         else:
             host, port = grpc_address(self._url, self._grpc_port)
             fix = (
                 f"check that {self._url} and {host}:{port} (gRPC) answer; to change them, "
                 "set WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT"
             )
-        return IndexUnavailableError(
-            f"{self._server} cannot answer now", why=why, fix=fix, guide="results"
-        )
+        what = f"{self._server} cannot answer now"
+        return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 
     @property
     def _server(self) -> str:
@@ -335,16 +313,11 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
     from weaviate.exceptions import UnexpectedStatusCodeError
 
     cosine = Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE)
-    properties = [
-        Property(name="task_id", data_type=DataType.INT),
-        Property(name="text", data_type=DataType.TEXT),
-    ]
+    vectors = Configure.Vectors.self_provided(vector_index_config=cosine)
+    kinds = {"task_id": DataType.INT, "text": DataType.TEXT}
+    properties = [Property(name=key, data_type=kind) for key, kind in kinds.items()]
     try:
-        await client.collections.create(
-            name,
-            vector_config=Configure.Vectors.self_provided(vector_index_config=cosine),
-            properties=properties,
-        )
+        await client.collections.create(name, vector_config=vectors, properties=properties)
     except UnexpectedStatusCodeError as error:
         if error.status_code != 422 or not await client.collections.exists(name):
             raise
