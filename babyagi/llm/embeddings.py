@@ -54,27 +54,18 @@ class OpenAIEmbedder:
 
     Args:
         endpoint: closed together with the embedder; a model may share it.
-        dimensions: the length of vectors to request from a model that offers a choice; None for the
-            model's default.
 
     For an unknown model `dimension` is 0 until its first answer; `space` never changes.
     """
 
     is_local = False
 
-    def __init__(
-        self,
-        name: str,
-        endpoint: Endpoint,
-        *,
-        dimensions: int | None = None,
-        price: Price | None = None,
-    ) -> None:
+    def __init__(self, name: str, endpoint: Endpoint, *, price: Price | None = None) -> None:
         self.name = name
-        self.dimension = dimensions or DIMENSION_BY_MODEL.get(name, 0)
+        self.dimension = DIMENSION_BY_MODEL.get(name, 0)
         host = "openai" if endpoint.is_openai else f"openai:{endpoint.host}"
         self.space = f"{host}:{name}:{self.dimension or 'native'}:v1"
-        self._endpoint, self._dimensions, self._price = endpoint, dimensions, price
+        self._endpoint, self._price = endpoint, price
         # caused by a setting: every request would get the same answer
         self._refused: BabyagiError | None = None
 
@@ -113,22 +104,14 @@ class OpenAIEmbedder:
         await self._endpoint.close()
 
     async def _ask(self, batch: Sequence[str]) -> tuple[list[bytes], Usage]:
-        request: dict[str, Any] = {"model": self.name, "input": list(batch)}
-        if self._dimensions is not None:
-            request["dimensions"] = self._dimensions
-
         def parse(reply: Mapping[str, Any]) -> tuple[list[bytes], Usage]:
             return self._read_vectors(reply, len(batch)), self._count(reply, batch)
 
+        request = {"model": self.name, "input": list(batch)}
         try:
             return await self._endpoint.post(PATH, request, model=self.name, parse=parse)
         except RefusedParameterError as error:
-            said = f"{error.refusal.param} {error.refusal.message}"
-            if self._dimensions is None or "dimensions" not in said:
-                raise error.error from error
-            what = f"{self.name} does not give vectors of {self._dimensions} dimensions"
-            why, fix = error.error.why, "choose another model with BABYAGI_EMBEDDING_MODEL"
-            raise ModelRejectedError(what, why=why, fix=fix, guide="results") from error
+            raise error.error from error
 
     def _read_vectors(self, reply: Mapping[str, Any], n_texts: int) -> list[bytes]:
         """Return one unit vector per text.
@@ -198,9 +181,8 @@ def normalize(vector: Any) -> bytes:
     except OverflowError:
         length = math.inf
     if not 0 < length < math.inf:
-        raise MalformedReplyError(
-            "a vector in the reply has no direction: all zeros, or numbers that are not finite"
-        )
+        what = "a vector in the reply has no direction: all zeros, or numbers that are not finite"
+        raise MalformedReplyError(what)
     return struct.pack(f"<{len(vector)}f", *(value / length for value in vector))
 
 
@@ -269,10 +251,8 @@ class OnnxEmbedder:
         except IndexUnavailableError:
             raise
         except Exception as error:  # the two libraries document no error types
-            fix = (
-                f"remove {files_folder()} if its files are damaged, and start again with "
-                f"BABYAGI_EMBEDDING_MODEL={NAME}"
-            )
+            again = f"start again with BABYAGI_EMBEDDING_MODEL={NAME}"
+            fix = f"remove {files_folder()} if its files are damaged, and {again}"
             raise _trouble(f"{type(error).__name__}: {error}", fix=fix) from error
 
     def _check(self, vector: Any) -> bytes:

@@ -38,19 +38,16 @@ SHUT_DOWN_MODELS = frozenset(
 )
 
 _CONTEXT = re.compile(
-    r"context (length|size|window)|prompt is too long|request too large|reduce the length of",
-    re.IGNORECASE,
+    r"(?i)context (length|size|window)|prompt is too long|request too large|reduce the length of"
 )
 _FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
 _QUOTA = re.compile(
-    r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current quota|"
-    r"billing_not_active",
-    re.IGNORECASE,
+    r"(?i)insufficient_quota|credit_balance|billing_hard_limit|exceeded your current quota|"
+    r"billing_not_active"
 )
 _TOOLS = re.compile(
-    r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|"
-    r"tools.*not supported|support tool use",
-    re.IGNORECASE,
+    r"(?i)does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|"
+    r"tools.*not supported|support tool use"
 )
 # a llama.cpp without its --jinja
 _TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
@@ -175,18 +172,14 @@ def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
         fix = "lower BABYAGI_CONTEXT_TOKENS, so that prompts are shorter"
         return ContextTooLongError(what, why=why, fix=fix, guide="models")
     if _FILTER.search(refusal.words):
-        return RequestRefusedError(
-            "the endpoint's content filter refused the prompt", why=why, guide="models"
-        )
+        what = "the endpoint's content filter refused the prompt"
+        return RequestRefusedError(what, why=why, guide="models")
     is_by_client = refusal.status < 500 and _TOOLS.search(refusal.message)
     if is_by_client or _TOOLS_BY_500.search(refusal.message):
-        return ToolsUnsupportedError(
-            f"{address.model} at {address.url} does not support tools",
-            why=why,
-            fix="choose a model that supports tools, start the server with tool calling on, "
-            "or run without --files",
-            guide="models",
-        )
+        what = f"{address.model} at {address.url} does not support tools"
+        choices = "choose a model that supports tools, start the server with tool calling on"
+        fix = f"{choices}, or run without --files"
+        return ToolsUnsupportedError(what, why=why, fix=fix, guide="models")
     return None
 
 
@@ -194,15 +187,12 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
     status, url = refusal.status, address.url
     match status:
         case _ if status >= 500 or status in _TRANSIENT:
-            is_limit = status == 429
-            said = f"{address.model} at {url} limits the rate of requests"
-            return ModelUnavailableError(
-                said if is_limit else f"{url} answered {status}",
-                why=why,
-                retry_after_s=refusal.retry_after_s,
-                may_be_billed=status in _MAYBE_BILLED,
-                is_limit=is_limit,
-            )
+            what, wait_s = f"{url} answered {status}", refusal.retry_after_s
+            if status == 429:
+                what = f"{address.model} at {url} limits the rate of requests"
+                return ModelUnavailableError(what, why=why, retry_after_s=wait_s, is_limit=True)
+            billed = status in _MAYBE_BILLED
+            return ModelUnavailableError(what, why=why, retry_after_s=wait_s, may_be_billed=billed)
         case 401:
             what, fix = f"{url} rejects the key", "set OPENAI_API_KEY to a key that works there"
             return CredentialsError(what, why=why, fix=fix, guide="models")
@@ -274,17 +264,15 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
 # --------------------------------------------------------------------------------------------------
 
 _UNSUPPORTED = re.compile(
-    r"unsupported|not support|unknown|unrecognized|unexpected|not permitted|extra inputs|"
-    r"invalid parameter",
-    re.IGNORECASE,
+    r"(?i)unsupported|not support|unknown|unrecognized|unexpected|not permitted|extra inputs|"
+    r"invalid parameter"
 )
 _SCHEMA = re.compile(
-    r"response_format|json_schema|json_object|text\.format|structured output|grammar", re.IGNORECASE
+    r"(?i)response_format|json_schema|json_object|text\.format|structured output|grammar"
 )
 _SYSTEM = re.compile(
-    r"system (role|message|prompt)s?\W+(is |are )?(not|un)|roles? must alternate|"
-    r"only user(,| and) assistant|must (start|begin) with (a )?user",
-    re.IGNORECASE,
+    r"(?i)system (role|message|prompt)s?\W+(is |are )?(not|un)|roles? must alternate|"
+    r"only user(,| and) assistant|must (start|begin) with (a )?user"
 )
 _OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
 # a parameter, the field of `Form` that allows it, and how a refusal names it

@@ -370,11 +370,9 @@ class LlamaModel:
 
     @property
     def abilities(self) -> Abilities:
+        takes_tools, n_tokens = self._engine.file.takes_tools, self._engine.context_tokens
         return Abilities(
-            takes_tools=self._engine.file.takes_tools,
-            holds_schema=True,
-            context_tokens=self._engine.context_tokens,
-            counts_tokens=True,
+            takes_tools=takes_tools, holds_schema=True, context_tokens=n_tokens, counts_tokens=True
         )
 
     def learn(self, found: Abilities) -> None:
@@ -441,9 +439,9 @@ class LlamaModel:
         """
         room = self._engine.context_tokens - n_tokens
         if room < min(MIN_ROOM_TOKENS, prompt.max_output_tokens):
+            most = self._engine.context_tokens
             raise ContextTooLongError(
-                f"the prompt of {n_tokens} tokens does not fit the context of "
-                f"{self._engine.context_tokens}",
+                f"the prompt of {n_tokens} tokens does not fit the context of {most}",
                 fix="raise LLAMA_CTX_MAX for a longer context, or lower BABYAGI_CONTEXT_TOKENS for "
                 "shorter prompts",
                 guide="models",

@@ -64,10 +64,8 @@ def find_price(
             found = genai_prices.calc_price(one_token, name, provider_id="openai")
     except (LookupError, ValueError):
         return None
-    return Price(
-        prompt_usd_per_mtok=float(found.input_price * 1_000_000),
-        completion_usd_per_mtok=float(found.output_price * 1_000_000),
-    )
+    read, written = found.input_price * 1_000_000, found.output_price * 1_000_000
+    return Price(prompt_usd_per_mtok=float(read), completion_usd_per_mtok=float(written))
 
 
 def hold_money_limit(
@@ -94,10 +92,8 @@ def hold_money_limit(
             "per million tokens), or switch the money limit off: --max-cost 0 (max_cost_usd)",
             guide="limits",
         )
-    notice = (
-        f"no price is known for {names}: the default money limit is off, the limit of "
-        f"{limits.max_tokens:,} tokens still applies"
-    )
+    notice = f"no price is known for {names}: the default money limit is off, the limit of "
+    notice += f"{limits.max_tokens:,} tokens still applies"
     return replace(limits, max_cost_usd=0.0), notice
 
 

@@ -28,8 +28,7 @@ MAX_SOURCES_SAID = 3
 # an agent contains those of the request before.
 N_SHOWN = 2048
 _FENCED = re.compile(
-    rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
-    re.DOTALL,
+    rf"(?s)<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>"
 )
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
@@ -224,20 +223,15 @@ def _recut_message(
     message: Message, place: int, kept_chars: Mapping[tuple[int, int], int]
 ) -> Message:
     def recut(match: re.Match[str]) -> str:
-        return _recut(match, kept_chars.get((place, match.start())))
+        text = match["text"]
+        n_more = len(text) - kept_chars.get((place, match.start()), len(text))
+        if n_more <= 0:
+            return match[0]
+        said = f"{n_more} characters were cut: the prompt did not fit the model's context"
+        kept = text[: len(text) - n_more]
+        return _fence(match["label"], match["origin"], f"{kept}\n… {said}".lstrip())
 
     return replace(message, text=_FENCED.sub(recut, message.text))
-
-
-def _recut(match: re.Match[str], n_kept: int | None) -> str:
-    text = match["text"]
-    if n_kept is None or n_kept >= len(text):
-        return match[0]
-    cut = (
-        f"{text[:n_kept]}\n… {len(text) - n_kept} characters were cut: the prompt did not "
-        "fit the model's context"
-    ).lstrip()
-    return _fence(match["label"], match["origin"], cut)
 
 
 def estimate_tokens(text: str) -> int:

@@ -32,7 +32,6 @@ class TestOpenAIEmbedder(EmbedderContract):
         return [
             OpenAIEmbedder("text-embedding-3-large", endpoint),
             OpenAIEmbedder("unknown", endpoint),
-            OpenAIEmbedder("text-embedding-3-small", endpoint, dimensions=256),
             OpenAIEmbedder("text-embedding-3-small", elsewhere),
             OpenAIEmbedder("text-embedding-3-small", Endpoint(sleep=no_sleep, random=lambda: 0.5)),
         ]
@@ -43,14 +42,13 @@ async def test_an_embedding_call_costs_money_and_sends_no_empty_text(server, end
 
     _, usage = await embedder.embed(["red apples", ""])
 
-    assert (
-        server.requests[0].body["input"][1].strip() and "dimensions" not in server.requests[0].body
-    )
+    assert server.requests[0].body["input"][1].strip()
+    assert "dimensions" not in server.requests[0].body
     assert usage.calls == 1 and usage.tokens > 0 and usage.cost_usd > 0
 
 
 async def test_many_and_long_texts_go_in_several_requests(server, endpoint):
-    embedder = OpenAIEmbedder("m", endpoint, dimensions=8)
+    embedder = OpenAIEmbedder("m", endpoint)
 
     vectors, usage = await embedder.embed([f"text {n}" for n in range(MAX_TEXTS_PER_REQUEST + 1)])
     await embedder.embed(["é" * 100_000] * 20)
@@ -108,10 +106,6 @@ async def test_the_space_is_known_before_the_first_call_and_does_not_change(serv
         OpenAIEmbedder("text-embedding-3-large", own).space
         == "openai:text-embedding-3-large:3072:v1"
     )
-    assert (
-        OpenAIEmbedder("text-embedding-3-large", own, dimensions=256).space
-        == "openai:text-embedding-3-large:256:v1"
-    )
 
 
 @pytest.mark.parametrize(
@@ -131,9 +125,6 @@ async def test_what_a_person_must_mend_is_told(server, endpoint):
     server.fail_next("404-model")
     with pytest.raises(ModelRejectedError):
         await OpenAIEmbedder("m", endpoint).embed(["x"])
-    server.fail_next("400-param:dimensions")
-    with pytest.raises(ModelRejectedError, match="8 dimensions"):
-        await OpenAIEmbedder("m", endpoint, dimensions=8).embed(["x"])
 
 
 async def test_an_embedder_that_was_refused_makes_no_further_request(server, endpoint):
