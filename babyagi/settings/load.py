@@ -139,10 +139,9 @@ _PREFIX = "BABYAGI_"
 # Variables that libraries, Python and agent files read from the environment. In a file they have no
 # effect, which its author may not expect.
 _OF_THE_ENVIRONMENT = re.compile(
-    r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
+    r"(?i)\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
     r"|SERPAPI|SERPER|DEEPSET|BRAVE|TAVILY|SEARCHAPI|SEARXNG)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
-    r"[A-Z0-9_]+_PARAMS_\w+",
-    re.IGNORECASE,
+    r"[A-Z0-9_]+_PARAMS_\w+"
 )
 _FIX = "correct the value where it is set, or remove it there"
 
@@ -298,7 +297,8 @@ def load_settings(
     if not any(found.is_waiting for found in reading.untrusted):
         faults += _find_conflicts(settings, given)
     if faults:
-        raise _build_error(faults)
+        listed = "\n  ".join([f"{len(faults)} settings cannot be used:", *faults])
+        raise SettingsError(faults[0] if len(faults) == 1 else listed, fix=_FIX, guide="settings")
     return Loaded(
         settings=settings,
         sources=MappingProxyType(sources),
@@ -430,12 +430,9 @@ class _Reading:
             if file is not None and not self._is_harmless(name, declared, value, file):
                 shown = value.hint if isinstance(value, Secret) else str(given.raw)
                 found = Untrusted(
-                    name=name,
-                    variable=given.variable,
-                    shown=shown,
-                    file=file,
+                    name=name, variable=given.variable, shown=shown, file=file,
                     is_waiting=not is_settled,
-                )
+                )  # fmt: skip
                 self.untrusted.append(found)
             elif not is_settled:
                 self.given[name], self._values[name] = given, _anchor(value, self._cwd)
@@ -483,10 +480,8 @@ class _Reading:
         for layer in self._layers[1:]:
             foreign = filter(_OF_THE_ENVIRONMENT.fullmatch, layer.values)
             if names := [name for name in foreign if name not in self._variables]:
-                yield (
-                    f"{', '.join(names)}{layer.said_as}: no effect, because only babyagi's own "
-                    "settings are read from files; set them in the environment"
-                )
+                why = "only babyagi's own settings are read from files; set them in the environment"
+                yield f"{', '.join(names)}{layer.said_as}: no effect, because {why}"
 
     def unknown_variables(self) -> Iterator[str]:
         """Yield a fault for each variable that begins with BABYAGI_ but is not a setting."""
@@ -541,10 +536,8 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
     yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
     if flags and not settings.enable_command_line_args:
-        yield (
-            f"{given['enable_command_line_args'].label} is false, which refuses "
-            f"{', '.join(flags)}; set it to true to use flags"
-        )
+        label, refused = given["enable_command_line_args"].label, ", ".join(flags)
+        yield f"{label} is false, which refuses {refused}; set it to true to use flags"
 
 
 def _find_missing_pipeline(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
@@ -563,26 +556,19 @@ def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterato
     """Yield a fault if COOPERATIVE_MODE does not fit the task store."""
     is_server = settings.task_store.reveal().startswith("postgres")
     if settings.cooperative_mode == "distributed" and not is_server:
-        label = given["cooperative_mode"].label
-        yield (
-            f"{label}=distributed needs a server: "
-            "BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE"
-        )
+        label, example = given["cooperative_mode"].label, "postgresql://USER:PASSWORD@HOST/DATABASE"
+        yield f"{label}=distributed needs a server: BABYAGI_TASK_STORE={example}"
     if settings.cooperative_mode == "local" and is_server:
-        yield (
-            f"{given['cooperative_mode'].label}=local shares a file on this machine, but "
-            "BABYAGI_TASK_STORE is a server: set the mode to distributed"
-        )
+        problem = "shares a file on this machine, but BABYAGI_TASK_STORE is a server"
+        yield f"{given['cooperative_mode'].label}=local {problem}: set the mode to distributed"
 
 
 def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
     """Yield a fault for each model that the original BabyAGI used and this program does not
     support."""
     if settings.gpt_4:
-        yield (
-            f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: "
-            f"--model {DEFAULT_MODEL}"
-        )
+        fix = f"its successor is {DEFAULT_MODEL}: --model {DEFAULT_MODEL}"
+        yield f"-4 asks for gpt-4, which is shut down; {fix}"
     for name in _MODEL_FIELDS:
         model = getattr(settings, name)
         if model.startswith("llama") and model != LLAMA_MODEL and not settings.openai_base_url:
@@ -609,13 +595,6 @@ def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     if is_in_clear(settings.notify.reveal()):  # the address is as secret as a key
         host = urlsplit(settings.notify.reveal()).netloc
         yield f"BABYAGI_NOTIFY sends to {host} unencrypted; set it to an https address"
-
-
-def _build_error(faults: list[str]) -> SettingsError:
-    what = faults[0]
-    if len(faults) > 1:
-        what = "\n  ".join([f"{len(faults)} settings cannot be used:", *faults])
-    return SettingsError(what, fix=_FIX, guide="settings")
 
 
 def _default_of(name: str) -> object:

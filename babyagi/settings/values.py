@@ -16,6 +16,7 @@ from babyagi.redaction import redact_url
 from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 MAX_TEXT_BYTES = 1_000_000
 MIN_TOKEN_CHARS = 20
@@ -284,27 +285,24 @@ def parse_duration_s(text: str) -> float:
 
 
 def whole(low: int, high: int = 1_000_000_000_000) -> Callable[[str], int]:
-    def parse(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            raise ValueError("a whole number") from None
-        if not low <= number <= high:
-            raise ValueError(f"a whole number from {low} to {high}")
-        return number
-
-    return parse
+    return _within(int, "a whole number", low, high)
 
 
 def number(low: float, high: float, unit: str = "a number") -> Callable[[str], float]:
-    def parse(text: str) -> float:
+    return _within(float, unit, low, high, form="g")
+
+
+def _within(
+    read: Callable[[str], N], what: str, low: N, high: N, form: str = ""
+) -> Callable[[str], N]:
+    def parse(text: str) -> N:
         try:
-            number = float(text)
+            value = read(text)
         except ValueError:
-            raise ValueError(unit) from None
-        if not low <= number <= high:
-            raise ValueError(f"{unit} from {low:g} to {high:g}")
-        return number
+            raise ValueError(what) from None
+        if not low <= value <= high:
+            raise ValueError(f"{what} from {low:{form}} to {high:{form}}")
+        return value
 
     return parse
 
