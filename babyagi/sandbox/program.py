@@ -196,12 +196,9 @@ def prepare(code: str) -> None:
 
 def load_modules(code: str) -> None:
     split = str.maketrans(dict.fromkeys(".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`", " "))
-    imported = {
-        word
-        for line in code.replace("\\\n", " ").split("\n")
-        if "import" in line
-        for word in line.translate(split).split()
-    }
+    lines = code.replace("\\\n", " ").split("\n")
+    imports = "\n".join(line for line in lines if "import" in line)
+    imported = set(imports.translate(split).split())
     asked = NEEDED_FOR.keys() & set(code.translate(split).split())
     allowed = (imported & sys.stdlib_module_names) - NOT_HERE
     load([*ALWAYS_LOADED, *sorted(allowed), *(NEEDED_FOR[word] for word in sorted(asked))])
@@ -242,10 +239,9 @@ def run_threads_at_once(clock: Clock) -> None:
 
     def wait(_condition: Any, timeout: float | None = None) -> bool:
         if timeout is None:
-            raise NotHereError(
-                "the code waits for another thread, and here each thread runs to its end when "
-                "it is started: start the producer before the consumer, or use asyncio"
-            )
+            why = "here each thread runs to its end when it is started"
+            fix = "start the producer before the consumer, or use asyncio"
+            raise NotHereError(f"the code waits for another thread, and {why}: {fix}")
         clock.sleep(max(0.0, timeout))
         return False
 
@@ -409,10 +405,8 @@ def compute(
         return reported
     if desk is not None and desk.has_changed:
         return ""
-    raise NotHereError(
-        "the code gave no output: print the answer, end with an expression, or assign it to "
-        f"{result}"
-    )
+    fix = f"print the answer, end with an expression, or assign it to {result}"
+    raise NotHereError(f"the code gave no output: {fix}")
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
@@ -447,15 +441,11 @@ def import_module(name: str, *given: Any) -> ModuleType:
     code, for inner modules."""
     first = name.partition(".")[0]
     if first in NOT_HERE or name in NOT_HERE:
-        raise NotHereError(
-            f"the code may not import {name[:100]}: it can only compute, without network, "
-            "other programs or a screen"
-        )
+        why = "it can only compute, without network, other programs or a screen"
+        raise NotHereError(f"the code may not import {name[:100]}: {why}")
     if first not in sys.modules and first not in sys.stdlib_module_names:
-        raise NotHereError(
-            f"there is no module {name[:100]} here: only those that come with Python can be "
-            "imported"
-        )
+        why = "only those that come with Python can be imported"
+        raise NotHereError(f"there is no module {name[:100]} here: {why}")
     return __import__(name, *given)
 
 

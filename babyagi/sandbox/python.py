@@ -175,21 +175,15 @@ def _read_files(text: str, parts: list[bytes], files: Files) -> Ran:
     n_removed = int(head) if head.isdigit() and len(head) < 4 else 0
     names = [part.decode("utf-8", "replace") for part in parts[1 : 1 + n_removed]]
     rest = parts[1 + n_removed :]
-    written = {
-        name.decode("utf-8", "replace"): data
-        for name, data in zip(rest[::2], rest[1::2], strict=False)
-    }
+    paths = (name.decode("utf-8", "replace") for name in rest[::2])
+    written = dict(zip(paths, rest[1::2], strict=False))
     if bad := next((name for name in written if not is_plain_path(name)), None):
-        raise ToolError(
-            f"a file cannot have the name {clean(bad)[:100]!r}: use letters, digits, `-`, `_`, `.` "
-            "and folders with `/`"
-        )
+        fix = "use letters, digits, `-`, `_`, `.` and folders with `/`"
+        raise ToolError(f"a file cannot have the name {clean(bad)[:100]!r}: {fix}")
     kept = {**files.kept, **written}
     if len(kept) > program.MAX_FILES or sum(map(len, kept.values())) > program.MAX_BYTES:
-        raise ToolError(
-            f"the files of a task are at most {program.MAX_FILES}, with "
-            f"{program.MAX_BYTES >> 20} MB together; write less, or remove some"
-        )
+        most = f"at most {program.MAX_FILES}, with {program.MAX_BYTES >> 20} MB together"
+        raise ToolError(f"the files of a task are {most}; write less, or remove some")
     removed = tuple(name for name in names if name in files.kept and name not in written)
     return Ran(text=text, written=written, removed=removed)
 
@@ -217,10 +211,8 @@ async def _turn() -> AsyncIterator[None]:
             while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError:
-        raise ToolError(
-            f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s; this one "
-            "was not started, try again"
-        ) from None
+        why = f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s"
+        raise ToolError(f"{why}; this one was not started, try again") from None
     with place:
         yield
 
@@ -243,9 +235,8 @@ def _take_place() -> socket.socket | None:
 
 
 def _cannot_start(error: OSError) -> ToolError:
-    return ToolError(
-        f"no process could be started for the code ({error.strerror}); try again later"
-    )
+    what = f"no process could be started for the code ({error.strerror})"
+    return ToolError(f"{what}; try again later")
 
 
 async def _run(job: _Job) -> tuple[bytes, int]:
@@ -340,10 +331,8 @@ async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
 
 def _read_answer(outcome: bytes, exit_code: int, max_output_chars: int) -> str:
     if exit_code == -signal.SIGKILL:
-        raise ToolError(
-            "the code was stopped by the system: it used more memory than "
-            f"{MEMORY_BYTES >> 20} MiB, or too much processor time"
-        )
+        why = f"it used more memory than {MEMORY_BYTES >> 20} MiB, or too much processor time"
+        raise ToolError(f"the code was stopped by the system: {why}")
     if exit_code:
         raise ToolError("the code crashed the interpreter")
     text = clean(outcome.decode("utf-8", "replace"))

@@ -40,14 +40,10 @@ def main() -> None:
         signal.signal(number, lambda *_: os._exit(_end(process)))
     _control(_PR_SET_CHILD_SUBREAPER)
     process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-        start_new_session=True,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        bufsize=0, start_new_session=True,
         preexec_fn=_die_with_parent,  # noqa: PLW1509  no thread has been started yet
-    )
+    )  # fmt: skip
     assert process.stdin is not None and process.stdout is not None
     arguments = (process.stdout, max_line_bytes)
     reading = threading.Thread(target=_pass_lines, args=arguments, daemon=True)
