@@ -17,7 +17,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -164,20 +164,14 @@ def is_temporary(name: str) -> bool:
 
 def _make_folders(root_fd: int, folders: Sequence[str]) -> int:
     """Create the missing folders, and return a descriptor of the innermost one."""
-    for depth in range(len(folders) + 1):
+    for depth, name in enumerate(folders):
+        parent_fd = open_beneath(root_fd, folders[:depth], FOLDER_FLAGS)
         try:
-            fd = open_beneath(root_fd, folders[:depth], FOLDER_FLAGS)
-        except FileNotFoundError:
-            parent_fd = open_beneath(root_fd, folders[: depth - 1], FOLDER_FLAGS)
-            try:
-                os.mkdir(folders[depth - 1], FOLDER_MODE, dir_fd=parent_fd)
-            finally:
-                os.close(parent_fd)
-            fd = open_beneath(root_fd, folders[:depth], FOLDER_FLAGS)
-        if depth == len(folders):
-            return fd
-        os.close(fd)
-    raise AssertionError("the loop ends with the innermost folder")
+            with suppress(FileExistsError):
+                os.mkdir(name, FOLDER_MODE, dir_fd=parent_fd)
+        finally:
+            os.close(parent_fd)
+    return open_beneath(root_fd, folders, FOLDER_FLAGS)
 
 
 def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
@@ -421,16 +415,12 @@ class Folder:
         undo that if writing fails."""
         with self._quota:
             if self._n_written >= MAX_WRITTEN_FILES:
-                raise ToolError(
-                    f"{MAX_WRITTEN_FILES:,} files were written for this objective, which is the "
-                    "limit; put the rest into your answer"
-                )
+                what = f"{MAX_WRITTEN_FILES:,} files were written for this objective"
+                raise ToolError(f"{what}, which is the limit; put the rest into your answer")
             if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
                 left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
-                raise ToolError(
-                    f"this file has {n_bytes:,} bytes, and {left} are left to write for this "
-                    "objective; write less"
-                )
+                what = f"this file has {n_bytes:,} bytes, and {left} are left to write"
+                raise ToolError(f"{what} for this objective; write less")
             self._n_written += 1
             self._written_bytes += n_bytes
         try:
@@ -528,10 +518,8 @@ class Folder:
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
             if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
-                raise ToolError(
-                    f"{_show(name)} is not read: it is a hard link, and its other name may be "
-                    "outside the folder; a copy can be read"
-                )
+                why = "it is a hard link, and its other name may be outside the folder"
+                raise ToolError(f"{_show(name)} is not read: {why}; a copy can be read")
             listed = ListedFile(path=name, size_bytes=status.st_size, state=_state_of(status))
             return listed, _read_beginning(fd)
         except OSError as error:
@@ -655,12 +643,8 @@ def _matches(path: str, pattern: str) -> bool:
 
 def _natural(path: str) -> list[tuple[list[str | int], str]]:
     """Return a sort key: folder by folder, and `part2` before `part10`."""
-    return [(_by_number(name), name) for name in path.split("/")]
-
-
-def _by_number(name: str) -> list[str | int]:
-    pieces = enumerate(re.split(r"(\d+)", name.casefold()))
-    return [int(piece) if i % 2 else piece for i, piece in pieces]
+    pieces = ((re.split(r"(\d+)", name.casefold()), name) for name in path.split("/"))
+    return [([int(one) if i % 2 else one for i, one in enumerate(p)], name) for p, name in pieces]
 
 
 def _read_beginning(fd: int) -> bytes:
