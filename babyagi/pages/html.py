@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from html import escape as escape_html
 from importlib.resources import files
+from itertools import accumulate
 from string import Template
 from typing import Any
 from xml.etree import ElementTree
@@ -144,21 +145,14 @@ def sanitise_svg(text: str) -> str:
 
 
 def _parse(text: str) -> ElementTree.Element:
-    """Return the root of the parsed XML. Raises `ValueError` if it is empty or nested too
-    deeply."""
+    """Return the root of the parsed XML. Raises `ValueError` if it is nested too deeply."""
     parser: Any = ElementTree.XMLPullParser(events=("start", "end"))
     parser.feed(text)
     parser.close()
-    depth = 0
-    root: ElementTree.Element | None = None
-    for event, element in parser.read_events():
-        root = element if root is None else root
-        depth += 1 if event == "start" else -1
-        if depth > MAX_DEPTH:
-            raise ValueError(f"the picture has elements nested more than {MAX_DEPTH} deep")
-    if root is None:
-        raise ValueError("it is empty")
-    return root
+    found: list[tuple[str, ElementTree.Element]] = list(parser.read_events())
+    if max(accumulate(1 if event == "start" else -1 for event, _ in found)) > MAX_DEPTH:
+        raise ValueError(f"the picture has elements nested more than {MAX_DEPTH} deep")
+    return found[0][1]
 
 
 def _copy(element: ElementTree.Element) -> ElementTree.Element:

@@ -26,9 +26,8 @@ _CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
 
 def can_be_parsed(text: str) -> bool:
     """Return whether the text is short enough to be parsed."""
-    return len(text) <= MAX_PARSED_CHARS and all(
-        len(line) <= MAX_LINE_CHARS for line in text.split("\n")
-    )
+    longest = max(map(len, text.split("\n")))
+    return len(text) <= MAX_PARSED_CHARS and longest <= MAX_LINE_CHARS
 
 
 def parse(text: str) -> list[Token]:
@@ -85,7 +84,7 @@ def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
     """Yield the tokens with harmless texts and attributes, and with links in the place of images.
     This is done after parsing, because the parser decodes character references."""
     for token in tokens:
-        token.content, token.info = _harmless_lines(token.content), ""
+        token.content, token.info = "\n".join(map(harmless, token.content.split("\n"))), ""
         if token.type == "image":
             yield from _to_link(token)
             continue
@@ -120,7 +119,3 @@ def _to_link(image: Token) -> Sequence[Token]:
         Token("text", "", 0, content=text),
         Token("link_close", "a", -1),
     )
-
-
-def _harmless_lines(text: str) -> str:
-    return "\n".join(harmless(line) for line in text.split("\n"))

@@ -104,14 +104,11 @@ def _read_try(event: Event, begun: _Begun, task_id: int) -> Iterator[Bar]:
 def _make_try(
     task_id: int, opened: tuple[datetime, str], ended_at: datetime, outcome: str = ""
 ) -> Bar:
+    (started_at, lane), label = opened, f"task {task_id}"
     return Bar(
-        lane=opened[1],
-        label=f"task {task_id}",
-        started_at=opened[0],
-        ended_at=ended_at,
-        outcome=outcome,
+        lane=lane, label=label, started_at=started_at, ended_at=ended_at, outcome=outcome,
         task_id=task_id,
-    )
+    )  # fmt: skip
 
 
 def _read_call(event: Event, begun: _Begun) -> Iterator[Bar]:
@@ -223,15 +220,11 @@ def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
 # --------------------------------------------------------------------------------------------------
 
 
-def _link_within(task_id: int) -> str:
-    return f"#task-{task_id}"
-
-
 def render_timeline(
     bars: Sequence[Bar],
     *,
     known_tasks: Mapping[int, str],
-    link: Callable[[int], str] = _link_within,
+    link: Callable[[int], str] = "#task-{}".format,
 ) -> Html:
     """Return the timeline as HTML with SVG; '' if there are no bars. Of very many bars the longest
     are drawn, and a line says how many are left out.
@@ -246,13 +239,11 @@ def render_timeline(
     scale, lanes = make_scale(chosen), assign_lanes(chosen)
     shown = lanes[:MAX_LANES]
     height = LANE_HEIGHT * (len(shown) + 1)
-    parts = [
-        Html(
-            f'<svg class="timeline" font-size="13" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
-            'role="img" aria-label="What was done when">'
-        ),
-        *_draw_axis(scale, height),
-    ]
+    head = Html(
+        f'<svg class="timeline" font-size="13" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
+        'role="img" aria-label="What was done when">'
+    )
+    parts = [head, *_draw_axis(scale, height)]
     for number, (name, lane) in enumerate(shown):
         top = LANE_HEIGHT * number
         parts.append(_draw_label(name, top))
@@ -379,7 +370,8 @@ def render_graph(tasks: Sequence[Task], *, link: Callable[[int], str]) -> Html:
         f'<svg class="graph" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         'role="group" aria-label="What came of what">'
     )
-    parts = [head, *_draw_lines(boxes), *_draw_waits(by_id)]
+    parts = [head, *(_draw_line(box, other) for box in boxes for other in box.below)]
+    parts += _draw_waits(by_id)
     parts += [_draw_box(box, link) for box in boxes]
     return join([*parts, Html("</svg>")], "\n")
 
@@ -466,10 +458,8 @@ def _walk(roots: Sequence[_Box]) -> Iterator[_Box]:
 # --------------------------------------------------------------------------------------------------
 
 
-def _draw_lines(boxes: Sequence[_Box]) -> Iterator[Html]:
-    for box in boxes:
-        for other in box.below:
-            yield _curve("came", box.left + BOX_WIDTH, box.top, other.left, other.top)
+def _draw_line(box: _Box, other: _Box) -> Html:
+    return _curve("came", box.left + BOX_WIDTH, box.top, other.left, other.top)
 
 
 def _draw_waits(by_id: Mapping[int, _Box]) -> Iterator[Html]:

@@ -175,8 +175,7 @@ def _read_searchapi(found: Mapping[str, Any]) -> Iterator[Hit]:
 
 def _read_brave(found: Mapping[str, Any]) -> Iterator[Hit]:
     web = found.get("web")
-    results = web.get("results") if isinstance(web, dict) else None
-    yield from _hits(results, "title", "url", "description")
+    yield from _read_marginalia(web if isinstance(web, dict) else {})
 
 
 def _read_content(found: Mapping[str, Any]) -> Iterator[Hit]:

@@ -157,7 +157,8 @@ def score_words(question: str, texts: Sequence[Counted]) -> list[float]:
     mean_length = sum(text.n_words for text in texts) / (len(texts) or 1) or 1.0
     for word in sorted(set(_words(question))):
         found = [(at, n) for at, text in enumerate(texts) if (n := text.count(word))]
-        weight = _weight(len(found), len(texts))
+        n_with, n_without = len(found), len(texts) - len(found)
+        weight = math.log(1 + (n_without + 0.5) / (n_with + 0.5))
         for at, n in found:
             scores[at] += weight * _frequency(n, texts[at].n_words / mean_length)
     return scores
@@ -181,10 +182,6 @@ def rank(question: str, texts: Sequence[str], *, ranker: Ranker = BM25) -> list[
     relevant = [(at, score) for at, score in enumerate(scores) if score > 0]
     found = [Scored(index=at, score=score, share=score / total) for at, score in relevant]
     return sorted(found, key=lambda one: (-one.score, one.index))
-
-
-def _weight(n_with: int, n_all: int) -> float:
-    return math.log(1 + (n_all - n_with + 0.5) / (n_with + 0.5))
 
 
 def _frequency(n: int, relative_length: float) -> float:
