@@ -9,7 +9,6 @@ from babyagi.errors import BabyagiError, IndexUnavailableError
 @contextmanager
 def translating_server(
     vendor: str,
-    *,
     fix: str,
     timeout_s: float,
     unavailable: Callable[[str], BabyagiError],

@@ -97,9 +97,8 @@ def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
     # a distributed server uses `spann`
     space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")
     if space != "cosine":
-        raise StoreUnusableError(
-            f"the collection {name} measures by {space}, but babyagi needs cosine", guide="results"
-        )
+        what = f"the collection {name} measures by {space}, but babyagi needs cosine"
+        raise StoreUnusableError(what, guide="results")
 
 
 @contextmanager
@@ -272,10 +271,9 @@ class _Chroma:
 
     def _create(self, client: Client, name: str) -> Collection:
         settings = collection_settings(self._sync_threshold)
-        self._collections[name] = client.create_collection(
-            name, configuration=settings, embedding_function=None
-        )
-        return self._collections[name]
+        created = client.create_collection(name, configuration=settings, embedding_function=None)
+        self._collections[name] = created
+        return created
 
     # -- opening, and guarding against crashes
     # ---------------------------------------------------------------------------------------
@@ -290,7 +288,8 @@ class _Chroma:
         """
         with translating():
             self._own()
-            self._mark_crash()
+            with open(self._crash_mark, "w", encoding="ascii", opener=private.open_file) as file:
+                file.write(str(self._n_crashes))
             try:
                 if self._client is None:
                     self._client = _open_client(self._directory)
@@ -301,10 +300,6 @@ class _Chroma:
             finally:
                 if self._n_crashes == 0:
                     self._crash_mark.unlink(missing_ok=True)
-
-    def _mark_crash(self) -> None:
-        with open(self._crash_mark, "w", encoding="ascii", opener=private.open_file) as file:
-            file.write(str(self._n_crashes))
 
     def _own(self) -> None:
         """Lock the directory, unless this process has done so already. If the starts before this
@@ -317,13 +312,11 @@ class _Chroma:
             fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(owner_fd)
-            raise IndexOwnedElsewhereError(
-                f"another process is using the Chroma index in {self._directory}",
-                why="Chroma loses entries if two processes open the same directory",
-                fix="wait until the other process ends, or set BABYAGI_RESULT_STORE=builtin "
-                "for this one",
-                guide="results",
-            ) from error
+            what = f"another process is using the Chroma index in {self._directory}"
+            why = "Chroma loses entries if two processes open the same directory"
+            choice = "set BABYAGI_RESULT_STORE=builtin for this one"
+            fix = f"wait until the other process ends, or {choice}"
+            raise IndexOwnedElsewhereError(what, why=why, fix=fix, guide="results") from error
         self._owner_fd = owner_fd
         self._n_crashes = _count_crashes(self._crash_mark)
         if self._n_crashes >= MAX_CRASHES:
@@ -508,13 +501,8 @@ class ChromaServerIndex:
         return self._collections[name]
 
     def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
-        return translating_server(
-            "Chroma",
-            fix="pip install chromadb, or unset CHROMA_URL to use no Chroma server",
-            timeout_s=timeout_s,
-            unavailable=self._unavailable,
-            explain=self._explain,
-        )
+        fix = "pip install chromadb, or unset CHROMA_URL to use no Chroma server"
+        return translating_server("Chroma", fix, timeout_s, self._unavailable, self._explain)
 
     def _explain(self, error: Exception) -> BabyagiError:
         why = redact(f"{type(error).__name__}: {error}")[:500]
@@ -524,10 +512,8 @@ class ChromaServerIndex:
         return StoreUnusableError(what, why=why, guide="results")
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
-        fix = (
-            f"run curl {self._url}/api/v2/heartbeat to see whether the server runs; set CHROMA_URL "
-            "if its address has changed"
-        )
+        look = f"run curl {self._url}/api/v2/heartbeat to see whether the server runs"
+        fix = f"{look}; set CHROMA_URL if its address has changed"
         what = f"the Chroma server {self._url} cannot answer now"
         return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 

@@ -110,9 +110,7 @@ class PineconeIndex:
         token: str | None = None
         while True:
             async with self._calling():
-                dimension = await self._dimension_of(collection)
-                index = await self._index(dimension) if dimension else None
-                if index is None:
+                if (index := await self._index_of(collection)) is None:
                     return found
                 page = await index.list_paginated(
                     namespace=collection, limit=PAGE, pagination_token=token
@@ -126,8 +124,7 @@ class PineconeIndex:
         from pinecone.errors import NotFoundError
 
         async with self._calling():
-            dimension = await self._dimension_of(collection)
-            index = await self._index(dimension) if dimension else None
+            index = await self._index_of(collection)
             self._dimension_by_name.pop(collection, None)
             if index is not None:
                 # the statistics may still show a namespace that is gone
@@ -149,13 +146,17 @@ class PineconeIndex:
         has it."""
         if collection not in self._dimension_by_name:
             for listed in await self._client.list_indexes():
-                if re.fullmatch(PREFIX + r"\d+", listed.name):
-                    dimension = int(listed.name.removeprefix(PREFIX))
-                    index = await self._index(dimension)
+                if found := re.fullmatch(PREFIX + r"(\d+)", listed.name):
+                    index = await self._index(int(found[1]))
                     stats = await index.describe_index_stats() if index is not None else None
                     if stats is not None and collection in stats.namespaces:
-                        self._dimension_by_name[collection] = dimension
+                        self._dimension_by_name[collection] = int(found[1])
         return self._dimension_by_name.get(collection, 0)
+
+    async def _index_of(self, collection: str) -> Any:
+        """Return the open index in which the collection is a namespace, or None if none has it."""
+        dimension = await self._dimension_of(collection)
+        return await self._index(dimension) if dimension else None
 
     async def _index(self, dimension: int) -> Any:
         """Return the open index for vectors of this dimension, or None if it does not exist."""
@@ -183,24 +184,19 @@ class PineconeIndex:
             with warnings.catch_warnings():
                 # every version from 9 on accepts this form
                 warnings.simplefilter("ignore", DeprecationWarning)
+                name, wait_s = f"{PREFIX}{dimension}", CREATE_TIMEOUT_S
                 await self._client.create_index(
-                    f"{PREFIX}{dimension}",
-                    dimension=dimension,
-                    metric="cosine",
-                    spec=spec,
-                    timeout=CREATE_TIMEOUT_S,
+                    name, dimension=dimension, metric="cosine", spec=spec, timeout=wait_s
                 )
         except ConflictError:
             pass
         except ApiError as error:
             if error.status_code not in (400, 404):
                 raise
-            raise IndexUnavailableError(
-                f"Pinecone cannot create an index in {self._cloud}, {self._region}",
-                why=" ".join(str(error).split())[:500],
-                fix="set PINECONE_CLOUD and PINECONE_REGION to places that the project's plan has",
-                guide="results",
-            ) from error
+            what = f"Pinecone cannot create an index in {self._cloud}, {self._region}"
+            why = " ".join(str(error).split())[:500]
+            fix = "set PINECONE_CLOUD and PINECONE_REGION to places that the project's plan has"
+            raise IndexUnavailableError(what, why=why, fix=fix, guide="results") from error
         index = await self._index(dimension)
         if index is None:
             what = "Pinecone reported a new index as created, but does not list it"
@@ -237,9 +233,8 @@ class PineconeIndex:
             from pinecone import AsyncPinecone, RetryConfig
         except Exception as error:  # what is left of a `pinecone-client` raises a bare Exception
             said = " ".join(str(error).split())[:300]
-            raise ImportError(
-                f"{said}; the package is `pinecone`, not `pinecone-client`"
-            ) from error
+            why = f"{said}; the package is `pinecone`, not `pinecone-client`"
+            raise ImportError(why) from error
         # The retries are for the control plane. On a 429 of the data plane, the library waits as
         # long as the service asks, up to our deadline.
         return AsyncPinecone(
@@ -251,22 +246,15 @@ class PineconeIndex:
         )
 
     def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
-        return translating_server(
-            "Pinecone",
-            fix=RENAMED,
-            timeout_s=timeout_s,
-            unavailable=_unavailable,
-            explain=self._explain,
-        )
+        return translating_server("Pinecone", RENAMED, timeout_s, _unavailable, self._explain)
 
     def _explain(self, error: Exception) -> BabyagiError:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         why = redact(said, secrets=[self._api_key])[:500]
         status = getattr(error, "status_code", None) or getattr(error, "status", None)
         if status == 400 and MISMATCH.search(why):
-            return StoreUnusableError(
-                "Pinecone cannot use the collection", why=why, guide="results"
-            )
+            what = "Pinecone cannot use the collection"
+            return StoreUnusableError(what, why=why, guide="results")
         return _unavailable(why, is_refused=status in (401, 402, 403))
 
 
@@ -282,8 +270,5 @@ def _batch_size(dimension: int) -> int:
 
 
 def _to_record(item: IndexItem) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "values": to_numbers(item.vector),
-        "metadata": {"task_id": item.task_id, "text": item.excerpt},
-    }
+    metadata = {"task_id": item.task_id, "text": item.excerpt}
+    return {"id": item.id, "values": to_numbers(item.vector), "metadata": metadata}

@@ -37,12 +37,8 @@ EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
 # Only whole words match, because error messages also contain the names of collections.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
 PINGED = "Babyagi_ping"  # no collection has this name
-NO_CLASS = re.compile(
-    r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE
-)
-REFUSED = re.compile(
-    r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE
-)
+NO_CLASS = re.compile(r"(?i)could not find class|class \S+ (not found|does(n't| not) exist)")
+REFUSED = re.compile(r"(?i)\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b")
 
 
 class WeaviateIndex:
@@ -159,14 +155,11 @@ class WeaviateIndex:
         """
         from weaviate.classes.data import DataObject
 
-        objects = [
-            DataObject(
-                uuid=item.id,
-                vector=to_numbers(item.vector),
-                properties={"task_id": item.task_id, "text": item.excerpt},
-            )
-            for item in items
-        ]
+        def to_object(item: IndexItem) -> Any:
+            properties = {"task_id": item.task_id, "text": item.excerpt}
+            return DataObject(uuid=item.id, vector=to_numbers(item.vector), properties=properties)
+
+        objects = [to_object(item) for item in items]
         done = await client.collections.use(name).data.insert_many(objects)
         for error in done.errors.values():
             raise self._explain(error.message)
@@ -224,18 +217,14 @@ class WeaviateIndex:
         else:
             parts = urlsplit(self._url)
             is_tls = parts.scheme == "https"
+            http_port = parts.port or (443 if is_tls else HTTP_PORT)
             grpc_host, grpc_port = grpc_address(self._url, self._grpc_port)
             client = weaviate.use_async_with_custom(
-                http_host=_host(self._url),
-                http_port=parts.port or (443 if is_tls else HTTP_PORT),
-                http_secure=is_tls,
-                grpc_host=grpc_host,
-                grpc_port=grpc_port,
-                grpc_secure=is_tls,
+                http_host=_host(self._url), http_port=http_port, http_secure=is_tls,
+                grpc_host=grpc_host, grpc_port=grpc_port, grpc_secure=is_tls,
                 auth_credentials=Auth.api_key(self._api_key) if self._api_key else None,
-                additional_config=config,
-                skip_init_checks=True,
-            )
+                additional_config=config, skip_init_checks=True,
+            )  # fmt: skip
         try:
             await client.connect()
         except BaseException:
@@ -247,13 +236,11 @@ class WeaviateIndex:
     # ----------------------------------------------------------------------------------------------
 
     def _translating(self, timeout_s: float) -> AbstractContextManager[None]:
-        return translating_server(
-            "Weaviate",
-            fix="pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma",
-            timeout_s=timeout_s,
-            unavailable=self._unavailable,
-            explain=lambda error: self._explain(f"{type(error).__name__}: {error}"),
-        )
+        def explain(error: Exception) -> BabyagiError:
+            return self._explain(f"{type(error).__name__}: {error}")
+
+        fix = "pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma"
+        return translating_server("Weaviate", fix, timeout_s, self._unavailable, explain)
 
     def _explain(self, why: str) -> BabyagiError:
         """Return the error of this program for the server's message. Only a message that vectors do
@@ -274,10 +261,8 @@ class WeaviateIndex:
             )
         else:
             host, port = grpc_address(self._url, self._grpc_port)
-            fix = (
-                f"check that {self._url} and {host}:{port} (gRPC) answer; to change them, "
-                "set WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT"
-            )
+            change = "to change them, set WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT"
+            fix = f"check that {self._url} and {host}:{port} (gRPC) answer; {change}"
         what = f"{self._server} cannot answer now"
         return IndexUnavailableError(what, why=why, fix=fix, guide="results")
 
