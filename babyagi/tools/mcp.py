@@ -103,19 +103,14 @@ def load_servers(path: Path) -> list[McpServer]:
             described wrongly.
     """
     if find_spec("mcp") is None:
-        raise SettingsError(
-            "MCP servers need the Python package mcp, which is not installed",
-            fix="pip install 'babyagi-daemon[mcp]'",
-            guide="mcp",
-        )
+        what = "MCP servers need the Python package mcp, which is not installed"
+        raise SettingsError(what, fix="pip install 'babyagi-daemon[mcp]'", guide="mcp")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
         if len(data) > MAX_FILE_BYTES:
             raise ValueError("the file is longer than 256 KiB")
-        found = json.loads(data)
-        servers = found["mcpServers"]
-        entries = list(servers.items())
+        entries = list(json.loads(data)["mcpServers"].items())
     except OSError as error:
         fix = "name an existing JSON file: --mcp FILE"
         raise _wrong(path, f"the file cannot be read ({error.strerror})", fix=fix) from error
@@ -141,16 +136,13 @@ def _wrong(path: Path, why: str, *, fix: str = "correct the file") -> SettingsEr
 
 def _read_server(name: str, entry: Any) -> McpServer:
     if not _NAME.fullmatch(name):
-        raise ValueError(
-            f"a server's name must have 1 to 24 letters, digits or -, got {name[:60]!r}"
-        )
+        what = "a server's name must have 1 to 24 letters, digits or -"
+        raise ValueError(f"{what}, got {name[:60]!r}")
     if not isinstance(entry, dict):
         raise ValueError(f"the entry {name} must be a JSON object")
     if unknown := sorted(entry.keys() - _KEYS):
-        raise ValueError(
-            f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: "
-            f"{', '.join(sorted(_KEYS))}"
-        )
+        known = ", ".join(sorted(_KEYS))
+        raise ValueError(f"{name} has the unknown key {unknown[0][:60]!r}; the keys are: {known}")
     server = McpServer(
         name=name,
         command=_text(name, entry, "command"),
@@ -199,9 +191,8 @@ def _table(name: str, entry: Mapping[str, Any], key: str) -> dict[str, str]:
 def _effects(name: str, entry: Mapping[str, Any]) -> dict[str, Effect]:
     found = _table(name, entry, "effects")
     if wrong := [one for one in found.values() if one not in set(Effect)]:
-        raise ValueError(
-            f"{name} has the unknown effect {wrong[0][:40]!r}; the effects are: {', '.join(Effect)}"
-        )
+        what = f"{name} has the unknown effect {wrong[0][:40]!r}"
+        raise ValueError(f"{what}; the effects are: {', '.join(Effect)}")
     return {tool: Effect(effect) for tool, effect in found.items()}
 
 
@@ -266,25 +257,19 @@ class Connection:
             ToolError: the server does not start, does not answer, or its answer is invalid. The
                 text is one line.
         """
-        found = await self._list_tools()
-        self._offered = {tool.name.removeprefix(f"{self.server.name}__"): tool for tool in found}
-        return found
-
-    async def _list_tools(self) -> list[Tool]:
         async with self._using(CONNECT_TIMEOUT_S) as client:
             tools: list[Tool] = []
             cursor: str | None = None
             for _ in range(MAX_PAGES):
                 page = await client.list_tools(cursor=cursor)
-                tools += [
-                    tool
-                    for found in page.tools[: MAX_TOOLS - len(tools)]
-                    if self.server.offers(found.name) and (tool := self._to_tool(found)) is not None
-                ]
+                listed = page.tools[: MAX_TOOLS - len(tools)]
+                usable = (self._to_tool(one) for one in listed if self.server.offers(one.name))
+                tools += filter(None, usable)
                 cursor = page.next_cursor
                 if not cursor or len(tools) >= MAX_TOOLS:
                     break
-        return list({tool.name: tool for tool in tools}.values())
+        self._offered = {tool.name.removeprefix(f"{self.server.name}__"): tool for tool in tools}
+        return list(self._offered.values())
 
     def _to_tool(self, found: Any) -> Tool | None:
         """Return the tool that the server describes; None if its name or its schema cannot be used
@@ -305,15 +290,12 @@ class Connection:
         return self._make(found.name, said or f"A tool of the server {self.server.name}.", schema)
 
     def _make(self, tool: str, description: str, parameters: Mapping[str, Any]) -> Tool:
-        async def run(arguments: Mapping[str, Any]) -> Passage:
-            return await self.call(tool, arguments)
-
         return Tool(
             name=f"{self.server.name}__{tool}",
             description=description,
             parameters=parameters,
             effect=self.server.effects.get(tool, Effect.ONCE),
-            run=run,
+            run=partial(self.call, tool),
             timeout_s=self.server.timeout_s + CONNECT_TIMEOUT_S,
             offered=partial(self.find, tool),
         )
@@ -446,13 +428,11 @@ async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIte
         if server.command:
             if shutil.which(server.command) is None:
                 raise FileNotFoundError(f"the program {server.command} does not exist")
+            args = ["-I", tree.__file__, str(MAX_LINE_BYTES), server.command, *server.args]
             guarded = StdioServerParameters(
-                command=sys.executable,
-                args=["-I", tree.__file__, str(MAX_LINE_BYTES), server.command, *server.args],
-                env={**server.env},
-                cwd=server.cwd or None,
+                command=sys.executable, args=args, env={**server.env}, cwd=server.cwd or None,
                 encoding_error_handler="replace",
-            )
+            )  # fmt: skip
             nowhere: Any = subprocess.DEVNULL
             transport = stdio_client(guarded, errlog=nowhere)
         else:

@@ -9,8 +9,10 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
 from textwrap import dedent
 from typing import Any
@@ -37,9 +39,8 @@ from babyagi.tools.base import Tool, takes_text
 RESULT = "final_result"
 CODE = (
     "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
-    f"If it assigns the variable {RESULT}, that alone is the answer. "
-    "It can import what comes with Python, and can only compute: no files, no network, "
-    "no input, no other packages."
+    f"If it assigns the variable {RESULT}, that alone is the answer. It can import what comes with "
+    "Python, and can only compute: no files, no network, no input, no other packages."
 )
 CODE_WITH_FILES = (
     "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
@@ -61,9 +62,8 @@ def build_python(*, name: str, description: str) -> Tool:
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        return Passage(
-            text=await run_python(_code_of(arguments), result=RESULT), origin=f"tool:{name}"
-        )
+        text = await run_python(_code_of(arguments), result=RESULT)
+        return Passage(text=text, origin=f"tool:{name}")
 
     return Tool(
         name=name,
@@ -84,11 +84,8 @@ def strip_fence(text: str) -> str:
     is closed."""
     lines = text.split("\n")
     marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
-    if not marks:
-        return text
-    first = marks[0]
     last = next((at for at in marks[1:] if lines[at].strip() == "```"), None)
-    return text if last is None else "\n".join(lines[first + 1 : last])
+    return text if last is None else "\n".join(lines[marks[0] + 1 : last])
 
 
 # -- with files: those of the objective can be read, those of the task are kept
@@ -142,28 +139,25 @@ def build_python_with_files(bench: Workspace, *, name: str, description: str) ->
         ValueError: `name` is not a valid name for a tool.
     """
 
-    def make_run(scratch: Scratch | None) -> Callable[[Mapping[str, Any]], Any]:
-        async def run(arguments: Mapping[str, Any]) -> Passage:
-            code = _code_of(arguments)
-            files = await bench.offload(lambda: _hand_in(code, bench.folder, scratch))
-            ran = await run_with_files(code, files, result=RESULT)
-            return await bench.offload(lambda: _hand_out(ran, files, scratch, f"tool:{name}"))
-
-        return run
+    async def run(scratch: Scratch | None, arguments: Mapping[str, Any]) -> Passage:
+        code = _code_of(arguments)
+        files = await bench.offload(lambda: _hand_in(code, bench.folder, scratch))
+        ran = await run_with_files(code, files, result=RESULT)
+        return await bench.offload(lambda: _hand_out(ran, files, scratch, f"tool:{name}"))
 
     def for_call(owner: str, key: str) -> Tool:
         kind, _, number = owner.partition(":")
         if bench.scratch is None or kind != "task" or not number.isdecimal():
             return replace(tool, for_call=None)
         scratch = Scratch(bench.scratch / number, key=key)
-        return replace(tool, run=make_run(scratch), for_call=None)
+        return replace(tool, run=partial(run, scratch), for_call=None)
 
     tool = Tool(
         name=name,
         description=description,
         parameters=takes_text("code", CODE_WITH_FILES),
         effect=Effect.READ,
-        run=make_run(None),
+        run=partial(run, None),
         timeout_s=TOOL_TIMEOUT_S,
         for_call=for_call,
     )
@@ -184,15 +178,12 @@ def _hand_in(code: str, folder: Folder | None, scratch: Scratch | None) -> Files
     given: dict[str, bytes] = {}
     left_bytes = MAX_GIVEN_BYTES
     for path in sorted(sizes, key=lambda path: path not in named):
-        if folder is None or not (takes_all or path in named):
+        is_wanted = takes_all or path in named
+        if folder is None or not is_wanted or sizes[path] > min(left_bytes, MAX_FILE_BYTES):
             continue
-        if sizes[path] > min(left_bytes, MAX_FILE_BYTES):
-            continue
-        try:
+        with suppress(ToolError):  # the file stays listed; opening it reports that it is missing
             given[path] = folder.read_bytes(path)
-        except ToolError:
-            continue  # the file stays listed; opening it reports that it is missing
-        left_bytes -= len(given[path])
+            left_bytes -= len(given[path])
     listed = {path: size for path, size in sizes.items() if path not in given}
     return Files(given=given, kept=kept, listed=listed)
 
@@ -278,15 +269,9 @@ def _hand_out(ran: Ran, files: Files, scratch: Scratch | None, origin: str) -> P
     said = [f"{name} ({len(data):,} bytes)" for name, data in ran.written.items()]
     more = [f"and {len(said) - MAX_NAMED} more"] if len(said) > MAX_NAMED else []
     lines = [f"Written: {', '.join([*said[:MAX_NAMED], *more])}"] if said else []
-    return Passage(
-        text="\n\n".join(filter(None, [ran.text.rstrip("\n"), "\n".join([*lines, *faults])])),
-        origin=origin,
-        sources=(
-            *(f"file:{path}" for path in files.given),
-            *(f"scratch:{path}" for path in files.kept),
-        ),
-        artifacts=tuple(artifacts),
-    )
+    text = "\n\n".join(filter(None, [ran.text.rstrip("\n"), "\n".join([*lines, *faults])]))
+    sources = [f"file:{path}" for path in files.given] + [f"scratch:{path}" for path in files.kept]
+    return Passage(text=text, origin=origin, sources=tuple(sources), artifacts=tuple(artifacts))
 
 
 def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[str]]:
@@ -347,9 +332,9 @@ def _read_png(data: bytes) -> bytes:
         if name in _PNG_CHUNKS:
             kept.append(chunk)
         at += len(chunk)
-    if kept[0] != b"\x89PNG\r\n\x1a\n" or len(kept) < 3 or kept[-1][4:8] != b"IEND":
-        raise ValueError("the file is not a complete PNG")
-    if kept[1][4:8] != b"IHDR" or len(kept[1]) != 25:
+    names = [chunk[4:8] for chunk in kept[1:]]
+    is_whole = kept[0] == b"\x89PNG\r\n\x1a\n" and names[:1] == [b"IHDR"] and len(kept[1]) == 25
+    if not is_whole or len(names) < 2 or names[-1] != b"IEND":
         raise ValueError("the file is not a complete PNG")
     width, height = struct.unpack_from(">II", kept[1], 8)
     if width * height > MAX_PIXELS:
