@@ -131,9 +131,8 @@ class OpenAIEmbedder:
         vectors = [normalize(by_index[at]) for at in wanted]
         self.dimension = self.dimension or len(vectors[0]) // 4
         if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:
-            raise MalformedReplyError(
-                f"vectors of {self.dimension} dimensions were expected, {min(wrong)} were received"
-            )
+            what = f"vectors of {self.dimension} dimensions were expected"
+            raise MalformedReplyError(f"{what}, {min(wrong)} were received")
         return vectors
 
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
@@ -326,6 +325,5 @@ def _import_kind() -> Any:
 
 
 def _trouble(why: str, *, fix: str) -> IndexUnavailableError:
-    return IndexUnavailableError(
-        f"the embedding model {NAME} cannot be used", why=why, fix=fix, guide="models"
-    )
+    what = f"the embedding model {NAME} cannot be used"
+    return IndexUnavailableError(what, why=why, fix=fix, guide="models")

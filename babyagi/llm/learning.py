@@ -12,11 +12,11 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from babyagi.errors import ContextTooLongError, ToolsUnsupportedError
 from babyagi.llm.port import Abilities, ChatModel, Completion, OnText
 from babyagi.llm.prompt import TEMPLATE_TOKENS, Prompt, prompt_text_bytes
+from babyagi.net.addresses import hostname_of
 from babyagi.tasks import Reservation, Role
 
 KNOWN_PROVIDERS = tuple(
@@ -37,10 +37,7 @@ CONTEXT_SLACK = 8
 def is_known_provider(base_url: str) -> bool:
     """Return whether the address belongs to a provider that is known to support tools. An empty
     address means OpenAI's."""
-    try:
-        host = urlsplit(base_url).hostname or ""
-    except ValueError:
-        return False
+    host = hostname_of(base_url)
     return not base_url or any(f".{host}".endswith(f".{known}") for known in KNOWN_PROVIDERS)
 
 

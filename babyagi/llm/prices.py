@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from urllib.parse import urlsplit
 
 from babyagi.errors import SettingsError
 from babyagi.heavy_imports import import_whole
+from babyagi.net.addresses import hostname_of
 from babyagi.tasks import Limits
 
 
@@ -100,9 +100,6 @@ def hold_money_limit(
 def _has_domain(base_url: str) -> bool:
     """Return whether the address is a host name on the Internet. The price table has only such
     names, and loading the table takes 0.2 s."""
-    try:
-        host = urlsplit(base_url).hostname or ""
-    except ValueError:
-        return False
+    host = hostname_of(base_url)
     last = host.rpartition(".")[2]
     return last != host and not last.isdigit()

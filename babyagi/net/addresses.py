@@ -27,8 +27,23 @@ def is_loopback(host: str) -> bool:
 def is_here(url: str) -> bool:
     """Return whether the host of the URL is this machine, as `is_loopback` decides; False for an
     invalid URL."""
+    return is_loopback(hostname_of(url))
+
+
+def hostname_of(url: str) -> str:
+    """Return the URL's host without its port; '' if the URL has no host or is invalid."""
     try:
-        return is_loopback(urlsplit(url).hostname or "")
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_web_address(url: str) -> bool:
+    """Return whether the URL is an http or https address with a host, and with a port that can be
+    used if it names one."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
 
@@ -218,9 +233,8 @@ def _read_host(host: str, *, is_bracketed: bool) -> str:
         try:
             address = ipaddress.IPv6Address(host)
         except ValueError:
-            raise AddressError(
-                "the brackets in the address do not contain an IPv6 address"
-            ) from None
+            why = "the brackets in the address do not contain an IPv6 address"
+            raise AddressError(why) from None
         if address.scope_id is not None:
             raise AddressError("the address names a network interface of this machine")
         return str(address)

@@ -34,7 +34,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urljoin, urlsplit
@@ -49,6 +49,7 @@ from babyagi.net.addresses import (
     covers,
     is_in_clear,
     is_public,
+    is_web_address,
     read_target,
 )
 from babyagi.redaction import redact
@@ -241,6 +242,8 @@ class Door:
     ) -> AsyncIterator[Response]:
         import httpcore2
 
+        broken = (httpcore2.ProtocolError, httpcore2.NetworkError, httpcore2.TimeoutException)
+        refused = (httpcore2.UnsupportedProtocol, httpcore2.ProxyError)
         try:
             async with (
                 self._open_pool(target) as pool,
@@ -249,13 +252,7 @@ class Door:
                 yield response
         except httpcore2.ConnectError as error:
             raise ToolError(f"{target.origin} {_why_closed(error)}") from None
-        except (
-            httpcore2.ProtocolError,
-            httpcore2.NetworkError,
-            httpcore2.UnsupportedProtocol,
-            httpcore2.TimeoutException,
-            httpcore2.ProxyError,
-        ) as error:
+        except (*broken, *refused) as error:
             raise ToolError(f"{target.origin} broke off ({type(error).__name__})") from None
 
     def _open_pool(self, target: Target) -> Any:
@@ -285,9 +282,8 @@ class Door:
 
         if is_allowed(host) or all(is_public(one) or is_allowed(str(one)) for one in addresses):
             return
-        raise AddressError(
-            "the address is not on the public internet, and only such pages are fetched"
-        )
+        why = "the address is not on the public internet, and only such pages are fetched"
+        raise AddressError(why)
 
 
 def guard(
@@ -329,14 +325,11 @@ def guard(
 
 
 async def _addresses_of(host: str, port: int, resolve: Resolve) -> list[Address]:
-    try:
+    with suppress(ValueError):  # the host is a name
         return [ipaddress.ip_address(host)]
-    except ValueError:
-        pass  # the host is a name
-    try:
+    with suppress(OSError, ValueError):
         return [ipaddress.ip_address(one) for one in await resolve(host, port)]
-    except (OSError, UnicodeError, ValueError):
-        return []
+    return []
 
 
 # -- the body, bounded while it is received and decompressed
@@ -439,12 +432,7 @@ def require_https(url: str) -> str:
         SettingsError: the address is invalid, or it is neither https nor on this machine, so that a
             secret could be read on the way.
     """
-    try:
-        parts = urlsplit(url)
-        is_web = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        is_safe = is_web and not is_in_clear(url)
-    except ValueError:
-        is_safe = False
+    is_safe = is_web_address(url) and not is_in_clear(url)
     if not is_safe or set("@?#\\") & set(url) or not url.isprintable():
         what = "the address of a service must be https://HOST, or http on this machine"
         raise SettingsError(what, fix="correct the address")

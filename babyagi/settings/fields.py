@@ -76,13 +76,8 @@ def find_longest_output(max_output_tokens: int) -> int:
 
 
 def _declare_price(name: str, tokens: str) -> float | None:
-    return declare(
-        None,
-        name,
-        f"US dollars for a million {tokens} tokens.",
-        parse=number(0, 1e6, _USD),
-        default_text="looked up by model name",
-    )
+    help, parse = f"US dollars for a million {tokens} tokens.", number(0, 1e6, _USD)
+    return declare(None, name, help, parse=parse, default_text="looked up by model name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,13 +236,7 @@ class ObjectiveFields:
     def limits(self) -> Limits:
         from babyagi.tasks import Limits
 
-        return Limits(
-            max_tasks=self.max_tasks,
-            max_calls=self.max_calls,
-            max_tokens=self.max_tokens,
-            max_cost_usd=self.max_cost_usd,
-            max_time_s=self.max_time_s,
-        )
+        return Limits(**{limit.name: getattr(self, limit.name) for limit in fields(Limits)})
 
     @property
     def longest_output_tokens(self) -> int:
@@ -475,11 +464,8 @@ class Settings(ObjectiveFields):
         OpenAI, else the built-in one. So no text is sent to an endpoint that no person chose."""
         if self.embedding_model:
             return self.embedding_model
-        asks_openai = (
-            self.openai_api_key
-            and not self.openai_base_url
-            and self.llm_model not in MODELS_WITHOUT_ENDPOINT
-        )
+        has_endpoint = self.llm_model not in MODELS_WITHOUT_ENDPOINT
+        asks_openai = self.openai_api_key and not self.openai_base_url and has_endpoint
         return OPENAI_EMBEDDING_MODEL if asks_openai else LOCAL_EMBEDDING_MODEL
 
     @property

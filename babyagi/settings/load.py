@@ -73,9 +73,8 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
     values = {}
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
-            raise ValueError(
-                f"line {binding.original.line} is not NAME=value, or it has an unclosed quote"
-            )
+            line = binding.original.line
+            raise ValueError(f"line {line} is not NAME=value, or it has an unclosed quote")
         if binding.key is not None and binding.value is not None:
             values[binding.key] = binding.value
     return EnvFile(path=path, name=name, digest=hashlib.sha256(body).hexdigest(), values=values)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from babyagi.net.addresses import complete_proxy, host_of
+from babyagi.net.addresses import complete_proxy, host_of, is_web_address
 from babyagi.redaction import redact_url
 from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
@@ -112,18 +112,21 @@ def parse_notify(text: str) -> Secret:
     """Parse the address or the command line of BABYAGI_NOTIFY. It is a secret, because anyone who
     knows the address of a webhook can use it."""
     import shlex
+    from urllib.parse import urlsplit
 
     target = parse_name(text)
     is_address = target.startswith(("http://", "https://"))
     try:
-        if not (_is_address(target) if is_address else shlex.split(target)):
-            raise ValueError
-        if not is_address and _SCHEME.match(target):  # ftp://…, or http:// in capitals
-            raise ValueError
+        # ftp://…, and http:// in capitals, are no command either
+        is_usable = not _SCHEME.match(target) and bool(shlex.split(target))
     except ValueError:
+        is_usable = False
+    if is_address:
+        is_usable = is_web_address(target) and "@" not in urlsplit(target).netloc
+    if not is_usable:
         raise ValueError(
             "a command, or an address such as http://127.0.0.1:8080/hook, without user or password"
-        ) from None
+        )
     return Secret(target, hint="/".join([*target.split("/")[:3], "***"]) if is_address else target)
 
 
@@ -153,29 +156,18 @@ def parse_url(text: str) -> str:
     """Parse an http or https address, and remove its trailing slash. An address with a password or
     a key is refused, because addresses are shown."""
     address = parse_name(text)
-    if not _is_address(address) or set("@?#") & set(address):
+    if not is_web_address(address) or set("@?#") & set(address):
         raise ValueError(
             "an address such as http://127.0.0.1:8080/v1, without user, password or parameters"
         )
     return address.rstrip("/")
 
 
-def _is_address(text: str, *, may_have_user: bool = False) -> bool:
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(text)
-        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        return False
-    return bool(is_usable) and (may_have_user or "@" not in parts.netloc)
-
-
 def parse_proxy(text: str) -> Secret:
     """Parse the address of a proxy. Unlike other addresses it may contain a password, and may lack
     its `http://`."""
     address = complete_proxy(parse_name(text))
-    if not _is_address(address, may_have_user=True):
+    if not is_web_address(address):
         raise ValueError("http://HOST:PORT or http://USER:PASSWORD@HOST:PORT (not a SOCKS proxy)")
     return Secret(address)
 
@@ -197,21 +189,18 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
     """Return a parser for a list of some of these names, separated by commas or blanks."""
 
     def parse(text: str) -> tuple[str, ...]:
+        from difflib import get_close_matches
+
         given = tuple(dict.fromkeys(text.replace(",", " ").split()))
         unknown = [name for name in given if name not in names]
         if unknown:
             listed = f"a list, separated by commas, of these names: {', '.join(names)}"
-            raise ValueError(f"{listed}; not {_with_a_guess(unknown[0], names)}")
+            near = get_close_matches(unknown[0], names, n=1)
+            guess = f" (perhaps {near[0]})" if near else ""
+            raise ValueError(f"{listed}; not {unknown[0][:80]}{guess}")
         return given
 
     return parse
-
-
-def _with_a_guess(name: str, names: tuple[str, ...]) -> str:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, names, n=1)
-    return f"{name[:80]} (perhaps {near[0]})" if near else name[:80]
 
 
 def parse_pipeline(text: str) -> str:
@@ -247,9 +236,8 @@ def parse_digests(text: str) -> tuple[str, ...]:
     """Parse SHA-256 digests in hexadecimal, separated by commas or blanks."""
     given = tuple(text.casefold().replace(",", " ").split())
     if not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in given):
-        raise ValueError(
-            "a SHA-256 digest of 64 hexadecimal digits, or several, separated by commas"
-        )
+        what = "a SHA-256 digest of 64 hexadecimal digits, or several, separated by commas"
+        raise ValueError(what)
     return given
 
 
