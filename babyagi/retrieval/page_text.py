@@ -59,9 +59,8 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
             return _read_html(_decode(body, parameters)[:MAX_HTML_CHARS], url)
         case "text":
             return PageText(title="", text=_decode(body, parameters)[:MAX_CHARS])
-    raise UnreadableError(
-        f"the page is {media_type[:60] or 'of an unknown type'}, which has no text"
-    )
+    kind = media_type[:60] or "of an unknown type"
+    raise UnreadableError(f"the page is {kind}, which has no text")
 
 
 def _kind_of(media_type: str, body: bytes) -> str:
@@ -141,9 +140,7 @@ def _find_main_text(html: str, url: str) -> str:
     not installed or finds none."""
     try:
         import trafilatura
-    except ImportError:
-        return ""
-    try:
+
         found = trafilatura.extract(
             html,
             url=url,
@@ -153,11 +150,12 @@ def _find_main_text(html: str, url: str) -> str:
             include_comments=False,
             favor_recall=True,
         )
-    except Exception:  # it may raise anything for a broken page; the whole text is used then
+    except Exception:  # not installed, or a broken page, for which it may raise anything
         return ""
     return found or ""
 
 
+_SIGNS = {"li": "\n- ", "td": " | ", "th": " | ", "br": "\n"}
 _SILENT = frozenset("script style noscript template svg math iframe object canvas select".split())
 _BLOCKS = frozenset(
     "p div section article main aside header footer nav ul ol dl dt dd table tr blockquote pre "
@@ -200,12 +198,8 @@ class _PlainReader(HTMLParser):
             is_link = bool(href) and not href.startswith(("#", "javascript:", "data:"))
             self._links.append(self._join(href) if is_link else "")
             self._parts.append("[" if self._links[-1] else "")
-        elif tag == "li":
-            self._parts.append("\n- ")
-        elif tag in ("td", "th"):
-            self._parts.append(" | ")
-        elif tag == "br":
-            self._parts.append("\n")
+        elif tag in _SIGNS:
+            self._parts.append(_SIGNS[tag])
         elif tag in _BLOCKS:
             is_heading = len(tag) == 2 and tag[0] == "h" and tag[1].isdigit()
             self._parts.append("\n\n" + ("#" * int(tag[1]) + " " if is_heading else ""))
@@ -246,9 +240,8 @@ def _read_pdf(body: bytes) -> PageText:
     try:
         import pypdf
     except ImportError:
-        raise UnreadableError(
-            "it is a PDF, and the package that reads PDFs is not installed: pip install pypdf"
-        ) from None
+        why = "the package that reads PDFs is not installed: pip install pypdf"
+        raise UnreadableError(f"it is a PDF, and {why}") from None
     kind = "a PDF"
     try:
         reader = pypdf.PdfReader(io.BytesIO(body))

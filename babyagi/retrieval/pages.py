@@ -191,10 +191,9 @@ def read_pdf(name: str, body: bytes, *, timeout_s: float = READ_TIMEOUT_S) -> st
             bounds. The error is one line, which begins with `name`.
     """
     if find_spec("pypdf") is None:
-        raise ToolError(
-            f"{name} is a PDF, and the package that reads PDFs is not installed: pip install "
-            "pypdf, or make a text of it, for instance with pdftotext"
-        )
+        why = "the package that reads PDFs is not installed"
+        fix = "pip install pypdf, or make a text of it, for instance with pdftotext"
+        raise ToolError(f"{name} is a PDF, and {why}: {fix}")
     try:
         process = subprocess.run(
             [*_PAGE_TEXT, "application/pdf", ""],

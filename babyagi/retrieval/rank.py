@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -213,14 +214,9 @@ def _stem(word: str) -> str:
 def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
     """Return the first of the ranked texts: as many as are needed for their shares to add up to at
     least `p`."""
-    kept: list[Scored] = []
-    reached = 0.0
-    for one in ranked:
-        kept.append(one)
-        reached += one.share
-        if reached >= p - 1e-9:
-            break
-    return kept
+    reached = accumulate(one.share for one in ranked)
+    n_kept = next((n for n, share in enumerate(reached, 1) if share >= p - 1e-9), len(ranked))
+    return list(ranked[:n_kept])
 
 
 class CrossEncoder:

@@ -119,9 +119,8 @@ def find_prctl() -> Any:
     """Return the C library's `prctl`, which takes integers and returns 0 on success."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES or sys.maxsize < 2**32:
-        raise CannotConfineError(
-            f"this is Linux on {machine}, not a 64-bit system on {' or '.join(ARCHITECTURES)}"
-        )
+        known = " or ".join(ARCHITECTURES)
+        raise CannotConfineError(f"this is Linux on {machine}, not a 64-bit system on {known}")
     import ctypes
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl

@@ -303,9 +303,8 @@ def move_on_instead_of_waiting(clock: Clock) -> None:
     import signal
 
     def refuse(*_args: Any, **_kwargs: Any) -> Any:
-        raise PermissionError(
-            errno.EPERM, "this process has no network and can start no other programs"
-        )
+        why = "this process has no network and can start no other programs"
+        raise PermissionError(errno.EPERM, why)
 
     class Loop(asyncio.BaseEventLoop):
         def __init__(self) -> None:
@@ -495,15 +494,11 @@ def explain(error: BaseException, memory_bytes: int, *, has_files: bool) -> str:
     if type(error).__name__ == "MissingFileError" and isinstance(error, OSError):
         return f"{error.filename!r}: {error.strerror}"
     if wants_outside(error, text) and has_files:
-        return (
-            "the code may only compute and use its files by open, pathlib or os.listdir: no "
-            "network, no other programs, no database on a file"
-        )
+        allowed = "the code may only compute and use its files by open, pathlib or os.listdir"
+        return f"{allowed}: no network, no other programs, no database on a file"
     if wants_outside(error, text):
-        return (
-            "the code may only compute: no files, no network, no other programs; put what it "
-            "needs into the code (io.StringIO is a file)"
-        )
+        fix = "put what it needs into the code (io.StringIO is a file)"
+        return f"the code may only compute: no files, no network, no other programs; {fix}"
     if isinstance(error, MemoryError):
         return f"the code needs more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):
@@ -660,9 +655,8 @@ class Desk:
 
     def scan(self, path: Any = ".") -> _Scan:
         shown = os.fsdecode(path)
-        return _Scan(
-            [_Entry(self, name, posixpath.join(shown, name)) for name in self.list_names(path)]
-        )
+        paths = {name: posixpath.join(shown, name) for name in self.list_names(path)}
+        return _Scan([_Entry(self, name, inner) for name, inner in paths.items()])
 
     def make_folder(self, path: Any, *_args: Any, **_kwargs: Any) -> None:
         name = self._name(path)
@@ -710,12 +704,11 @@ class Desk:
             if name in files:
                 return files[name]
         if name in self.listed:
-            raise OSError(
-                errno.EACCES,
-                "the file was not passed in: write its name into the code, as it is listed; at "
-                f"most 16 MB are passed in, and no file over 5 MB ({self.listed[name]:,} bytes)",
-                name,
+            fix = "write its name into the code, as it is listed"
+            most = (
+                f"at most 16 MB are passed in, and no file over 5 MB ({self.listed[name]:,} bytes)"
             )
+            raise OSError(errno.EACCES, f"the file was not passed in: {fix}; {most}", name)
         if self._is_folder(name):
             raise _error(errno.EISDIR, name)
         raise self._missing(name)
@@ -724,9 +717,8 @@ class Desk:
         there = sorted({*self.given, *self.listed, *self.kept})
         named = ", ".join(there[:MAX_NAMED]) or "none"
         more = f" and {len(there) - MAX_NAMED} more" if len(there) > MAX_NAMED else ""
-        return MissingFileError(
-            errno.ENOENT, f"there is no file of that name here; there are: {named}{more}", name
-        )
+        what = f"there is no file of that name here; there are: {named}{more}"
+        return MissingFileError(errno.ENOENT, what, name)
 
     def _take(self, name: str, letters: set[str]) -> bytearray:
         """Return the bytes of a file that is opened for writing, so that the program can change
