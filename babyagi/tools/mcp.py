@@ -28,7 +28,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -59,9 +59,6 @@ CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
 REST_S = 60.0  # how long a server that failed is not used
 _NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
-_KEYS = frozenset(
-    "command args env cwd url headers allow deny effects timeout_s type disabled".split()
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +87,8 @@ class McpServer:
     def offers(self, tool: str) -> bool:
         return (self.allow is None or tool in self.allow) and tool not in self.deny
 
+
+_KEYS = {one.name for one in fields(McpServer)} - {"name"} | {"type", "disabled"}
 
 # -- the file
 # --------------------------------------------------------------------------------------------------
@@ -217,12 +216,10 @@ class Connection:
 
     def __init__(self, server: McpServer) -> None:
         self.server = server
-        self._opening = asyncio.Lock()
+        self._opening, self._closing = asyncio.Lock(), asyncio.Event()
         self._owner: asyncio.Task[None] | None = None
         self._client: Client | None = None
-        self._closing = asyncio.Event()
-        self._rests_until = 0.0
-        self._n_calls = 0
+        self._rests_until, self._n_calls = 0.0, 0
         # the tools that the server listed last; None if they may have changed since
         self._offered: dict[str, Tool] | None = None
 

@@ -227,9 +227,7 @@ class Scratch:
                 path.unlink(missing_ok=True)
         before = {name: self._look(name) for name in (*ran.removed, *ran.written)}
         write_bytes(self._undo, json.dumps(before).encode("ascii"))
-        for name in ran.removed:
-            self._folder.joinpath(name).unlink(missing_ok=True)
-        for name, data in ran.written.items():
+        for name, data in {**dict.fromkeys(ran.removed), **ran.written}.items():
             self._put(name, data)
 
     def _take_back(self) -> None:
@@ -237,20 +235,21 @@ class Scratch:
             return
         before: Mapping[str, str | None] = json.loads(self._undo.read_bytes())
         for name, data in before.items():
-            if data is None:
-                self._folder.joinpath(name).unlink(missing_ok=True)
-            else:
-                self._put(name, base64.b64decode(data))
+            self._put(name, None if data is None else base64.b64decode(data))
         self._undo.unlink()
 
     def _look(self, name: str) -> str | None:
         path = self._folder / name
         return base64.b64encode(path.read_bytes()).decode() if path.is_file() else None
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _put(self, name: str, data: bytes | None) -> None:
+        """Write the file, or remove it if there are no data."""
         path = self._folder / name
-        make_folder(path.parent)
-        write_bytes(path, data)
+        if data is None:
+            path.unlink(missing_ok=True)
+        else:
+            make_folder(path.parent)
+            write_bytes(path, data)
 
 
 def _digest(text: str) -> str:
@@ -290,9 +289,9 @@ def _find_artifacts(written: Mapping[str, bytes]) -> tuple[list[Artifact], list[
                 raise ValueError("the call wrote too many files")
         except ValueError as error:
             faults.append(f"{name} is stored but not shown with the result: {error}")
-            continue
-        artifacts.append(artifact)
-        left_chars -= len(artifact.text)
+        else:
+            artifacts.append(artifact)
+            left_chars -= len(artifact.text)
     return artifacts, faults[:MAX_NAMED]
 
 
