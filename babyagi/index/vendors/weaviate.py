@@ -98,10 +98,9 @@ class WeaviateIndex:
             for start in range(0, len(items), MAX_BATCH):
                 try:
                     await self._insert(client, name, items[start : start + MAX_BATCH])
-                except BabyagiError:
-                    raise
-                except Exception:
-                    self._known.discard(name)  # another worker may have dropped the collection
+                except Exception as error:
+                    if not isinstance(error, BabyagiError):
+                        self._known.discard(name)  # another worker may have dropped the collection
                     raise
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
@@ -204,9 +203,8 @@ class WeaviateIndex:
         proxy = None if self._is_embedded else self._proxies.find(self._url)
         # without this, gRPC obeys the environment
         without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])
-        config = AdditionalConfig(
-            timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without
-        )
+        grpc = None if proxy else without
+        config = AdditionalConfig(timeout=timeout, proxies=proxy, trust_env=False, grpc_config=grpc)
         if self._is_embedded:
             client = await asyncio.to_thread(
                 weaviate.WeaviateAsyncClient,
