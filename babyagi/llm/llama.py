@@ -266,15 +266,22 @@ class _Server:
         given = xllamacpp.CommonParams()
         given.model.path = str(path)
         given.cpuparams.n_threads = given.cpuparams_batch.n_threads = n_threads
-        given.api_keys, given.ui, given.verbosity = [self._key], False, -1
-        given.endpoint_slots = False
-        given.endpoint_metrics = True  # `_wait_until_it_runs` needs them
-        given.fit_params = False  # else the engine chooses another length for the context
-        given.cache_ram_mib = 0  # else it keeps gigabytes of earlier prompts
-        given.n_ctx, given.n_parallel = context_tokens, 1
-        given.n_batch = given.n_ubatch = BATCH_TOKENS
-        given.embedding = True
-        given.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
+        for name, value in {
+            "api_keys": [self._key],
+            "ui": False,
+            "endpoint_slots": False,
+            "endpoint_metrics": True,  # `_wait_until_it_runs` needs them
+            "fit_params": False,  # else the engine chooses another length for the context
+            "verbosity": -1,
+            "n_ctx": context_tokens,
+            "n_parallel": 1,
+            "n_batch": BATCH_TOKENS,
+            "n_ubatch": BATCH_TOKENS,
+            "cache_ram_mib": 0,  # else it keeps gigabytes of earlier prompts
+            "embedding": True,
+            "pooling_type": xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN,
+        }.items():
+            setattr(given, name, value)
         try:
             self._engine = xllamacpp.Server(given)
         except RuntimeError as error:
