@@ -550,20 +550,11 @@ class Desk:
         replace(builtins, open=self.open)
         replace(io, open=self.open)
         replace(
-            os,
-            stat=self.stat,
-            lstat=self.stat,
-            listdir=self.list_names,
-            scandir=self.scan,
-            mkdir=self.make_folder,
-            rmdir=self.remove_folder,
-            remove=self.remove,
-            unlink=self.remove,
-            rename=self.rename,
-            replace=self.rename,
+            os, stat=self.stat, lstat=self.stat, listdir=self.list_names, scandir=self.scan,
+            mkdir=self.make_folder, rmdir=self.remove_folder, remove=self.remove,
+            unlink=self.remove, rename=self.rename, replace=self.rename, getcwd=lambda: "/",
             access=lambda path, *_args, **_kwargs: self._exists(self._name(path)),
-            getcwd=lambda: "/",
-        )
+        )  # fmt: skip
 
     # -- changes
     # ----------------------------------------------------------------------------------------------
