@@ -200,13 +200,9 @@ class App:
         """
         name = f"{self._identity.name}-beside"
         identity = replace(self._identity, id=new_worker_id(name), name=name)
-        granted = None if tools is None else frozenset(tools)
+        given = replace(self._given, granted=None if tools is None else frozenset(tools))
         return App(
-            settings or self.settings,
-            self.store,
-            identity=identity,
-            tell=self._tell,
-            given=replace(self._given, granted=granted),
+            settings or self.settings, self.store, identity=identity, tell=self._tell, given=given
         )
 
     @property
@@ -259,14 +255,12 @@ class App:
                 daily limit, or there is no such folder of files, as in `start_objective`.
         """
         self._require_folder()
-        uid = uid or secrets.token_hex(8)
-        spec = self._spec()
+        uid, spec = uid or secrets.token_hex(8), self._spec()
         daily_usd = self._daily_limit(spec, timing.daily_limit)
         if daily_usd and not spec.limits.max_cost_usd:
             spec = replace(spec, limits=replace(spec.limits, max_cost_usd=daily_usd))
-        schedule = await self.store.add_schedule(
-            read_timing(timing, spec, daily_usd=daily_usd, now=utc_now()), uid=uid
-        )
+        timed = read_timing(timing, spec, daily_usd=daily_usd, now=utc_now())
+        schedule = await self.store.add_schedule(timed, uid=uid)
         if self.settings.files is not None:
             remember_folder(self.settings.home, uid, self.settings.files)
         return schedule
@@ -302,10 +296,9 @@ class App:
             SettingsError: a person set the cost limit, and an unknown price makes it impossible to
                 guarantee.
         """
+        unpriced, is_explicit = self._unpriced(roles), self.settings.cost_limit_is_explicit
         limits, notice = hold_money_limit(
-            self.settings.limits,
-            unpriced=self._unpriced(roles),
-            is_explicit=self.settings.cost_limit_is_explicit,
+            self.settings.limits, unpriced=unpriced, is_explicit=is_explicit
         )
         self.notices += [notice] if notice else []
         return limits
@@ -315,11 +308,9 @@ class App:
         settings.require_objective()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
-        if (
-            not self.models.open_embedder(embedding).is_local
-            and limits.max_cost_usd
-            and self.models.embedding_price(embedding) is None
-        ):
+        embedder = self.models.open_embedder(embedding)
+        has_price = embedder.is_local or self.models.embedding_price(embedding) is not None
+        if limits.max_cost_usd and not has_price:
             self._note_free_vectors(embedding)
         return ObjectiveSpec(
             text=settings.objective,
@@ -329,7 +320,7 @@ class App:
             model_by_role={**settings.model_by_role, Role.EMBEDDING: embedding},
             temperature=settings.openai_temperature,
             has_price=not self._unpriced(settings.model_by_role),
-            embedding_space=self.models.open_embedder(embedding).space,
+            embedding_space=embedder.space,
             results_store_name=settings.results_store_name,
             tools=self.toolbox.grants(),
             approval=Approval(settings.approve),
@@ -347,10 +338,8 @@ class App:
             raise SettingsError(
                 f"the money limit of ${self.settings.max_cost_usd:g} cannot be guaranteed",
                 why=f"no price is known for {embedding}, which computes the vectors",
-                fix=(
-                    f"set BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL}, which costs nothing, "
-                    "or turn the money limit off with --max-cost 0"
-                ),
+                fix=f"set BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL}, which costs nothing, "
+                "or turn the money limit off with --max-cost 0",
                 guide="limits",
             )
         self.notices.append(
@@ -400,9 +389,8 @@ class App:
         if settings.concurrency_is_explicit:
             remember_concurrency(settings.home, objective.uid, settings.concurrency)
         else:
-            self._concurrency = (
-                remembered_concurrency(settings.home, objective.uid) or settings.concurrency
-            )
+            remembered = remembered_concurrency(settings.home, objective.uid)
+            self._concurrency = remembered or settings.concurrency
 
     # -- working
     # ----------------------------------------------------------------------------------------------
@@ -435,7 +423,8 @@ class App:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:
-            why = await self._find_outage(objective.id, after_id=after_id)
+            found = await self._events_since(objective.id, events.MODEL_UNAVAILABLE, after_id)
+            why = describe_outage(found[-1].data) if found else ""
             if why:
                 await self.set_aside(objective.id, after_id=after_id, why=why)
                 objective = await self.store.objective(objective.id)
@@ -492,19 +481,11 @@ class App:
             for joined in worker.joined
             if joined.objective_id == objective_id
         )
-        steps = (
-            await self._events_since(objective_id, events.STEP_RECORDED, after_id)
-            if after_id is not None
-            else []
-        )
+        steps: list[Event] = []
+        if after_id is not None:
+            steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
         if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
             await self.store.pause_objective(objective_id, detail=why)
-
-    async def _find_outage(self, objective_id: int, *, after_id: int) -> str:
-        """Return why the model could not be reached since the event `after_id`; '' if no outage
-        was recorded."""
-        found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
-        return describe_outage(found[-1].data) if found else ""
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
         found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
@@ -521,19 +502,17 @@ class App:
         the embedder to use; the objective's own if empty."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.models.close)
-            embedder = self.models.open_embedder(
-                model or objective.spec.model_by_role[Role.EMBEDDING]
-            )
-            index = open_index(self.settings, stack)
+            name = model or objective.spec.model_by_role[Role.EMBEDDING]
             backends = Backends(
-                store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep
+                store=self.store,
+                models={},
+                embedder=self.models.open_embedder(name),
+                gate=Gate(),
+                sleep=asyncio.sleep,
             )
+            index, lease_s = open_index(self.settings, stack), self.settings.lease_s
             yield Results(
-                backends,
-                index,
-                objective=objective,
-                identity=self._identity,
-                lease_s=self.settings.lease_s,
+                backends, index, objective=objective, identity=self._identity, lease_s=lease_s
             )
 
     @asynccontextmanager
@@ -580,14 +559,10 @@ class App:
         if embedder.space != spec.embedding_space:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
-                why=(
-                    f"with these settings they are embedded as {embedder.space}, and vectors of "
-                    "two kinds cannot be compared"
-                ),
-                fix=(
-                    f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
-                    "embeds them again; or set the embedder's address back to what it was"
-                ),
+                why=f"with these settings they are embedded as {embedder.space}, and vectors of "
+                "two kinds cannot be compared",
+                fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
+                "embeds them again; or set the embedder's address back to what it was",
                 guide="results",
             )
         if isinstance(embedder, OnnxEmbedder) and (missing := missing_files()):
@@ -713,16 +688,11 @@ async def open_app(
                 home=home,
                 lease_until=now,
             )
-            async with with_named_tools(settings, given) as complete:
-                for fault in complete.faults:
+            async with with_named_tools(settings, given) as whole:
+                for fault in whole.faults:
                     tell(fault)
                 yield App(
-                    settings,
-                    store,
-                    identity=identity,
-                    ask_human=ask_human,
-                    tell=tell,
-                    given=complete,
+                    settings, store, identity=identity, ask_human=ask_human, tell=tell, given=whole
                 )
 
 
@@ -789,13 +759,12 @@ def require_room(objective: Objective, *, question: str = "", limits: Limits | N
     if not name:
         return
     option, value = raise_limit(limits or objective.spec.limits, name)
+    fix = f"babyagi extend --objective {objective.id} {option} {value}, then repeat this command"
+    if question:
+        fix = f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
     raise LimitReachedError(
         f"objective {objective.id} has used up its limit of {name}, so nothing is changed",
         limit=name,
         is_final=True,
-        fix=f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
-        if question
-        else (
-            f"babyagi extend --objective {objective.id} {option} {value}, then repeat this command"
-        ),
+        fix=fix,
     )

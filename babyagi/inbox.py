@@ -54,9 +54,8 @@ def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return a tool call as text that every store keeps byte by byte; equal calls give equal
     texts.
     """
-    text = json.dumps(
-        {"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False
-    )
+    call = {"tool": tool, "arguments": dict(arguments)}
+    text = json.dumps(call, sort_keys=True, ensure_ascii=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -89,10 +88,8 @@ def describe(step: Step) -> str:
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
     """Return the origins (a person, a model, files, pages …) of all texts that the same try of the
     task had read before it asked, each once, in order. `steps`: all steps of the task."""
-    try_prefix = step.key.partition("/")[0] + "/"
-    before = [
-        other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
-    ]
+    prefix = step.key.partition("/")[0] + "/"
+    before = [one.origins for one in steps if one.key.startswith(prefix) and one.id < step.id]
     return tuple(dict.fromkeys(chain(task.origins, *before)))
 
 
@@ -136,11 +133,11 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
     """
     found = find_named(steps, number, step_id=step_id)
     if not found:
+        waiting = ", ".join(str(asking_task(step)) for step in steps[:20])
         raise NotFoundError(
             f"nothing with number {number} waits for a person",
-            why="these tasks wait for a person: "
-            + ", ".join(str(asking_task(step)) for step in steps[:20])
-            if steps
+            why=f"these tasks wait for a person: {waiting}"
+            if waiting
             else "no task waits for a person",
             fix="babyagi inbox shows what waits",
             guide="inbox",
@@ -230,10 +227,9 @@ def take_words(step: Step, said: object) -> Observation:
 def write_decision(observation: Observation, *, seen: str = "") -> str:
     """Return a person's decision as JSON, to be stored as the output of the step. `seen` is the
     `state` (a digest) of the preview that the person was shown."""
+    written = observation.to_json()
     return (
-        json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False)
-        if seen
-        else observation.to_json()
+        json.dumps({**json.loads(written), "seen": seen}, ensure_ascii=False) if seen else written
     )
 
 

@@ -166,8 +166,7 @@ class Notifier:
         return told
 
     async def _told_up_to(self, objective_id: int) -> int | None:
-        kinds = (self._kind,)
-        found = await self._store.events_of(objective_id, kinds=kinds, limit=1)
+        found = await self._store.events_of(objective_id, kinds=(self._kind,), limit=1)
         return int(found[-1].data["up_to"]) if found else None
 
     async def _note(self, objective_id: int, event_id: int) -> None:
@@ -259,18 +258,14 @@ class Notifier:
         objective = await self._store.objective(event.objective_id)
         name = f"objective {objective.id} ({shorten(objective.spec.text, MAX_NAME_CHARS)})"
         if event.kind == events.OBJECTIVE_ENDED:
-            report = await self._store.report(objective.id) or ""
-            said = (
-                f"{name} has ended: {objective.stop_reason}\n"
-                f"babyagi report --objective {objective.id}\n\n{report}"
-            )
+            said, command = f"{name} has ended: {objective.stop_reason}", "report"
+            text = await self._store.report(objective.id) or ""
         else:
+            said = f"task {event.task_id} of {name} waits for you"
+            command = f"inbox {event.task_id}"
             steps = await self._store.inbox(objective.id)
-            asked = [describe(one) for one in steps if asking_task(one) == event.task_id]
-            said = (
-                f"task {event.task_id} of {name} waits for you\n"
-                f"babyagi inbox {event.task_id} --objective {objective.id}\n\n" + "\n".join(asked)
-            )
+            text = "\n".join(describe(one) for one in steps if asking_task(one) == event.task_id)
+        said += f"\nbabyagi {command} --objective {objective.id}\n\n{text}"
         return _bounded(clean(redact(said, secrets=self._secrets)))
 
 

@@ -125,9 +125,8 @@ def _read_int(value: Any, is_strict: bool) -> int | None:
 
 
 def _read_float(value: Any, is_strict: bool) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if is_strict and isinstance(value, str):
+    kinds = int | float if is_strict else int | float | str
+    if isinstance(value, bool) or not isinstance(value, kinds):
         return None
     try:
         number = float(value)
@@ -194,9 +193,10 @@ def _written(hint: Any, make: Make) -> Shape | None:
         return None
     kind, words, parse = _WRITTEN[hint]
 
+    kinds = str | int | float if hint is Decimal else str
+
     def read(value: Any, where: str, _: bool) -> Any:
-        is_number = hint is Decimal and isinstance(value, int | float)
-        if not isinstance(value, str) and (isinstance(value, bool) or not is_number):
+        if isinstance(value, bool) or not isinstance(value, kinds):
             raise _expected(where, words, value)
         try:
             found = parse(str(value).strip())
@@ -313,12 +313,10 @@ def _array(hint: Any, make: Make) -> Shape | None:
         except TypeError:
             raise ShapeError(f"{where} must have distinct values") from None
 
-    schema: dict[str, Any] = {"type": "array"}
-    if inner:
-        schema["items"] = dict(item.schema)
-    return Shape(
-        schema=schema, words=f"a list ({item.words} each)" if inner else "a list", read=read
-    )
+    if not inner:
+        return Shape(schema={"type": "array"}, words="a list", read=read)
+    schema = {"type": "array", "items": dict(item.schema)}
+    return Shape(schema=schema, words=f"a list ({item.words} each)", read=read)
 
 
 def _fixed(items: Sequence[Shape]) -> Shape:
@@ -350,17 +348,14 @@ def _mapping(hint: Any, make: Make) -> Shape | None:
     def read(value: Any, where: str, is_strict: bool) -> Any:
         if not isinstance(value, dict):
             raise _expected(where, "an object", value)
-        return {
-            key.read(name, f"a key of {where}", False): item.read(
-                one, f"{where}[{show(name)}]", is_strict
-            )
-            for name, one in value.items()
-        }
+        found = {}
+        for name, one in value.items():
+            inside = f"{where}[{show(name)}]"
+            found[key.read(name, f"a key of {where}", False)] = item.read(one, inside, is_strict)
+        return found
 
-    schema: dict[str, Any] = {"type": "object"}
-    if inner:
-        schema["additionalProperties"] = dict(item.schema)
-    return Shape(schema=schema, words="an object", read=read)
+    more = {"additionalProperties": dict(item.schema)} if inner else {}
+    return Shape(schema={"type": "object", **more}, words="an object", read=read)
 
 
 # -- wrappers of a type
@@ -411,11 +406,9 @@ def _object(hint: Any, make: Make) -> Shape | None:
     if typing.is_typeddict(hint):
         return _of_fields(_typed_dict_fields(hint, make), dict, _name(hint))
     if _of_class(hint, tuple) and hasattr(hint, "_field_defaults"):
-        hints = _hints(hint)
+        hints, given = _hints(hint), hint._field_defaults
         fields = {
-            name: _Field(
-                shape=make(hints.get(name, Any)), is_required=name not in hint._field_defaults
-            )
+            name: _Field(shape=make(hints.get(name, Any)), is_required=name not in given)
             for name in hint._fields
         }
         return _of_fields(fields, hint, _name(hint))
@@ -432,12 +425,11 @@ def _hints(hint: Any) -> dict[str, Any]:
 
 
 def _dataclass_fields(hint: Any, make: Make) -> dict[str, _Field]:
-    hints = _hints(hint)
+    hints, missing = _hints(hint), dataclasses.MISSING
     return {
         one.name: _Field(
             shape=make(hints[one.name]),
-            is_required=one.default is dataclasses.MISSING
-            and one.default_factory is dataclasses.MISSING,
+            is_required=one.default is missing and one.default_factory is missing,
             description=str(one.metadata.get("description", "")),
         )
         for one in dataclasses.fields(hint)
@@ -477,16 +469,13 @@ def _of_fields(fields: Mapping[str, _Field], build: Callable[..., Any], name: st
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{where} is not a valid {name}: {shorten(str(error), 300)}") from None
 
-    return Shape(
-        schema={
-            "type": "object",
-            "properties": {key: one.schema for key, one in fields.items()},
-            "required": [key for key, one in fields.items() if one.is_required],
-            "additionalProperties": False,
-        },
-        words=words,
-        read=read,
-    )
+    schema = {
+        "type": "object",
+        "properties": {key: one.schema for key, one in fields.items()},
+        "required": [key for key, one in fields.items() if one.is_required],
+        "additionalProperties": False,
+    }
+    return Shape(schema=schema, words=words, read=read)
 
 
 def _describe(fields: Mapping[str, _Field]) -> str:
