@@ -39,9 +39,8 @@ PUBLIC_PREFIXES = ("/static/", "/open")  # paths that need no key
 ACCESS = "babyagi.access"  # key for the visitor's `Access` in the scope of a request
 
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = (
     (b"content-security-policy", CSP.encode()),
