@@ -731,11 +731,7 @@ async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happenin
     """Return the task's `ResultFound`; None if the result was withdrawn in the meantime."""
     for result in await store.results(event.objective_id, task_ids=[task_id]):
         return ResultFound(
-            at=event.at,
-            task_id=task_id,
-            name=result.task_name,
-            text=result.text,
-            lack=result.lack,
+            at=event.at, task_id=task_id, name=result.task_name, text=result.text, lack=result.lack
         )
     return None
 

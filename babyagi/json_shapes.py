@@ -20,17 +20,7 @@ from babyagi.notify import event_fields
 from babyagi.reporting.artifacts import Made, artifacts_shape
 from babyagi.reporting.sources import Sources, sources_shape
 from babyagi.schedules import Schedule, Tick
-from babyagi.tasks import (
-    Event,
-    Objective,
-    Result,
-    Role,
-    Step,
-    Task,
-    TaskStatus,
-    Usage,
-    Worker,
-)
+from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage, Worker
 from babyagi.verbs import number_exchanges, serving
 
 if TYPE_CHECKING:
@@ -422,11 +412,7 @@ def prunable_shape(deleted: Sequence[Prunable]) -> Json:
 
 def verification_shape(found: Verification) -> Json:
     """Return what `babyagi journal verify --json` prints."""
-    return {
-        "v": VERSION,
-        **pick(found, "n_rows n_steps n_results"),
-        "damages": list(found.damages),
-    }
+    return {"v": VERSION, **pick(found, "n_rows n_steps n_results"), "damages": list(found.damages)}
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
@@ -444,11 +430,7 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
     shape = show_shape(
-        shown.task,
-        result=shown.result,
-        steps=shown.steps,
-        sources=shown.sources,
-        made=shown.made,
+        shown.task, result=shown.result, steps=shown.steps, sources=shown.sources, made=shown.made
     )
     why = why_shape(shown.reason) if shown.reason is not None else None
     return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}

@@ -611,12 +611,7 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
         name: _strict(one) if name in required else _or_null(_strict(one))
         for name, one in schema["properties"].items()
     }
-    return {
-        **kept,
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return {**kept, "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
 CHARS_PER_TOKEN = 2  # in JSON with numbers, with the tokenizers that need the most tokens

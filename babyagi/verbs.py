@@ -81,11 +81,7 @@ MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 
 
 async def find_objectives(
-    store: TaskStore,
-    words: Sequence[str] = (),
-    *,
-    is_ended: bool = False,
-    is_active: bool = False,
+    store: TaskStore, words: Sequence[str] = (), *, is_ended: bool = False, is_active: bool = False
 ) -> list[Objective]:
     """Return the objectives whose text contains all the words, oldest first; with `is_ended` or
     `is_active`, only those that have ended, or have not."""

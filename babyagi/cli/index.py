@@ -38,20 +38,12 @@ N_DECIMALS = 2  # of a score
 def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
     if not rows:
         return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
-    lines = [
-        Line(f"Index: {index}"),
-        Line(
-            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE",
-            Style.DIM,
-        ),
-    ]
+    titles = f"{'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE"
+    lines = [Line(f"Index: {index}"), Line(f"{'ID':>4}  {titles}", Style.DIM)]
     for row in rows:
-        n_indexed = row.n_results - row.n_owed
         space = fit(row.objective.spec.embedding_space, 40)
-        head = (
-            f"{row.objective.id:>4}  {row.n_results:>8,} {n_indexed:>8,} {row.n_owed:>6,}  "
-            f"{space:<24}  "
-        )
+        numbers = f"{row.n_results:>8,} {row.n_results - row.n_owed:>8,} {row.n_owed:>6,}"
+        head = f"{row.objective.id:>4}  {numbers}  {space:<24}  "
         text = fit(row.objective.spec.text, max(20, width - len(head)))
         lines.append(Line(head + text, Style.YELLOW if row.n_owed else Style.PLAIN))
     return lines
@@ -72,12 +64,8 @@ def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
     )
     lines.append(Line(f"Objective {objective.id}: {counted}"))
     if not report.is_whole:
-        lines.append(
-            Line(
-                "No result is lost. The next run repairs this; so does: babyagi index rebuild "
-                f"--objective {objective.id}"
-            )
-        )
+        fix = f"babyagi index rebuild --objective {objective.id}"
+        lines.append(Line(f"No result is lost. The next run repairs this; so does: {fix}"))
     return lines
 
 
@@ -129,11 +117,8 @@ def status(objective: str, as_json: bool) -> None:
     from babyagi.results import load_index_status
 
     async def fetch(store: TaskStore) -> list[IndexStatus]:
-        found = (
-            await store.objectives()
-            if objective == ALL
-            else [await pick_objective(store, objective)]
-        )
+        is_all = objective == ALL
+        found = await store.objectives() if is_all else [await pick_objective(store, objective)]
         return [await load_index_status(store, one) for one in found]
 
     settings = load(needs=NOTHING).settings
@@ -207,10 +192,7 @@ def _tell_progress(n_done: int, n_all: int) -> None:
     help="Show at most this many results.",
 )
 @click.option(
-    "--all-objectives",
-    "in_all",
-    is_flag=True,
-    help="Search the newest other objectives as well.",
+    "--all-objectives", "in_all", is_flag=True, help="Search the newest other objectives as well."
 )
 @json_option
 @click.pass_context
@@ -288,13 +270,11 @@ def verify(objective: str, as_json: bool) -> int:
     Each row that cannot be read, or that has changed since it was written, is named.
     """
     from babyagi.cli.exits import ExitCode
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import pick_or_all, with_store
     from babyagi.json_shapes import verification_shape
 
     async def read(store: TaskStore) -> Verification:
-        return await store.verify(
-            None if objective == ALL else (await pick_objective(store, objective)).id
-        )
+        return await store.verify(await pick_or_all(store, objective))
 
     found = with_store(read)
     if as_json:
@@ -307,9 +287,7 @@ def verify(objective: str, as_json: bool) -> int:
 def _say(found: Verification) -> None:
     for damage in found.damages:
         echo(f"damaged: {safe(damage)}", Style.RED)
-    echo(
-        f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results): "
-        f"{len(found.damages) or 'nothing'} damaged."
-    )
+    read = f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results)"
+    echo(f"{read}: {len(found.damages) or 'nothing'} damaged.")
     if found.damages:
         echo("To go on, restore a backup; babyagi guide store says how.")

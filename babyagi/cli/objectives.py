@@ -18,6 +18,7 @@ from babyagi.cli.options import (
     objective_option,
     parse_flags,
     setting_options,
+    wrong_usage,
 )
 from babyagi.cli.text import (
     JsonList,
@@ -78,12 +79,9 @@ def status(objective: str, as_json: bool) -> None:
         print_json(json_shapes.stand_shape(stand))
         return
     found = stand.objective
+    is_served, trouble = bool(serving(stand.workers, found.id)), stand.index_trouble
     lines = render.render_status(
-        found,
-        stand.counts,
-        terminal_width(),
-        is_served=bool(serving(stand.workers, found.id)),
-        index_trouble=stand.index_trouble,
+        found, stand.counts, terminal_width(), is_served=is_served, index_trouble=trouble
     )
     is_active = found.status is ObjectiveStatus.ACTIVE
     now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
@@ -126,10 +124,8 @@ async def _print_tasks(
 
     written = JsonList()
     async for page in choose_pages(store, facts, wanted, limit):
-        reasons = await explain_tasks(store, facts, page)
-        written.add(
-            listed_task_shape(task, reason) for task, reason in zip(page, reasons, strict=True)
-        )
+        pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
+        written.add(listed_task_shape(task, reason) for task, reason in pairs)
     written.close()
 
 
@@ -151,11 +147,8 @@ async def _echo_tasks(
     n_shown, width = 0, terminal_width()
     echo_lines([render.render_tasks_head()])
     async for page in choose_pages(store, facts, wanted, limit):
-        reasons = await explain_tasks(store, facts, page)
-        echo_lines(
-            render.render_task(task, width, word=reason.word)
-            for task, reason in zip(page, reasons, strict=True)
-        )
+        pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
+        echo_lines(render.render_task(task, width, word=reason.word) for task, reason in pairs)
         n_shown += len(page)
     return n_shown
 
@@ -310,10 +303,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     given = parse_flags(limits)
     if not given:
-        raise click.UsageError(
-            "extend needs at least one limit, for instance --max-tasks 100",
-            click.get_current_context(),
-        )
+        raise wrong_usage("extend needs at least one limit, for instance --max-tasks 100")
 
     async def change(store: TaskStore, before: Objective) -> Standing:
         found, counts = await verbs.extend(store, before, given)
@@ -345,10 +335,8 @@ def delete(objective: str, yes: bool) -> None:
 
     deleted, trouble = with_objective(objective, change, settings=settings) or (None, "")
     if trouble:
-        warn(
-            f"note: the index may still hold its results' vectors and beginnings: {trouble}",
-            Style.YELLOW,
-        )
+        what = "the index may still hold its results' vectors and beginnings"
+        warn(f"note: {what}: {trouble}", Style.YELLOW)
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
 
 
@@ -376,19 +364,14 @@ def prune(days: float, is_sure: bool, as_json: bool) -> None:
     from babyagi.verbs import delete_whole, find_prunable
 
     settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
+    fix = f"babyagi objectives prune --older-than {days:g} --yes"
+    ask = partial(_is_confirmed, "Delete these for good?", refused="nothing is deleted", fix=fix)
 
     async def work(store: TaskStore) -> tuple[list[Prunable], list[str]]:
         found = await find_prunable(store, before=before)
         for line in render_prunable(found):
             (warn if as_json else echo)(line)
-        if not found or not (
-            is_sure
-            or _is_confirmed(
-                "Delete these for good?",
-                refused="nothing is deleted",
-                fix=f"babyagi objectives prune --older-than {days:g} --yes",
-            )
-        ):
+        if not found or not (is_sure or ask()):
             return [], []
         return found, [await delete_whole(store, settings, going.objective) for going in found]
 
@@ -415,9 +398,8 @@ def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
     if not is_person_there():
         from babyagi.errors import SettingsError
 
-        raise SettingsError(
-            f"{refused}: there is no terminal to confirm on", fix=fix, guide="objectives"
-        )
+        what = f"{refused}: there is no terminal to confirm on"
+        raise SettingsError(what, fix=fix, guide="objectives")
     return confirm(question)
 
 
@@ -503,10 +485,7 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
     from babyagi.tasks import Place
 
     if first + last + (before is not None) != 1:
-        raise click.UsageError(
-            "say where to move the task: --first, --last or --before TASK",
-            click.get_current_context(),
-        )
+        raise wrong_usage("say where to move the task: --first, --last or --before TASK")
     if before is not None:
         return before
     return Place.FIRST if first else Place.LAST

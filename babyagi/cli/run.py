@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hashlib
 import os
 import signal
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from babyagi import json_shapes
 from babyagi.backends import open_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.asking import Asker, find_person
@@ -47,14 +47,7 @@ from babyagi.cli.text import (
     print_json_line,
     warn,
 )
-from babyagi.cli.views import (
-    Follower,
-    JsonView,
-    LoggedView,
-    PlainView,
-    View,
-    following,
-)
+from babyagi.cli.views import Follower, JsonView, LoggedView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -63,13 +56,7 @@ from babyagi.errors import (
     SettingsError,
 )
 from babyagi.index.indexer import find_trouble
-from babyagi.json_shapes import (
-    is_rehearsal,
-    models_of,
-    outcome_shape,
-    result_shape,
-    submitted_shape,
-)
+from babyagi.json_shapes import is_rehearsal, models_of
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_report, load_sources
@@ -92,8 +79,8 @@ REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is w
 
 
 MODEL_SETTINGS = (
-    "llm_model model_execution model_creation model_prioritization model_report"
-).split()
+    "llm_model model_execution model_creation model_prioritization model_report".split()
+)
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
@@ -174,8 +161,7 @@ def run_demo(
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
     """Continue the unfinished objective that `selector` means, and return the exit code."""
-    loaded = load_to_work(flags)
-    return asyncio.run(_resume(loaded, selector, output=output))
+    return asyncio.run(_resume(load_to_work(flags), selector, output=output))
 
 
 def watch_objective(selector: str, *, output: Output) -> int:
@@ -233,7 +219,7 @@ async def _continue(
         require_listener(loaded.settings, models_of(objective))
         app.toolbox.require(objective)
         after_id = await app.store.last_event_id(objective.id)
-        new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
+        new = replace(objective.spec.limits, **limits) if limits else None
         objective = await app.ask_further(objective, question, limits=new)
         tell_notices(loaded.notices)
         return await work_on(app, objective, output=output, after_id=after_id)
@@ -338,8 +324,7 @@ async def _told_how_it_stands(
     except (CredentialsError, ModelRejectedError, SettingsError) as error:
         objective = await store.objective(objective_id)
         if output.as_json:
-            code = code_of_error(error)
-            await _print_outcome(store, objective, code=code, has_report=False)
+            await _print_outcome(store, objective, code=code_of_error(error), has_report=False)
         await _say_closing(store, objective, is_told=False)
         raise
 
@@ -391,18 +376,13 @@ async def _wait_for_rest(
 
 
 async def _end(
-    store: TaskStore,
-    objective: Objective,
-    output: Output,
-    *,
-    stopped_by_signal: int | None = None,
+    store: TaskStore, objective: Objective, output: Output, *, stopped_by_signal: int | None = None
 ) -> int:
     """Write the report if the objective has ended, print the outcome, and return the exit code. For
     an objective that was paused or stopped, print only its state."""
     code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
-    has_report = objective.status is ObjectiveStatus.ENDED and (
-        objective.has_report or not stopped_by_signal
-    )
+    is_stopped = stopped_by_signal and not objective.has_report
+    has_report = objective.status is ObjectiveStatus.ENDED and not is_stopped
     on_screen = replace(output, path=None, format=MARKDOWN) if output.path else output
     if output.as_json:
         await _print_outcome(store, objective, code=code, has_report=has_report)
@@ -425,10 +405,10 @@ async def _print_outcome(
     """Print the outcome of the objective as one line of JSON, the last one of the command."""
     results = await store.results(objective.id)
     made = await find_artifacts(store, results)
-    shape = outcome_shape(
+    shape = json_shapes.outcome_shape(
         objective,
         await store.counts(objective.id),
-        results=[result_shape(result, made) for result in results],
+        results=[json_shapes.result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
         sources=await load_sources(store, objective),
         exit_code=code,
@@ -488,10 +468,8 @@ async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
-        if is_over(objective) or (
-            objective.status is ObjectiveStatus.ENDED
-            and not await _is_anybody_working(store, objective.id)
-        ):
+        has_ended = objective.status is ObjectiveStatus.ENDED
+        if is_over(objective) or (has_ended and not await _is_anybody_working(store, objective_id)):
             return
         await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
 
@@ -517,10 +495,8 @@ async def _seated(
         desk = Desk(app.store, app.settings, stop=interrupt)
         async with open_live(Board(), desk) as live:
             view = LiveView(app.store, objective.id, live)
-            yield (
-                view,
-                Company(is_person_there=view.is_person_there, can_resume=True, on_piece=view.hear),
-            )
+            is_there = view.is_person_there
+            yield view, Company(is_person_there=is_there, can_resume=True, on_piece=view.hear)
         return
     if as_json:
         yield JsonView(), ALONE
@@ -619,9 +595,8 @@ class Wanted:
             return not is_over(objective)
         if self.selector:
             return objective.spec.instance_name == self.selector
-        return objective.spec.instance_name == self.instance_name and (
-            not self.text or objective.spec.text == self.text
-        )
+        has_text = not self.text or objective.spec.text == self.text
+        return has_text and objective.spec.instance_name == self.instance_name
 
     async def find(self, store: TaskStore) -> Objective | None:
         if self.selector.isdecimal():
@@ -630,21 +605,16 @@ class Wanted:
             except NotFoundError:
                 return None
         found = [objective for objective in await store.objectives() if self.fits(objective)]
-        return next(
-            (objective for objective in reversed(found) if not is_over(objective)),
-            found[-1] if found else None,
-        )
+        unfinished = [objective for objective in found if not is_over(objective)]
+        return (unfinished or found)[-1] if found else None
 
 
 def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
     """Work on an objective that another process started or will start, and return the exit code of
     its stop reason. Without a `selector`, the settings describe the objective."""
     loaded = load_to_work(flags)
-    wanted = Wanted(
-        selector=selector,
-        text=loaded.settings.objective,
-        instance_name=loaded.settings.instance_name,
-    )
+    text, name = loaded.settings.objective, loaded.settings.instance_name
+    wanted = Wanted(selector=selector, text=text, instance_name=name)
     return asyncio.run(_join(loaded, wanted, output=output))
 
 
@@ -688,7 +658,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
     if as_json:
-        print_json(submitted_shape(objective, is_new=is_new))
+        print_json(json_shapes.submitted_shape(objective, is_new=is_new))
         return ExitCode.OK
     ended = ", and has ended" if is_over(objective) else ""
     how = "is queued" if is_new else f"was there already{ended}"

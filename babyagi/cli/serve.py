@@ -65,10 +65,7 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
     said = warn if as_json else echo
     say = logger.info if is_logged else said
     notify = logger.warning if is_logged else tell
-    async with (
-        open_app(loaded.settings, tell=notify) as app,
-        writing_log(app, is_wanted=is_logged),
-    ):
+    async with open_app(loaded.settings, tell=notify) as app, writing_log(app, is_wanted=is_logged):
         for notice in loaded.notices:
             notify(notice)
         if works:

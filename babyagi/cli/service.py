@@ -94,8 +94,8 @@ def status() -> int:
         return 0
     whose = "" if is_ours(manager.path) else "; this program did not write it"
     echo(f"{manager.path} is installed{whose}.")
-    state = _ask(manager.asking)
-    echo(f"State: {state or 'unknown'}")
+    code, state = _call(manager.asking)
+    echo(f"State: {state if state and code is not None else 'unknown'}")
     echo(f"Log:   {manager.log}")
     return 0
 
@@ -131,12 +131,9 @@ def make_plan(command: str) -> Plan:
         for name, value in os.environ.items()
         if name in variables and value and "\n" not in value and "\r" not in value
     }
-    return Plan(
-        line=(sys.executable, "-P", "-m", "babyagi", command),
-        folder=Path.cwd(),
-        home=home,
-        environment={"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)},
-    )
+    environment = {"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)}
+    line = (sys.executable, "-P", "-m", "babyagi", command)
+    return Plan(line=line, folder=Path.cwd(), home=home, environment=environment)
 
 
 def _home() -> Path:
@@ -278,21 +275,10 @@ def _require_ours(manager: _Manager) -> None:
 def _do(lines: Sequence[Sequence[str]]) -> None:
     """Run the commands one after the other. For each command that fails, print a warning."""
     for line in lines:
-        trouble = _run(line)
-        if trouble:
-            warn(f"note: {' '.join(line)} failed: {trouble}", Style.YELLOW)
-
-
-def _run(line: Sequence[str]) -> str:
-    """Run the command. Return why it failed; '' if it succeeded."""
-    code, said = _call(line)
-    return "" if code == 0 else said or f"it ended with {code}"
-
-
-def _ask(line: Sequence[str]) -> str:
-    """Run the command. Return the first line of its output; '' if it could not be run."""
-    code, said = _call(line)
-    return "" if code is None else said
+        code, said = _call(line)
+        if code != 0:
+            why = said or f"it ended with {code}"
+            warn(f"note: {' '.join(line)} failed: {why}", Style.YELLOW)
 
 
 def _call(line: Sequence[str]) -> tuple[int | None, str]:

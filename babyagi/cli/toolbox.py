@@ -38,12 +38,9 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     from babyagi.tools.catalog import TOOL_NAMES, grant_tools
 
     settings = load(given_flags(flags), needs=NOTHING).settings
-    granted = {
-        grant.name
-        for grant in grant_tools(
-            has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
-        )
-    }
+    has_folder = settings.files is not None
+    grants = grant_tools(has_folder=has_folder, more=settings.tools, may_ask=settings.ask)
+    granted = {grant.name for grant in grants}
     found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
     if as_json:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
@@ -89,12 +86,12 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 
     tool = _find(name, load(given_flags(flags)).settings)
     observation = asyncio.run(_call(tool, arguments))
+    if not as_json:
+        return _show(observation)
     passage, is_error = observation.passage, observation.is_error
-    if as_json:
-        shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
-        print_json({"v": 1, "tool": name, **shown})
-        return int(ExitCode.FAILED if is_error else ExitCode.OK)
-    return _show(observation)
+    shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
+    print_json({"v": 1, "tool": name, **shown})
+    return int(ExitCode.FAILED if is_error else ExitCode.OK)
 
 
 def _show(observation: Observation) -> int:

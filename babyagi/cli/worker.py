@@ -15,7 +15,6 @@ from babyagi import events
 from babyagi.cli.asking import find_person
 from babyagi.cli.render import render_counts
 from babyagi.cli.run import interrupt, load_to_work, tell
-from babyagi.cli.session import find_secrets
 from babyagi.cli.text import echo, fit, is_live_terminal, is_terminal, warn
 from babyagi.cli.views import (
     Follower,
@@ -51,9 +50,8 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
     # a person who plays the model needs the whole terminal
-    is_live = (
-        is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
-    )
+    is_shared = "human" in loaded.settings.model_by_role.values()
+    is_live = is_live_terminal() and not as_json and not is_shared
     ask_human = None if is_live else find_person()
     is_logged = is_unwatched(as_json=as_json)
     say = logger.info if is_logged else warn if as_json else echo
@@ -86,7 +84,7 @@ async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
     if not is_wanted:
         yield
         return
-    as_json, secrets = app.settings.log_format == "json", find_secrets(app.settings)
+    as_json, secrets = app.settings.log_format == "json", app.settings.known_secrets
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
     logging.getLogger().addHandler(handler)

@@ -366,9 +366,7 @@ async def _duty(desk: Desk, request: Request) -> Response:
     duty = next((one for one in DUTIES if one.value == request.path_params["duty"]), None)
     if duty is None:
         raise NotFoundError(
-            "there is no such page",
-            why=f"the pages are {', '.join(DUTIES)}",
-            fix=SEE_LISTS,
+            "there is no such page", why=f"the pages are {', '.join(DUTIES)}", fix=SEE_LISTS
         )
     shown = await verbs.fetch_duty(desk.store, objective, duty, n_times=MAX_TIMES)
     return await _render_shown(desk, request, "duty.html", shown, after=after, name=DUTIES[duty])

@@ -341,12 +341,7 @@ class Door:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        keys: Keys,
-        names: Names,
-        refuse: Callable[[Refusal, bool], ASGIApp],
+        self, app: ASGIApp, *, keys: Keys, names: Names, refuse: Callable[[Refusal, bool], ASGIApp]
     ) -> None:
         self._app = app
         self._keys = keys
