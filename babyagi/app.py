@@ -15,7 +15,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from babyagi import events
+from babyagi import events, notify, schedules
 from babyagi.agents.prompting import prompt_version
 from babyagi.backends import is_on_a_server, open_index, open_store, utc_now
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
@@ -44,31 +44,10 @@ from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.model_clients import AskHuman, Models
 from babyagi.net.door import Door
-from babyagi.notify import (
-    KEY_FILE,
-    TIMEOUT_S,
-    Hooks,
-    Notifier,
-    Signer,
-    is_address,
-    make_guarded_sender,
-    make_sender,
-)
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
 from babyagi.results import Results
-from babyagi.schedules import (
-    DAILY_LIMIT_USD,
-    CatchUp,
-    Overlap,
-    Rule,
-    Schedule,
-    ScheduleSpec,
-    find_zone,
-    parse_local,
-    require_cron,
-)
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, Settings
 from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_duration_s
@@ -233,7 +212,7 @@ class App:
         if not is_on_a_server(self.settings):  # else the folder may be that of a worker elsewhere
             require_folder(self.settings)
 
-    async def add_schedule(self, timing: Timing, *, uid: str = "") -> Schedule:
+    async def add_schedule(self, timing: Timing, *, uid: str = "") -> schedules.Schedule:
         """Store a schedule whose ticks start the objective that the settings describe.
 
         Args:
@@ -358,7 +337,8 @@ class App:
                 "cost limit"
             )
             return 0.0
-        limit, most = DAILY_LIMIT_USD if given is None else given, spec.limits.max_cost_usd
+        limit = schedules.DAILY_LIMIT_USD if given is None else given
+        most = spec.limits.max_cost_usd
         if most > limit:
             raise SettingsError(
                 f"one tick may cost ${most:g}, but all ticks of a day only ${limit:g}: the "
@@ -597,17 +577,17 @@ class App:
     # -- notifications
     # ----------------------------------------------------------------------------------------------
 
-    def open_hooks(self) -> Hooks:
+    def open_hooks(self) -> notify.Hooks:
         """Return the `Hooks` that send notifications to the webhook addresses of single objectives,
         which are stored in this home folder."""
         settings = self.settings
         signer = self._make_signer()
-        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)
+        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=notify.TIMEOUT_S)
 
-        def open_notifier(address: str) -> Notifier:
-            return Notifier(
+        def open_notifier(address: str) -> notify.Notifier:
+            return notify.Notifier(
                 self.store,
-                make_guarded_sender(address, door=door, signer=signer),
+                notify.make_guarded_sender(address, door=door, signer=signer),
                 now=utc_now,
                 with_text=True,
                 secrets=settings.known_secrets,
@@ -615,7 +595,7 @@ class App:
             )
 
         find = partial(remembered_hooks, settings.home)
-        return Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
+        return notify.Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
 
     def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
         """While the context lasts, send notifications about the objective, if the settings name a
@@ -623,16 +603,16 @@ class App:
         notifier = self._make_notifier()
         return nullcontext() if notifier is None else notifier.watching(objective_id)
 
-    def _make_notifier(self) -> Notifier | None:
+    def _make_notifier(self) -> notify.Notifier | None:
         settings = self.settings
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = self._make_signer() if is_address(target) else None
-        send = make_sender(
+        signer = self._make_signer() if notify.is_address(target) else None
+        send = notify.make_sender(
             target, environ=bare_environment(), proxies=settings.proxies, signer=signer
         )
-        return Notifier(
+        return notify.Notifier(
             self.store,
             send,
             now=utc_now,
@@ -640,11 +620,11 @@ class App:
             secrets=settings.known_secrets,
         )
 
-    def _make_signer(self) -> Signer:
+    def _make_signer(self) -> notify.Signer:
         make_home(self.settings.home)
-        path = self.settings.home / KEY_FILE
+        path = self.settings.home / notify.KEY_FILE
         key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-        return Signer(key=key, now_s=lambda: utc_now().timestamp())
+        return notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
 
 
 @asynccontextmanager
@@ -694,25 +674,25 @@ def _protocol_of(agent: AgentDescription | None) -> str:
 
 def read_timing(
     timing: Timing, objective: ObjectiveSpec, *, daily_usd: float, now: datetime
-) -> ScheduleSpec:
+) -> schedules.ScheduleSpec:
     """Return the timing as a schedule for the objective. Raises `SettingsError` if it is not
     valid."""
     try:
         every_s = _read_duration("every", timing.every) if timing.every else 0.0
-        zone = find_zone(timing.tz)
-        rule = Rule(
-            cron=require_cron(timing.cron) if timing.cron is not None else "",
+        zone = schedules.find_zone(timing.tz)
+        rule = schedules.Rule(
+            cron=schedules.require_cron(timing.cron) if timing.cron is not None else "",
             every_s=every_s,
-            at=parse_local(timing.at, zone) if timing.at else None,
+            at=schedules.parse_local(timing.at, zone) if timing.at else None,
             tz=timing.tz,
             begins_at=now,
         )
-        return ScheduleSpec(
+        return schedules.ScheduleSpec(
             objective=objective,
             rule=rule,
             grace_s=_read_duration("grace", timing.grace),
-            overlap=Overlap(timing.overlap),
-            catch_up=CatchUp(timing.catch_up),
+            overlap=schedules.Overlap(timing.overlap),
+            catch_up=schedules.CatchUp(timing.catch_up),
             jitter_s=_read_duration("jitter", timing.jitter),
             daily_limit_usd=daily_usd,
         )

@@ -101,11 +101,8 @@ def asking_task(step: Step) -> int:
 def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
     """Return the open steps (calls or questions that wait for a person) that a number may mean: the
     number of a task, or of a step; with `step_id`, only that step."""
-    return [
-        step
-        for step in steps
-        if number in (asking_task(step), step.id) and step_id in (None, step.id)
-    ]
+    named = [step for step in steps if number in (asking_task(step), step.id)]
+    return [step for step in named if step_id in (None, step.id)]
 
 
 def name_step(step: Step, steps: Sequence[Step]) -> str:
@@ -134,11 +131,10 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
     found = find_named(steps, number, step_id=step_id)
     if not found:
         waiting = ", ".join(str(asking_task(step)) for step in steps[:20])
+        why = f"these tasks wait for a person: {waiting}" if waiting else ""
         raise NotFoundError(
             f"nothing with number {number} waits for a person",
-            why=f"these tasks wait for a person: {waiting}"
-            if waiting
-            else "no task waits for a person",
+            why=why or "no task waits for a person",
             fix="babyagi inbox shows what waits",
             guide="inbox",
         )

@@ -84,8 +84,8 @@ def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
         raise ValueError(
             f"the type {_name(hint)} contains itself, which cannot be described to a model"
         )
-    for maker in _MAKERS:
-        shape = maker(hint, lambda inner: _make(inner, (*within, hint)))
+    for make in _KINDS:
+        shape = make(hint, lambda inner: _make(inner, (*within, hint)))
         if shape is not None:
             return shape
     raise ValueError(f"the type {_name(hint)} cannot be described to a model")
@@ -287,12 +287,8 @@ def _union(hint: Any, make: Make) -> Shape | None:
 # --------------------------------------------------------------------------------------------------
 
 _ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
-    list: list,
-    set: set,
-    frozenset: frozenset,
-    tuple: tuple,
-    Sequence: list,
-    Iterable: list,
+    **{kind: kind for kind in (list, set, frozenset, tuple)},
+    **dict.fromkeys((Sequence, Iterable), list),
 }
 
 
@@ -549,18 +545,8 @@ def _inline_value(key: str, value: Any, within: tuple[str, ...], defs: Mapping[s
     return value
 
 
-_MAKERS = (
-    _plain,
-    _written,
-    _wrapped,
-    _literal,
-    _enum,
-    _union,
-    _pydantic,
-    _object,
-    _array,
-    _mapping,
-)
+# each returns the shape of a type of its kind, and None for any other type
+_KINDS = (_plain, _written, _wrapped, _literal, _enum, _union, _pydantic, _object, _array, _mapping)
 
 
 def _without_nulls(value: Any) -> Any:

@@ -28,18 +28,12 @@ from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
 from babyagi.tasks import Objective, ToolGrant
+from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
 from babyagi.tools.declare import load_tools
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
-from babyagi.tools.pipelines import (
-    DEEPSET_KEY,
-    DEEPSET_URL,
-    RemotePipeline,
-    deepset_pipeline,
-    haystack_pipeline,
-)
 from babyagi.tools.recall import RECALL
 
 if TYPE_CHECKING:
@@ -136,10 +130,8 @@ class Toolbox:
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
-                (
-                    f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
-                    "worker does not have it"
-                ),
+                f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
+                "worker does not have it",
                 fix="babyagi tools shows the tools that are here; babyagi run --new starts a new "
                 "objective with these",
                 guide="machines",
@@ -256,7 +248,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
     )
 
 
-def open_pipeline(settings: Settings) -> RemotePipeline | None:
+def open_pipeline(settings: Settings) -> pipelines.RemotePipeline | None:
     """Return the remote pipeline that the settings name, if any.
 
     Raises:
@@ -265,15 +257,14 @@ def open_pipeline(settings: Settings) -> RemotePipeline | None:
     if not settings.pipeline:
         return None
     if "://" in settings.pipeline:
-        return haystack_pipeline(settings.pipeline)
+        return pipelines.haystack_pipeline(settings.pipeline)
     key = settings.deepset_cloud_api_key.reveal()
     if not key:
-        raise SettingsError(
-            "a pipeline on deepset Cloud needs its key", fix=f"set {DEEPSET_KEY}", guide="tools"
-        )
+        what, fix = "a pipeline on deepset Cloud needs its key", f"set {pipelines.DEEPSET_KEY}"
+        raise SettingsError(what, fix=fix, guide="tools")
     workspace, _, name = settings.pipeline.partition("/")
-    return deepset_pipeline(
-        workspace, name, key=key, base_url=settings.deepset_cloud_url or DEEPSET_URL
+    return pipelines.deepset_pipeline(
+        workspace, name, key=key, base_url=settings.deepset_cloud_url or pipelines.DEEPSET_URL
     )
 
 
@@ -283,8 +274,13 @@ def open_searcher(settings: Settings) -> Searcher:
     Raises:
         SettingsError: the key or the address of the engine is missing.
     """
-    with_keys = ("serper", "brave", "tavily", "serpapi", "searchapi")
-    key_by_name = {name: getattr(settings, f"{name}_api_key").reveal() for name in with_keys}
+    key_by_name = {
+        "serper": settings.serper_api_key.reveal(),
+        "brave": settings.brave_api_key.reveal(),
+        "tavily": settings.tavily_api_key.reveal(),
+        "serpapi": settings.serpapi_api_key.reveal(),
+        "searchapi": settings.searchapi_api_key.reveal(),
+    }
     name = settings.search_engine
     if name == "auto":
         with_key = [one for one, key in key_by_name.items() if key]

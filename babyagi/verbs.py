@@ -16,20 +16,10 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from babyagi import events
+from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files.home import forget, new_worker_id
-from babyagi.inbox import (
-    APPROVAL,
-    CHANGED,
-    Decision,
-    asking_task,
-    decide,
-    find_origins,
-    name_step,
-    read_request,
-    write_decision,
-)
+from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
 from babyagi.reporting.transcript import Exchange, read_exchanges
@@ -66,13 +56,7 @@ Row = tuple[Objective, Mapping[TaskStatus, int]]
 
 REPORT_LEASE_S = 60.0
 PAGE = 1000
-OPEN_FIRST = (
-    TaskStatus.RUNNING,
-    TaskStatus.RECORDED,
-    TaskStatus.WAITING,
-    TaskStatus.QUEUED,
-    TaskStatus.DEAD,
-)
+OPEN_FIRST = tuple(map(TaskStatus, "running recorded waiting queued dead".split()))
 SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
 MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 
@@ -128,14 +112,12 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
     """Return the workers with a live lease that serve the objective and are not blocked there."""
-    return [
-        worker
-        for worker in workers
-        if worker.lease_left_s >= 0
-        and any(
-            one.objective_id == objective_id and not one.blocked_reason for one in worker.joined
-        )
-    ]
+
+    def serves(worker: Worker) -> bool:
+        joined = [one for one in worker.joined if one.objective_id == objective_id]
+        return worker.lease_left_s >= 0 and any(not one.blocked_reason for one in joined)
+
+    return [worker for worker in workers if serves(worker)]
 
 
 async def pause(store: TaskStore, objective: Objective) -> Row:
@@ -515,11 +497,11 @@ async def gather_request(
 ) -> Request:
     """Return an open step (a call or question that waits for a person) with what a person needs to
     judge it. `among`: all open steps, among which the request's name must be unambiguous."""
-    task = await store.task(step.objective_id, asking_task(step))
+    task = await store.task(step.objective_id, inbox.asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     earlier = [one for one in steps if one.kind == "model" and one.id < step.id]
     models = [one.model for one in earlier if one.model]
-    origins = await _trace(store, step.objective_id, find_origins(step, task=task, steps=steps))
+    read = inbox.find_origins(step, task=task, steps=steps)
     preview, trouble = None, ""
     try:
         preview = await _preview(store, step, settings)
@@ -528,9 +510,9 @@ async def gather_request(
     return Request(
         step=step,
         task=task,
-        name=name_step(step, among),
+        name=inbox.name_step(step, among),
         model=models[-1] if models else "",
-        origins=origins,
+        origins=await _trace(store, step.objective_id, read),
         preview=preview,
         trouble=trouble,
     )
@@ -560,14 +542,14 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
     from babyagi.tools.files import compare
 
-    name, arguments = read_request(step)
-    if step.kind == CHANGED:
+    name, arguments = inbox.read_request(step)
+    if step.kind == inbox.CHANGED:
         lines = compare(arguments["before"], arguments["now"])
         if lines is None:
             return None
         note = "New lines have a +, removed ones a -."
         return Preview(state="", note=note, parameter="now", lines=lines)
-    if step.kind != APPROVAL or name not in NEED_A_FOLDER:
+    if step.kind != inbox.APPROVAL or name not in NEED_A_FOLDER:
         return None
     objective = await store.objective(step.objective_id)
     path = settings.files or remembered_folder(settings.home, objective.uid)
@@ -593,5 +575,6 @@ async def settle(
         NotFoundError: the step no longer waits for a person.
     """
     preview = seen.preview if seen is not None else None
-    output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")
+    state = preview.state if preview is not None else ""
+    output = inbox.write_decision(inbox.decide(step, decision, text), seen=state)
     return await store.answer_step(step.id, output=output)

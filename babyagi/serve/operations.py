@@ -26,6 +26,7 @@ from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
 from babyagi.net.addresses import read_target
 from babyagi.notify import Hooks, is_address
+from babyagi.options import LIMIT_NAMES
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
@@ -52,7 +53,6 @@ MAX_ANSWERED = 1_000  # answers that are kept for requests with an Idempotency-K
 MAX_TEXT_CHARS = 100_000
 MAX_USD = 1_000_000_000.0
 PROMETHEUS = "text/plain; version=0.0.4"
-_LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 TEXT = "text"
 
 
@@ -456,7 +456,7 @@ def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
         "llm_model": body.model,
         "memory": body.memory,
         "planning": body.planning,
-        **{name: getattr(body, name) for name in _LIMITS},
+        **{name: getattr(body, name) for name in LIMIT_NAMES},
     }
     values = {name: _parse(name, one) for name, one in texts.items() if one not in (None, "")}
     more: dict[str, Any] = {}
@@ -498,7 +498,7 @@ def _folder_within(settings: Settings, name: str) -> Path:
 def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
     """Return the limits in the request, parsed as settings. Raises `BadRequestError` if one is
     higher than the server's own limit and the visitor's key has not the level admin."""
-    given = {name: getattr(body, name) for name in _LIMITS}
+    given = {name: getattr(body, name) for name in LIMIT_NAMES}
     limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
     for name, value in limits.items():
         most = getattr(call.desk.settings, name)
