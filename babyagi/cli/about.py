@@ -62,11 +62,8 @@ def _pages() -> dict[str, Traversable]:
     folder = resources.files("babyagi") / "guide"
     if not folder.is_dir():
         return {}
-    return {
-        page.name.removesuffix(".md"): page
-        for page in folder.iterdir()
-        if page.name.endswith(".md")
-    }
+    pages = [page for page in folder.iterdir() if page.name.endswith(".md")]
+    return {page.name.removesuffix(".md"): page for page in pages}
 
 
 def _title(page: Traversable) -> str:
@@ -188,7 +185,8 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
     """Make all checks and return them, in the order in which a run depends on them. With
     `is_quick`, check only the settings, the home folder and its task store."""
 
-    program = [] if is_quick else [_check_python(), _check_sqlite()]
+    python = _ok("python", f"{platform.python_version()}, {sys.executable}")
+    program = [] if is_quick else [python, _check_sqlite()]
     try:
         loaded = load(needs=NOTHING)
     except BabyagiError as error:
@@ -214,10 +212,6 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         _check_terminal(),
         _check_log(settings.effective_log_file, home=settings.home),
     ]
-
-
-def _check_python() -> Check:
-    return _ok("python", f"{platform.python_version()}, {sys.executable}")
 
 
 def _check_sqlite() -> Check:

@@ -74,12 +74,11 @@ def ask(
     import asyncio
 
     from babyagi.agent import Agent
-    from babyagi.cli.exits import code_of_run
+    from babyagi.cli import exits, session
     from babyagi.cli.run import tell_notices
-    from babyagi.cli.session import load
 
     question, given = require_words(" ".join(question_words)), given_flags(flags)
-    loaded = load(given)
+    loaded = session.load(given)
     tell_notices(loaded.notices)
     named = {"memory": memory} if memory else {}
     agent = Agent.from_yaml(file, agent_name, **given, **named)
@@ -100,7 +99,7 @@ def ask(
             print_json(_shape(question, run))
         return run
 
-    return int(code_of_run(asyncio.run(_ask(agent, put)).stopped))
+    return int(exits.code_of_run(asyncio.run(_ask(agent, put)).stopped))
 
 
 async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:

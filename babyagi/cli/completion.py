@@ -44,10 +44,7 @@ def completion(shell: str) -> None:
     says how to install it.
     """
     kind = get_completion_class(shell)
-    if kind is None:  # click supports all three
-        raise click.UsageError(
-            f"there is no completion for the shell {shell}", click.get_current_context()
-        )
+    assert kind is not None  # click supports all three
     root = click.get_current_context().find_root().command
     script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
     echo(f"# To install: {INSTALL_BY_SHELL[shell]}")

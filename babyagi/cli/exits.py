@@ -30,17 +30,10 @@ class ExitCode(IntEnum):
 
 
 _CODE_BY_REASON = {
-    StopReason.FINISHED: ExitCode.OK,
-    StopReason.OBJECTIVE_MET: ExitCode.OK,
-    StopReason.LIMIT_TASKS: ExitCode.LIMIT,
-    StopReason.LIMIT_CALLS: ExitCode.LIMIT,
-    StopReason.LIMIT_TOKENS: ExitCode.LIMIT,
-    StopReason.LIMIT_COST: ExitCode.LIMIT,
-    StopReason.LIMIT_TIME: ExitCode.LIMIT,
+    **dict.fromkeys((StopReason.FINISHED, StopReason.OBJECTIVE_MET), ExitCode.OK),
+    **{reason: ExitCode.LIMIT for reason in StopReason if reason.startswith("limit:")},
+    **dict.fromkeys((StopReason.UNMET, StopReason.STALLED, StopReason.FAILED), ExitCode.FAILED),
     StopReason.WAITING: ExitCode.WAITING,
-    StopReason.UNMET: ExitCode.FAILED,
-    StopReason.STALLED: ExitCode.FAILED,
-    StopReason.FAILED: ExitCode.FAILED,
     StopReason.CANCELLED: ExitCode.CANCELLED,
 }
 

@@ -226,10 +226,9 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
 
     A long request is cut in the list; the number of its TASK shows the whole request.
     """
+    from babyagi import json_shapes, verbs
     from babyagi.cli.session import NOTHING, load, pick_or_all, with_store
     from babyagi.inbox import find_named, pick_named
-    from babyagi.json_shapes import request_shape
-    from babyagi.verbs import gather_request
 
     settings = load(needs=NOTHING).settings
 
@@ -239,11 +238,11 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
             wanted = find_named(steps, task, step_id=step_id)
         if task is not None and not wanted:
             pick_named(steps, task, step_id=step_id, ask="babyagi inbox")
-        return [await gather_request(store, step, settings, among=steps) for step in wanted]
+        return [await verbs.gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
     if as_json:
-        print_json([request_shape(request) for request in requests])
+        print_json([json_shapes.request_shape(request) for request in requests])
     elif requests:
         for request in requests:
             echo_lines(render_request(request, terminal_width(), is_whole=task is not None))
@@ -317,35 +316,33 @@ class _Named:
 def _decide(
     named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi.cli.render import render_going_on
-    from babyagi.cli.session import STORE, load, pick_or_all, touch, with_store
+    from babyagi import json_shapes, verbs
+    from babyagi.cli import render, session
     from babyagi.inbox import Decision, asking_task, decide, pick_named
-    from babyagi.json_shapes import decided_shape
-    from babyagi.verbs import gather_request, settle
 
-    settings = load(needs=STORE).settings
+    settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str] | None:
-        steps = await store.inbox(await pick_or_all(store, named.objective))
+        steps = await store.inbox(await session.pick_or_all(store, named.objective))
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision is Decision.APPROVE:
-            request = await gather_request(store, step, settings, among=steps)
+            request = await verbs.gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
-        settled = await settle(store, step, decision, text, seen=request)
-        objective = touch(await store.objective(step.objective_id))
-        return settled, render_going_on(objective, await store.counts(objective.id))
+        settled = await verbs.settle(store, step, decision, text, seen=request)
+        objective = session.touch(await store.objective(step.objective_id))
+        return settled, render.render_going_on(objective, await store.counts(objective.id))
 
-    changed = with_store(change, changes=True)
+    changed = session.with_store(change, changes=True)
     if changed is None:
         warn(f"You decided nothing; task {named.number} still waits.")
         return
     step, going_on = changed
     if as_json:
-        print_json(decided_shape(step, decision))
+        print_json(json_shapes.decided_shape(step, decision))
     else:
         name = f"Task {asking_task(step)} of objective {step.objective_id}"
         echo(f"{name} is queued again with your decision.")

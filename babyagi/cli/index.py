@@ -111,8 +111,7 @@ def index() -> None:
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
-    from babyagi import json_shapes
-    from babyagi.backends import describe_index
+    from babyagi import backends, json_shapes
     from babyagi.cli.session import NOTHING, load, pick_objective, with_store
     from babyagi.results import load_index_status
 
@@ -122,7 +121,7 @@ def status(objective: str, as_json: bool) -> None:
         return [await load_index_status(store, one) for one in found]
 
     settings = load(needs=NOTHING).settings
-    rows, name = with_store(fetch, settings=settings), describe_index(settings)
+    rows, name = with_store(fetch, settings=settings), backends.describe_index(settings)
     if as_json:
         print_json([json_shapes.index_status_shape(row, index=name) for row in rows])
     else:
@@ -238,15 +237,14 @@ def _with_results(
     import asyncio
 
     from babyagi.app import open_app
-    from babyagi.cli.preflight import require_embedder
-    from babyagi.cli.session import load, pick_objective
+    from babyagi.cli import preflight, session
 
-    settings = load().settings
-    require_embedder(settings, model)
+    settings = session.load().settings
+    preflight.require_embedder(settings, model)
 
     async def run() -> tuple[Objective, T]:
         async with open_app(settings) as app:
-            objective = await pick_objective(app.store, selector)
+            objective = await session.pick_objective(app.store, selector)
             async with app.open_results(objective, model=model) as opened:
                 return objective, await body(opened)
 
@@ -269,19 +267,18 @@ def verify(objective: str, as_json: bool) -> int:
 
     Each row that cannot be read, or that has changed since it was written, is named.
     """
-    from babyagi.cli.exits import ExitCode
-    from babyagi.cli.session import pick_or_all, with_store
+    from babyagi.cli import exits, session
     from babyagi.json_shapes import verification_shape
 
     async def read(store: TaskStore) -> Verification:
-        return await store.verify(await pick_or_all(store, objective))
+        return await store.verify(await session.pick_or_all(store, objective))
 
-    found = with_store(read)
+    found = session.with_store(read)
     if as_json:
         print_json(verification_shape(found))
     else:
         _say(found)
-    return int(ExitCode.STORE if found.damages else ExitCode.OK)
+    return int(exits.ExitCode.STORE if found.damages else exits.ExitCode.OK)
 
 
 def _say(found: Verification) -> None:

@@ -16,7 +16,6 @@ from babyagi.settings.fields import declared_fields
 F = TypeVar("F", bound=Callable[..., Any])
 
 LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
-
 ALL = "all"
 
 

@@ -316,11 +316,8 @@ def _queued(state: LiveState, board: Board) -> list[Row]:
 
 
 def _finished(state: LiveState, board: Board) -> list[Row]:
-    return [
-        _row(board, "+", task, fit(task.name, 200), Style.DIM)
-        for task in state.finished[:MAX_FINISHED]
-        if task.status is TaskStatus.DONE
-    ]
+    done = [task for task in state.finished[:MAX_FINISHED] if task.status is TaskStatus.DONE]
+    return [_row(board, "+", task, fit(task.name, 200), Style.DIM) for task in done]
 
 
 # -- recent messages, the latest last

@@ -261,15 +261,14 @@ def workers(as_json: bool) -> None:
     Each objective is shown with the time since the worker joined it, or with the reason why the
     worker cannot work on it.
     """
-    from babyagi.cli.session import with_store
-    from babyagi.cli.views import render_workers
+    from babyagi.cli import session, views
     from babyagi.json_shapes import worker_shape
 
-    found = with_store(lambda store: store.workers())
+    found = session.with_store(lambda store: store.workers())
     if as_json:
         print_json([worker_shape(one) for one in found])
     elif found:
-        echo_lines(render_workers(found, terminal_width()))
+        echo_lines(views.render_workers(found, terminal_width()))
     else:
         echo("No worker is running. Type: babyagi worker, or babyagi resume")
 
@@ -315,14 +314,13 @@ def config(as_json: bool) -> None:
 
     Secrets stay hidden.
     """
-    from babyagi.cli.about import list_values, render_values
-    from babyagi.cli.session import NOTHING, load
+    from babyagi.cli import about, session
 
-    values = list_values(load(needs=NOTHING))
+    values = about.list_values(session.load(needs=session.NOTHING))
     if as_json:
         print_json({"v": 1, "settings": [value.to_json() for value in values]})
     else:
-        echo_lines(render_values(values, terminal_width()))
+        echo_lines(about.render_values(values, terminal_width()))
 
 
 @click.command()

@@ -16,26 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from babyagi import json_shapes
 from babyagi.backends import open_store, utc_now
-from babyagi.cli import render
+from babyagi.cli import preflight, render, session
 from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
 from babyagi.cli.options import LIMITS, parse_flags
-from babyagi.cli.preflight import (
-    require_credentials,
-    require_index,
-    require_listener,
-    require_living_models,
-)
 from babyagi.cli.report import MARKDOWN, Output, give_report
-from babyagi.cli.session import (
-    LATEST,
-    NOTHING,
-    is_over,
-    load,
-    pick_objective,
-    pick_unfinished,
-    touch,
-)
+from babyagi.cli.session import is_over
 from babyagi.cli.text import (
     Style,
     echo,
@@ -78,9 +64,7 @@ WATCH_CHECK_S = 1.0
 REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 
-MODEL_SETTINGS = (
-    "llm_model model_execution model_creation model_prioritization model_report".split()
-)
+MODELS = "llm_model model_execution model_creation model_prioritization model_report".split()
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
@@ -95,7 +79,7 @@ def run_objective(
     Return the exit code."""
     from babyagi.toolbox import require_folder
 
-    loaded = load(flags)
+    loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, selector=selector, output=output)
     if selector:
@@ -106,9 +90,9 @@ def run_objective(
         )
     require_objective(loaded.settings)
     require_folder(loaded.settings)
-    require_credentials(loaded.settings)
-    require_living_models(loaded.settings)
-    require_index(loaded.settings)
+    preflight.require_credentials(loaded.settings)
+    preflight.require_living_models(loaded.settings)
+    preflight.require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
 
 
@@ -149,13 +133,13 @@ def run_demo(
         # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),
-        **dict.fromkeys(MODEL_SETTINGS, "rehearsal"),
+        **dict.fromkeys(MODELS, "rehearsal"),
         "embedding_model": "hash",
         "agent": "",
     }
     # the demo must behave the same in every folder
-    loaded = load(settings, reads_files=False)
-    require_index(loaded.settings)
+    loaded = session.load(settings, reads_files=False)
+    preflight.require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
 
 
@@ -166,14 +150,15 @@ def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output)
 
 def watch_objective(selector: str, *, output: Output) -> int:
     """Watch an objective until it ends, and return the exit code of its stop reason."""
-    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, output=output))
+    settings = session.load(needs=session.NOTHING).settings
+    return asyncio.run(_watch(settings, selector, output=output))
 
 
 def load_to_work(flags: Mapping[str, Any]) -> Loaded:
     """Return the settings for a command that works on objectives, after a check that the index of
     results can be used."""
-    loaded = load(flags)
-    require_index(loaded.settings)
+    loaded = session.load(flags)
+    preflight.require_index(loaded.settings)
     return loaded
 
 
@@ -214,9 +199,9 @@ async def _continue(
     loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
 ) -> int:
     async with _open(loaded) as app:
-        objective = await pick_objective(app.store, selector)
-        require_credentials(loaded.settings, models_of(objective))
-        require_listener(loaded.settings, models_of(objective))
+        objective = await session.pick_objective(app.store, selector)
+        preflight.require_credentials(loaded.settings, models_of(objective))
+        preflight.require_listener(loaded.settings, models_of(objective))
         app.toolbox.require(objective)
         after_id = await app.store.last_event_id(objective.id)
         new = replace(objective.spec.limits, **limits) if limits else None
@@ -227,9 +212,9 @@ async def _continue(
 
 async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
     async with _open(loaded) as app:
-        objective = await pick_unfinished(app.store, selector)
+        objective = await session.pick_unfinished(app.store, selector)
         if not is_over(objective):
-            require_credentials(loaded.settings, models_of(objective))
+            preflight.require_credentials(loaded.settings, models_of(objective))
             await _require_listener(app, objective)
         tell_notices(loaded.notices)
         return await work_on(app, objective, output=output)
@@ -239,7 +224,7 @@ async def _require_listener(app: App, objective: Objective) -> None:
     """Check as `require_listener` does that the models' server listens. If it does not, pause the
     objective before the error is raised, so that no worker claims its tasks."""
     try:
-        require_listener(app.settings, models_of(objective))
+        preflight.require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
         await app.set_aside(objective.id, why=error.what)
         raise
@@ -247,7 +232,7 @@ async def _require_listener(app: App, objective: Objective) -> None:
 
 async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
     async with open_store(settings) as store:
-        objective = touch(await pick_objective(store, selector))
+        objective = session.touch(await session.pick_objective(store, selector))
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell(
                 f"no worker works on objective {objective.id} now; `babyagi resume --objective "
@@ -591,7 +576,7 @@ class Wanted:
         return self.selector or fit(self.text, 60) or self.instance_name
 
     def fits(self, objective: Objective) -> bool:
-        if self.selector == LATEST:
+        if self.selector == session.LATEST:
             return not is_over(objective)
         if self.selector:
             return objective.spec.instance_name == self.selector
@@ -622,9 +607,9 @@ async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
     async with _open(loaded) as app:
         tell_notices(loaded.notices)
         objective = await _wait_for(wanted, app.store)
-        touch(objective)
+        session.touch(objective)
         if not is_over(objective):
-            require_listener(app.settings, models_of(objective))
+            preflight.require_listener(app.settings, models_of(objective))
         return await work_on(app, objective, output=output, is_joined=True)
 
 
@@ -646,7 +631,7 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
     """Create or find the objective that the settings describe, print its number, and return the
     exit code."""
-    loaded = load(flags)
+    loaded = session.load(flags)
     require_objective(loaded.settings, "babyagi submit")
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 

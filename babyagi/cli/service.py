@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -220,16 +220,13 @@ class _Manager:
     command lines to start, stop, forget and query the service."""
 
     path: Path
-    is_launchd: bool
+    render: Callable[[Plan], str]
     starting: Sequence[Sequence[str]]
     stopping: Sequence[Sequence[str]]
     forgetting: Sequence[Sequence[str]]
     asking: Sequence[str]
     log: str
     hint: str
-
-    def render(self, plan: Plan) -> str:
-        return render_agent(plan) if self.is_launchd else render_unit(plan)
 
 
 def _find_manager() -> _Manager:
@@ -238,7 +235,7 @@ def _find_manager() -> _Manager:
         path = Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist"
         return _Manager(
             path=path,
-            is_launchd=True,
+            render=render_agent,
             starting=[["launchctl", "bootstrap", domain, str(path)]],
             stopping=[["launchctl", "bootout", f"{domain}/{LABEL}"]],
             forgetting=(),
@@ -252,7 +249,7 @@ def _find_manager() -> _Manager:
     user = ["systemctl", "--user"]
     return _Manager(
         path=folder / "systemd" / "user" / unit,
-        is_launchd=False,
+        render=render_unit,
         starting=[[*user, "daemon-reload"], [*user, "enable", "--now", unit]],
         stopping=[[*user, "disable", "--now", unit]],
         forgetting=[[*user, "daemon-reload"]],

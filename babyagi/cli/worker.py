@@ -12,19 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events
+from babyagi.cli import views
 from babyagi.cli.asking import find_person
 from babyagi.cli.render import render_counts
 from babyagi.cli.run import interrupt, load_to_work, tell
 from babyagi.cli.text import echo, fit, is_live_terminal, is_terminal, warn
-from babyagi.cli.views import (
-    Follower,
-    JsonView,
-    LoggedView,
-    PlainView,
-    RecordFormatter,
-    View,
-    following,
-)
 from babyagi.journal import TextPiece
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Objective
@@ -86,7 +78,7 @@ async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
         return
     as_json, secrets = app.settings.log_format == "json", app.settings.known_secrets
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
+    handler.setFormatter(views.RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
     logging.getLogger().addHandler(handler)
     try:
         yield
@@ -123,17 +115,17 @@ async def _serve_live(app: App) -> int | None:
 
     board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
     async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
-        views: dict[int, LiveView] = {}
+        shown: dict[int, LiveView] = {}
 
         async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            view = views[objective_id] = LiveView(app.store, objective_id, live)
+            view = shown[objective_id] = LiveView(app.store, objective_id, live)
             try:
                 return await _follow(app.store, objective_id, view, work)
             finally:
-                views.pop(objective_id).close()
+                shown.pop(objective_id).close()
 
         def hear(piece: TextPiece) -> None:
-            if view := views.get(piece.objective_id):
+            if view := shown.get(piece.objective_id):
                 view.hear(piece)
 
         company = Company(is_person_there=lambda: live.is_running, on_piece=hear)
@@ -154,8 +146,8 @@ async def show_lines(
     name = f"objective {objective_id}: "
     say(f"{name}joined")
     # the worker itself prints what blocks it
-    lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
-    view: View | None = JsonView() if as_json else None if is_logged else lines
+    lines = views.PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
+    view: views.View | None = views.JsonView() if as_json else None if is_logged else lines
     # this event is printed as a warning, which is a log record of its own
     without = (events.WORKER_BLOCKED,) if is_logged else ()
     objective = await _follow(store, objective_id, view, work, without=without)
@@ -168,7 +160,7 @@ async def show_lines(
 async def _follow(
     store: TaskStore,
     objective_id: int,
-    view: View | None,
+    view: views.View | None,
     work: Coroutine[Any, Any, Objective],
     *,
     without: Sequence[str] = (),
@@ -178,7 +170,7 @@ async def _follow(
     except BaseException:
         work.close()
         raise
-    logged = LoggedView(view, without=without)
-    follower = Follower(store, objective_id, logged, after_id=after_id)
-    async with following(follower):
+    logged = views.LoggedView(view, without=without)
+    follower = views.Follower(store, objective_id, logged, after_id=after_id)
+    async with views.following(follower):
         return await work
