@@ -450,13 +450,12 @@ class Agent(Generic[T]):
                 max_output_tokens=self._max_output_tokens or max_output_tokens,
                 on_piece=None if on_text is None else lambda piece: on_text(piece.text),
             )
-            has_room = left is not None
             yield _Desk(
                 store=store,
                 worker=worker,
                 objective=objective,
                 backends=backends,
-                has_room=has_room,
+                has_room=left is not None,
             )
 
     async def _open_model(

@@ -181,9 +181,8 @@ class Notifier:
                         await self._insist(event)
                     after_id = event.id
             except BabyagiError as error:
-                logger.warning(
-                    "the events could not be read, so notifications are late: %s", error.what
-                )
+                what = "the events could not be read, so notifications are late: %s"
+                logger.warning(what, error.what)
                 await asyncio.sleep(POLL_S)
 
     async def _insist(self, event: Event) -> None:
@@ -201,10 +200,8 @@ class Notifier:
                     if not await self._try_to_send(event):
                         break
         except TimeoutError:
-            logger.warning(
-                "pending notifications of objective %d took too long; the rest is sent later",
-                objective_id,
-            )
+            what = "pending notifications of objective %d took too long; the rest is sent later"
+            logger.warning(what, objective_id)
         except BabyagiError as error:
             logger.warning("the notification about the end of the run failed: %s", error.what)
 
@@ -242,11 +239,8 @@ class Notifier:
             async with asyncio.timeout(TIMEOUT_S):
                 await self._send(json.dumps(fields))
         except TimeoutError:
-            logger.warning(
-                "the notification of %s took longer than %g s and was cancelled",
-                event.kind,
-                TIMEOUT_S,
-            )
+            what = "the notification of %s took longer than %g s and was cancelled"
+            logger.warning(what, event.kind, TIMEOUT_S)
             return False
         except Exception as error:  # a person's command or address must not affect the run
             logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
@@ -266,7 +260,8 @@ class Notifier:
             steps = await self._store.inbox(objective.id)
             text = "\n".join(describe(one) for one in steps if asking_task(one) == event.task_id)
         said += f"\nbabyagi {command} --objective {objective.id}\n\n{text}"
-        return _bounded(clean(redact(said, secrets=self._secrets)))
+        shown = clean(redact(said, secrets=self._secrets))
+        return shown if len(shown) <= MAX_SAID_CHARS else f"{shown[: MAX_SAID_CHARS - 1]}…"
 
 
 class Hooks:
@@ -329,9 +324,8 @@ class Hooks:
         try:
             await self._open_notifier(address).tell_whole(objective_id)
         except BabyagiError as error:  # an outage, or the objective is gone
-            logger.warning(
-                "notifications of objective %d are not sent for now: %s", objective_id, error.what
-            )
+            what = "notifications of objective %d are not sent for now: %s"
+            logger.warning(what, objective_id, error.what)
         finally:
             self._following.discard(objective_id)
 
@@ -350,10 +344,6 @@ def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
         _require_taken(status)
 
     return send
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_SAID_CHARS else f"{text[: MAX_SAID_CHARS - 1]}…"
 
 
 def _say_fault(error: Exception) -> str:

@@ -33,10 +33,9 @@ class IndexStatus:
 
 async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
     """Return how complete the objective's index is by the task store, without calling the index."""
-    owed = await store.result_ids(objective.id, is_indexed=False)
-    return IndexStatus(
-        objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed)
-    )
+    n_owed = len(await store.result_ids(objective.id, is_indexed=False))
+    n_results = len(await store.result_ids(objective.id))
+    return IndexStatus(objective=objective, n_results=n_results, n_owed=n_owed)
 
 
 class Results:

@@ -317,12 +317,9 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
         self._is_drawn = False
         self._text = Static(id="text")
         self._scroll = VerticalScroll(self._text, can_focus=False)
-        self._hint = Static(self._say_keys(), classes="keys")
-
-    def _say_keys(self) -> str:
-        if self._is_call:
-            return "y allow this · n refuse it · esc later"
-        return "enter sends · Ctrl-R refuses · esc later"
+        of_call = "y allow this · n refuse it · esc later"
+        of_question = "enter sends · Ctrl-R refuses · esc later"
+        self._hint = Static(of_call if self._is_call else of_question, classes="keys")
 
     def compose(self) -> ComposeResult:
         yield self._scroll

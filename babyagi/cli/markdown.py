@@ -49,7 +49,8 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
     control the terminal. A text that is too large, or cannot be parsed, is returned as it is, made
     harmless."""
     tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
-    if not 0 < _size(tokens) <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
+    n_tokens = sum(1 + len(token.children or ()) for token in tokens)
+    if not 0 < n_tokens <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
         return safe(text.rstrip("\n"), keep_newlines=True)
     target = io.StringIO()
     console = Console(
@@ -120,10 +121,6 @@ def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
             if token.children:
                 token.children = list(_links_as_text(token.children))
             yield token
-
-
-def _size(tokens: Iterable[Token]) -> int:
-    return sum(1 + len(token.children or ()) for token in tokens)
 
 
 def _widest_row(tokens: Iterable[Token]) -> int:

@@ -105,11 +105,8 @@ class WorkerLease:
         try:
             await self._store.leave_objective(self.identity.id, objective_id)
         except StoreUnavailableError as error:
-            logger.warning(
-                "objective %d could not be left; this worker leaves it when it ends: %s",
-                objective_id,
-                error.what,
-            )
+            what = "objective %d could not be left; this worker leaves it when it ends: %s"
+            logger.warning(what, objective_id, error.what)
 
     def doubt(self) -> None:
         """Have the lease renewed at the next check, which shows whether it still lives. Called when
@@ -151,10 +148,8 @@ class WorkerLease:
                 in_touch_s = _now_s()
             except StoreUnavailableError as error:
                 if not was_in_doubt:
-                    what = (
-                        "the lease cannot be renewed now; the renewal is tried again at every check"
-                    )
-                    logger.warning("%s: %s", what, error.what)
+                    again = "the renewal is tried again at every check"
+                    logger.warning("the lease cannot be renewed now; %s: %s", again, error.what)
                 self.doubt()
 
     async def _renew(self, on_lost: Callable[[], None]) -> None:
