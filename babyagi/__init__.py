@@ -38,11 +38,7 @@ if TYPE_CHECKING:
         stream,
     )
     from babyagi.errors import BabyagiError, LimitReachedError, NoAnswerError, ToolError
-    from babyagi.memory.kinds import (
-        ConversationMemory,
-        ConversationSummaryMemory,
-        EntityMemory,
-    )
+    from babyagi.memory.kinds import ConversationMemory, ConversationSummaryMemory, EntityMemory
     from babyagi.react.steps import Run, Stopped
     from babyagi.tasks import Effect, Limits, Passage, StopReason
     from babyagi.tools.base import Tool

@@ -173,25 +173,20 @@ class Agent(Generic[T]):
         if "at_limit" in options:
             options["at_limit"] = AtLimit(options["at_limit"])
         self.tools = require_names(collect_tools(tools))
-        self.bounds = AgentBounds(
-            **{name: value for name, value in options.items() if name in _BOUNDS}
-        )
+        bounds = {name: options.pop(name) for name in _BOUNDS & options.keys()}
+        self.bounds = AgentBounds(**bounds)
         self.output = None if output_type in (None, str) else output_type_of(output_type)
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
         self.memory = _read_memory(options.pop("memory", None))
-        self._model: str | ChatModel = ""
-        self._client: AsyncOpenAI | None = None
-        if is_client(model):
-            self._client = model
-        else:
-            self._model = model
+        self._client: AsyncOpenAI | None = model if is_client(model) else None
+        self._model: str | ChatModel = "" if is_client(model) else model
         self._ask = ask
         self._log: MemoryLog | None = None
         self._session: Remembering | None = None
-        self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
-        self._has_time = bool(options.get("max_time_s"))
-        given = options.get("max_output_tokens")
+        self._options = options
+        self._has_time = bool(bounds.get("max_time_s"))
+        given = bounds.get("max_output_tokens")
         self._max_output_tokens = find_longest_output(given) if given else 0
 
     @classmethod
@@ -205,37 +200,23 @@ class Agent(Generic[T]):
         Raises:
             SettingsError: the file cannot be used; the text names the faulty entry and the remedy.
         """
-        granted = grant_to_files(
-            load_here({name: given for name, given in options.items() if name in _KEYS_AND_HOSTS})
-        )
+        mine = {name: given for name, given in options.items() if name in _KEYS_AND_HOSTS}
+        granted = grant_to_files(load_here(mine))
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, granted=granted, has_model=has_model)
         described: dict[str, Any] = {
-            "tools": found.tools,
-            "protocol": found.protocol,
-            "instruction": found.instruction,
-        }
-        named = options.get("memory")
-        if found.memory is not None:
-            described["memory"] = found.memory
-            if isinstance(named, str):
-                options["memory"] = replace(found.memory, name=named)
-        described |= {
             name: bound
             for name in _BOUNDS
             if (bound := getattr(found.bounds, name)) != getattr(AgentBounds(), name)
         }
-        described |= {
-            name: given
-            for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key)))
-            if given
-        }
-        agent: Agent[str] = Agent(
-            **{
-                **described,
-                **{name: given for name, given in options.items() if name not in _OF_FILES},
-            }
-        )
+        for name in ("tools", "protocol", "instruction", "model", "memory"):
+            described[name] = getattr(found, name)
+        if found.api_key:
+            described["openai_api_key"] = Secret(found.api_key)
+        if found.memory is not None and isinstance(options.get("memory"), str):
+            options["memory"] = replace(found.memory, name=options["memory"])
+        own = {name: given for name, given in options.items() if name not in _OF_FILES}
+        agent: Agent[str] = Agent(**{**described, **own})
         # a file cannot remove a person's limit
         agent._has_time = bool(options.get("max_time_s"))
         return agent
@@ -314,7 +295,9 @@ class Agent(Generic[T]):
         """Ask the agent a question, and yield what happens as signals; the last one is `RunEnded`.
         Arguments and errors are those of `run_async`."""
         async with self._remember() as memory, self._open_desk(question, on_text) as desk:
-            messages, n_told = await self._place(memory, question, history), 0
+            messages, n_told = self._messages(question, history), 0
+            if memory is not None:
+                messages = await memory.place(messages, question)
             while True:
                 executor = self._open_executor(await desk.open_journal())
                 n = 0
@@ -323,17 +306,14 @@ class Agent(Generic[T]):
                         async for signal in signals:
                             n += 1
                             # after a person's answer the journal replays everything before it
-                            if n > n_told:
-                                n_told = n
-                                yield (
-                                    await _keep_turn(
-                                        memory,
-                                        question,
-                                        await desk.settle(signal, executor, messages),
-                                    )
-                                    if isinstance(signal, RunEnded)
-                                    else signal
-                                )
+                            if n <= n_told:
+                                continue
+                            n_told = n
+                            if isinstance(signal, RunEnded):
+                                ended = await desk.settle(signal, executor, messages)
+                                yield await _keep_turn(memory, question, ended)
+                            else:
+                                yield signal
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -368,12 +348,6 @@ class Agent(Generic[T]):
             bounds=self.bounds,
             output=self.output,
         )
-
-    async def _place(
-        self, memory: Remembering | None, question: str, history: History
-    ) -> tuple[Message, ...]:
-        messages = self._messages(question, history)
-        return messages if memory is None else await memory.place(messages, question)
 
     async def __aenter__(self) -> Agent[T]:
         """Begin a conversation, during which the memory is updated in the background. The exit
@@ -493,23 +467,17 @@ class Agent(Generic[T]):
         if not isinstance(self._model, str):
             none = {"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0)}
             return Limits(**{**none, **self._options}), self._model, 0
-        settings = load_here(
-            {
-                **({"openai_base_url": str(self._client.base_url)} if self._client else {}),
-                **self._options,
-                **(
-                    {"llm_model": self._model, "model_execution": self._model}
-                    if self._model
-                    else {}
-                ),
-            }
-        )
+        given = dict(self._options)
+        if self._client:
+            given.setdefault("openai_base_url", str(self._client.base_url))
+        if self._model:
+            given |= {"llm_model": self._model, "model_execution": self._model}
+        settings = load_here(given)
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
         limits = replace(limits, max_time_s=0) if self._has_time else limits
-        model = await stack.enter_async_context(
-            app.models.open_role(Role.EXECUTION, client=self._client)
-        )
+        opening = app.models.open_role(Role.EXECUTION, client=self._client)
+        model = await stack.enter_async_context(opening)
         return limits, model, settings.longest_output_tokens
 
 
@@ -619,13 +587,8 @@ async def _keep_turn(memory: Remembering | None, question: str, ended: RunEnded)
     return `ended` unchanged."""
     run = ended.run
     if memory is not None and run.stopped is Stopped.FINISH:
-        await memory.keep(
-            question,
-            run.text,
-            key=secrets.token_hex(8),
-            made_from=join_origins(run.origins),
-            used=run.usage,
-        )
+        key, made_from = secrets.token_hex(8), join_origins(run.origins)
+        await memory.keep(question, run.text, key=key, made_from=made_from, used=run.usage)
     return ended
 
 

@@ -20,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import AsyncGeneratorType
@@ -404,9 +404,8 @@ def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
     if isinstance(given, str):
         return given.split(","), ()
     named = [one for one in given if isinstance(one, str)] if isinstance(given, Sequence) else []
-    tools = require_names(
-        collect_tools([one for one in given if not isinstance(one, str)] if named else given)
-    )
+    own = [one for one in given if not isinstance(one, str)] if named else given
+    tools = require_names(collect_tools(own))
     if taken := [tool.name for tool in tools if tool.name in TOOL_NAMES]:
         raise ValueError(f"{taken[0]!r} is a built-in tool; rename yours")
     return named, tools
@@ -500,15 +499,11 @@ async def _conclude(
 
 
 def _describe_source(source: Source) -> UsedSource:
+    used = UsedSource(kind=source.kind.value, address=source.name, task_ids=source.task_ids)
     page = source.page
-    return UsedSource(
-        kind=source.kind.value,
-        address=source.name,
-        task_ids=source.task_ids,
-        title=page.title if page is not None else "",
-        fetched_at=page.fetched_at if page is not None else None,
-        digest=page.digest if page is not None else "",
-    )
+    if page is None:
+        return used
+    return replace(used, title=page.title, fetched_at=page.fetched_at, digest=page.digest)
 
 
 async def _read_output(
@@ -538,12 +533,8 @@ async def _read_output(
     except MalformedReplyError:
         said = step_by_key.get(NO_OUTPUT)
         why = "the report was not written by the model" if said is None else _word(said)
-        where = (
-            "outcome.report has the answer as text"
-            if answer
-            else "outcome.results has the tasks' results"
-        )
-        return None, f"{why}; {where}, and new=True starts a new objective"
+        has = "report has the answer as text" if answer else "results has the tasks' results"
+        return None, f"{why}; outcome.{has}, and new=True starts a new objective"
 
 
 def _word(step: Step) -> str:
@@ -667,17 +658,12 @@ class _Teller:
 
     def hear(self, piece: TextPiece) -> None:
         """Keep a piece of text until `fetch`; beyond `MAX_HEARD_CHARS`, drop the oldest pieces."""
-        kind, _, number = piece.owner.partition(":")
-        self._heard.append(
-            TextWritten(
-                at=utc_now(),
-                task_id=int(number) if kind == "task" else None,
-                owner=piece.owner,
-                key=piece.key,
-                text=piece.text,
-            )
-        )
-        self._n_heard_chars += len(piece.text)
+        owner, key, text = piece.owner, piece.key, piece.text
+        kind, _, number = owner.partition(":")
+        task_id = int(number) if kind == "task" else None
+        told = TextWritten(at=utc_now(), task_id=task_id, owner=owner, key=key, text=text)
+        self._heard.append(told)
+        self._n_heard_chars += len(text)
         while self._n_heard_chars > MAX_HEARD_CHARS and len(self._heard) > 1:
             self._n_heard_chars -= len(self._heard.popleft().text)
         self._has_heard.set()
@@ -687,10 +673,8 @@ class _Teller:
         self._after_id = await self._store.last_event_id(self._objective_id)
 
     async def has_more(self) -> bool:
-        return (
-            bool(self._heard)
-            or await self._store.last_event_id(self._objective_id) > self._after_id
-        )
+        last_id = await self._store.last_event_id(self._objective_id)
+        return bool(self._heard) or last_id > self._after_id
 
     async def fetch(self, running: asyncio.Task[Any]) -> list[Happening]:
         """Return the events since the last call, text pieces first. If there are none, wait at most
@@ -706,14 +690,10 @@ class _Teller:
 
     async def _wait(self, running: asyncio.Task[Any]) -> None:
         """Wait until there is something to fetch, the run has ended, or `LOOK_S` has passed."""
-        waiting = [
-            asyncio.create_task(self._has_heard.wait()),
-            asyncio.create_task(
-                self._store.wait_for_events(
-                    self._objective_id, after_id=self._after_id, timeout_s=LOOK_S
-                )
-            ),
-        ]
+        news = self._store.wait_for_events(
+            self._objective_id, after_id=self._after_id, timeout_s=LOOK_S
+        )
+        waiting = [asyncio.create_task(self._has_heard.wait()), asyncio.create_task(news)]
         try:
             await asyncio.wait([*waiting, running], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -733,9 +713,8 @@ class _Teller:
 
 async def _tell_started(store: TaskStore, event: Event, task_id: int) -> Happening:
     task = await store.task(event.objective_id, task_id)
-    return TaskStarted(
-        at=event.at, task_id=task_id, name=task.name, try_no=event.data.get("try_no", 1)
-    )
+    try_no = event.data.get("try_no", 1)
+    return TaskStarted(at=event.at, task_id=task_id, name=task.name, try_no=try_no)
 
 
 async def _tell_failed(store: TaskStore, event: Event, task_id: int) -> Happening:
@@ -752,11 +731,7 @@ async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happenin
     """Return the task's `ResultFound`; None if the result was withdrawn in the meantime."""
     for result in await store.results(event.objective_id, task_ids=[task_id]):
         return ResultFound(
-            at=event.at,
-            task_id=task_id,
-            name=result.task_name,
-            text=result.text,
-            lack=result.lack,
+            at=event.at, task_id=task_id, name=result.task_name, text=result.text, lack=result.lack
         )
     return None
 

@@ -8,25 +8,14 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import (
-    AsyncIterator,
-    Callable,
-    Collection,
-    Coroutine,
-    Iterable,
-)
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-)
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from babyagi import events
+from babyagi import events, notify, schedules
 from babyagi.agents.prompting import prompt_version
 from babyagi.backends import is_on_a_server, open_index, open_store, utc_now
 from babyagi.errors import CredentialsError, LimitReachedError, ModelRejectedError, SettingsError
@@ -55,31 +44,10 @@ from babyagi.memory.log import MemoryLog, path_of
 from babyagi.memory.remembering import TaskMemory
 from babyagi.model_clients import AskHuman, Models
 from babyagi.net.door import Door
-from babyagi.notify import (
-    KEY_FILE,
-    TIMEOUT_S,
-    Hooks,
-    Notifier,
-    Signer,
-    is_address,
-    make_guarded_sender,
-    make_sender,
-)
 from babyagi.react.outputs import require_json
 from babyagi.reporting.next_command import quoted, raise_limit
 from babyagi.reporting.why import describe_outage
 from babyagi.results import Results
-from babyagi.schedules import (
-    DAILY_LIMIT_USD,
-    CatchUp,
-    Overlap,
-    Rule,
-    Schedule,
-    ScheduleSpec,
-    find_zone,
-    parse_local,
-    require_cron,
-)
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, Settings
 from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_duration_s
@@ -200,13 +168,9 @@ class App:
         """
         name = f"{self._identity.name}-beside"
         identity = replace(self._identity, id=new_worker_id(name), name=name)
-        granted = None if tools is None else frozenset(tools)
+        given = replace(self._given, granted=None if tools is None else frozenset(tools))
         return App(
-            settings or self.settings,
-            self.store,
-            identity=identity,
-            tell=self._tell,
-            given=replace(self._given, granted=granted),
+            settings or self.settings, self.store, identity=identity, tell=self._tell, given=given
         )
 
     @property
@@ -248,7 +212,7 @@ class App:
         if not is_on_a_server(self.settings):  # else the folder may be that of a worker elsewhere
             require_folder(self.settings)
 
-    async def add_schedule(self, timing: Timing, *, uid: str = "") -> Schedule:
+    async def add_schedule(self, timing: Timing, *, uid: str = "") -> schedules.Schedule:
         """Store a schedule whose ticks start the objective that the settings describe.
 
         Args:
@@ -259,14 +223,12 @@ class App:
                 daily limit, or there is no such folder of files, as in `start_objective`.
         """
         self._require_folder()
-        uid = uid or secrets.token_hex(8)
-        spec = self._spec()
+        uid, spec = uid or secrets.token_hex(8), self._spec()
         daily_usd = self._daily_limit(spec, timing.daily_limit)
         if daily_usd and not spec.limits.max_cost_usd:
             spec = replace(spec, limits=replace(spec.limits, max_cost_usd=daily_usd))
-        schedule = await self.store.add_schedule(
-            read_timing(timing, spec, daily_usd=daily_usd, now=utc_now()), uid=uid
-        )
+        timed = read_timing(timing, spec, daily_usd=daily_usd, now=utc_now())
+        schedule = await self.store.add_schedule(timed, uid=uid)
         if self.settings.files is not None:
             remember_folder(self.settings.home, uid, self.settings.files)
         return schedule
@@ -302,10 +264,9 @@ class App:
             SettingsError: a person set the cost limit, and an unknown price makes it impossible to
                 guarantee.
         """
+        unpriced, is_explicit = self._unpriced(roles), self.settings.cost_limit_is_explicit
         limits, notice = hold_money_limit(
-            self.settings.limits,
-            unpriced=self._unpriced(roles),
-            is_explicit=self.settings.cost_limit_is_explicit,
+            self.settings.limits, unpriced=unpriced, is_explicit=is_explicit
         )
         self.notices += [notice] if notice else []
         return limits
@@ -315,11 +276,9 @@ class App:
         settings.require_objective()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
-        if (
-            not self.models.open_embedder(embedding).is_local
-            and limits.max_cost_usd
-            and self.models.embedding_price(embedding) is None
-        ):
+        embedder = self.models.open_embedder(embedding)
+        has_price = embedder.is_local or self.models.embedding_price(embedding) is not None
+        if limits.max_cost_usd and not has_price:
             self._note_free_vectors(embedding)
         return ObjectiveSpec(
             text=settings.objective,
@@ -329,7 +288,7 @@ class App:
             model_by_role={**settings.model_by_role, Role.EMBEDDING: embedding},
             temperature=settings.openai_temperature,
             has_price=not self._unpriced(settings.model_by_role),
-            embedding_space=self.models.open_embedder(embedding).space,
+            embedding_space=embedder.space,
             results_store_name=settings.results_store_name,
             tools=self.toolbox.grants(),
             approval=Approval(settings.approve),
@@ -347,10 +306,8 @@ class App:
             raise SettingsError(
                 f"the money limit of ${self.settings.max_cost_usd:g} cannot be guaranteed",
                 why=f"no price is known for {embedding}, which computes the vectors",
-                fix=(
-                    f"set BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL}, which costs nothing, "
-                    "or turn the money limit off with --max-cost 0"
-                ),
+                fix=f"set BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL}, which costs nothing, "
+                "or turn the money limit off with --max-cost 0",
                 guide="limits",
             )
         self.notices.append(
@@ -380,7 +337,8 @@ class App:
                 "cost limit"
             )
             return 0.0
-        limit, most = DAILY_LIMIT_USD if given is None else given, spec.limits.max_cost_usd
+        limit = schedules.DAILY_LIMIT_USD if given is None else given
+        most = spec.limits.max_cost_usd
         if most > limit:
             raise SettingsError(
                 f"one tick may cost ${most:g}, but all ticks of a day only ${limit:g}: the "
@@ -400,9 +358,8 @@ class App:
         if settings.concurrency_is_explicit:
             remember_concurrency(settings.home, objective.uid, settings.concurrency)
         else:
-            self._concurrency = (
-                remembered_concurrency(settings.home, objective.uid) or settings.concurrency
-            )
+            remembered = remembered_concurrency(settings.home, objective.uid)
+            self._concurrency = remembered or settings.concurrency
 
     # -- working
     # ----------------------------------------------------------------------------------------------
@@ -435,7 +392,8 @@ class App:
             await self.set_aside(objective.id, after_id=after_id, why=error.what)
             raise
         if number is not None:
-            why = await self._find_outage(objective.id, after_id=after_id)
+            found = await self._events_since(objective.id, events.MODEL_UNAVAILABLE, after_id)
+            why = describe_outage(found[-1].data) if found else ""
             if why:
                 await self.set_aside(objective.id, after_id=after_id, why=why)
                 objective = await self.store.objective(objective.id)
@@ -492,19 +450,11 @@ class App:
             for joined in worker.joined
             if joined.objective_id == objective_id
         )
-        steps = (
-            await self._events_since(objective_id, events.STEP_RECORDED, after_id)
-            if after_id is not None
-            else []
-        )
+        steps: list[Event] = []
+        if after_id is not None:
+            steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
         if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
             await self.store.pause_objective(objective_id, detail=why)
-
-    async def _find_outage(self, objective_id: int, *, after_id: int) -> str:
-        """Return why the model could not be reached since the event `after_id`; '' if no outage
-        was recorded."""
-        found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
-        return describe_outage(found[-1].data) if found else ""
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
         found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
@@ -521,19 +471,17 @@ class App:
         the embedder to use; the objective's own if empty."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.models.close)
-            embedder = self.models.open_embedder(
-                model or objective.spec.model_by_role[Role.EMBEDDING]
-            )
-            index = open_index(self.settings, stack)
+            name = model or objective.spec.model_by_role[Role.EMBEDDING]
             backends = Backends(
-                store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep
+                store=self.store,
+                models={},
+                embedder=self.models.open_embedder(name),
+                gate=Gate(),
+                sleep=asyncio.sleep,
             )
+            index, lease_s = open_index(self.settings, stack), self.settings.lease_s
             yield Results(
-                backends,
-                index,
-                objective=objective,
-                identity=self._identity,
-                lease_s=self.settings.lease_s,
+                backends, index, objective=objective, identity=self._identity, lease_s=lease_s
             )
 
     @asynccontextmanager
@@ -580,14 +528,10 @@ class App:
         if embedder.space != spec.embedding_space:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
-                why=(
-                    f"with these settings they are embedded as {embedder.space}, and vectors of "
-                    "two kinds cannot be compared"
-                ),
-                fix=(
-                    f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
-                    "embeds them again; or set the embedder's address back to what it was"
-                ),
+                why=f"with these settings they are embedded as {embedder.space}, and vectors of "
+                "two kinds cannot be compared",
+                fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME "
+                "embeds them again; or set the embedder's address back to what it was",
                 guide="results",
             )
         if isinstance(embedder, OnnxEmbedder) and (missing := missing_files()):
@@ -633,17 +577,17 @@ class App:
     # -- notifications
     # ----------------------------------------------------------------------------------------------
 
-    def open_hooks(self) -> Hooks:
+    def open_hooks(self) -> notify.Hooks:
         """Return the `Hooks` that send notifications to the webhook addresses of single objectives,
         which are stored in this home folder."""
         settings = self.settings
         signer = self._make_signer()
-        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=TIMEOUT_S)
+        door = Door(allow=settings.web_allow, proxies=settings.proxies, timeout_s=notify.TIMEOUT_S)
 
-        def open_notifier(address: str) -> Notifier:
-            return Notifier(
+        def open_notifier(address: str) -> notify.Notifier:
+            return notify.Notifier(
                 self.store,
-                make_guarded_sender(address, door=door, signer=signer),
+                notify.make_guarded_sender(address, door=door, signer=signer),
                 now=utc_now,
                 with_text=True,
                 secrets=settings.known_secrets,
@@ -651,7 +595,7 @@ class App:
             )
 
         find = partial(remembered_hooks, settings.home)
-        return Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
+        return notify.Hooks(self.store, find=find, open_notifier=open_notifier, now=utc_now)
 
     def _notifying(self, objective_id: int) -> AbstractAsyncContextManager[None]:
         """While the context lasts, send notifications about the objective, if the settings name a
@@ -659,16 +603,16 @@ class App:
         notifier = self._make_notifier()
         return nullcontext() if notifier is None else notifier.watching(objective_id)
 
-    def _make_notifier(self) -> Notifier | None:
+    def _make_notifier(self) -> notify.Notifier | None:
         settings = self.settings
         target = settings.notify.reveal()
         if not target:
             return None
-        signer = self._make_signer() if is_address(target) else None
-        send = make_sender(
+        signer = self._make_signer() if notify.is_address(target) else None
+        send = notify.make_sender(
             target, environ=bare_environment(), proxies=settings.proxies, signer=signer
         )
-        return Notifier(
+        return notify.Notifier(
             self.store,
             send,
             now=utc_now,
@@ -676,11 +620,11 @@ class App:
             secrets=settings.known_secrets,
         )
 
-    def _make_signer(self) -> Signer:
+    def _make_signer(self) -> notify.Signer:
         make_home(self.settings.home)
-        path = self.settings.home / KEY_FILE
+        path = self.settings.home / notify.KEY_FILE
         key = private.keep_word(path, new_word=lambda: secrets.token_urlsafe(32))
-        return Signer(key=key, now_s=lambda: utc_now().timestamp())
+        return notify.Signer(key=key, now_s=lambda: utc_now().timestamp())
 
 
 @asynccontextmanager
@@ -713,16 +657,11 @@ async def open_app(
                 home=home,
                 lease_until=now,
             )
-            async with with_named_tools(settings, given) as complete:
-                for fault in complete.faults:
+            async with with_named_tools(settings, given) as whole:
+                for fault in whole.faults:
                     tell(fault)
                 yield App(
-                    settings,
-                    store,
-                    identity=identity,
-                    ask_human=ask_human,
-                    tell=tell,
-                    given=complete,
+                    settings, store, identity=identity, ask_human=ask_human, tell=tell, given=whole
                 )
 
 
@@ -735,25 +674,25 @@ def _protocol_of(agent: AgentDescription | None) -> str:
 
 def read_timing(
     timing: Timing, objective: ObjectiveSpec, *, daily_usd: float, now: datetime
-) -> ScheduleSpec:
+) -> schedules.ScheduleSpec:
     """Return the timing as a schedule for the objective. Raises `SettingsError` if it is not
     valid."""
     try:
         every_s = _read_duration("every", timing.every) if timing.every else 0.0
-        zone = find_zone(timing.tz)
-        rule = Rule(
-            cron=require_cron(timing.cron) if timing.cron is not None else "",
+        zone = schedules.find_zone(timing.tz)
+        rule = schedules.Rule(
+            cron=schedules.require_cron(timing.cron) if timing.cron is not None else "",
             every_s=every_s,
-            at=parse_local(timing.at, zone) if timing.at else None,
+            at=schedules.parse_local(timing.at, zone) if timing.at else None,
             tz=timing.tz,
             begins_at=now,
         )
-        return ScheduleSpec(
+        return schedules.ScheduleSpec(
             objective=objective,
             rule=rule,
             grace_s=_read_duration("grace", timing.grace),
-            overlap=Overlap(timing.overlap),
-            catch_up=CatchUp(timing.catch_up),
+            overlap=schedules.Overlap(timing.overlap),
+            catch_up=schedules.CatchUp(timing.catch_up),
             jitter_s=_read_duration("jitter", timing.jitter),
             daily_limit_usd=daily_usd,
         )
@@ -789,13 +728,12 @@ def require_room(objective: Objective, *, question: str = "", limits: Limits | N
     if not name:
         return
     option, value = raise_limit(limits or objective.spec.limits, name)
+    fix = f"babyagi extend --objective {objective.id} {option} {value}, then repeat this command"
+    if question:
+        fix = f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
     raise LimitReachedError(
         f"objective {objective.id} has used up its limit of {name}, so nothing is changed",
         limit=name,
         is_final=True,
-        fix=f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
-        if question
-        else (
-            f"babyagi extend --objective {objective.id} {option} {value}, then repeat this command"
-        ),
+        fix=fix,
     )

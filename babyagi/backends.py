@@ -206,11 +206,8 @@ def describe_index(settings: Settings) -> str:
         case "builtin":
             return "built-in"
         case "weaviate":
-            return (
-                f"Weaviate at {settings.weaviate_url}"
-                if settings.weaviate_url
-                else "Weaviate, embedded"
-            )
+            url = settings.weaviate_url
+            return f"Weaviate at {url}" if url else "Weaviate, embedded"
         case "pinecone":
             cloud, region = settings.pinecone_place
             return f"Pinecone ({cloud}, {region})"

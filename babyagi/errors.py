@@ -220,30 +220,23 @@ def first_error(error: BaseException) -> BaseException:
     return error
 
 
-FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
-    (StoreUnavailableError, "try again in a moment; babyagi doctor shows the problem"),
-    (
-        IndexUnavailableError,
-        "babyagi doctor shows the problem; once the index works again, run babyagi index rebuild",
-    ),
-    (ModelUnavailableError, "try again in a moment; babyagi doctor checks the model"),
-    (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
-    (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
-    (RequestRefusedError, "rephrase what you ask for, or set LLM_MODEL to another model"),
-    (
-        ContextTooLongError,
-        "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
-    ),
-    (EndlessAnswerError, "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model"),
-    (
-        StoreUnusableError,
-        "babyagi doctor shows the problem; babyagi journal verify checks every row",
-    ),
-    (NotFoundError, "babyagi objectives lists what exists"),
-    (LimitReachedError, "babyagi extend raises a limit"),
-    (ObjectiveStoppedError, "babyagi resume continues it"),
-    (SettingsError, "babyagi config shows every setting and where it comes from"),
-)
+FIX_BY_ERROR: dict[type[BabyagiError], str] = {
+    StoreUnavailableError: "try again in a moment; babyagi doctor shows the problem",
+    IndexUnavailableError: "babyagi doctor shows the problem; once the index works again, run "
+    "babyagi index rebuild",
+    ModelUnavailableError: "try again in a moment; babyagi doctor checks the model",
+    CredentialsError: "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server",
+    ModelRejectedError: "set LLM_MODEL to a model that is served there; babyagi config shows it",
+    RequestRefusedError: "rephrase what you ask for, or set LLM_MODEL to another model",
+    ContextTooLongError: "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes "
+    "more",
+    EndlessAnswerError: "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model",
+    StoreUnusableError: "babyagi doctor shows the problem; babyagi journal verify checks every row",
+    NotFoundError: "babyagi objectives lists what exists",
+    LimitReachedError: "babyagi extend raises a limit",
+    ObjectiveStoppedError: "babyagi resume continues it",
+    SettingsError: "babyagi config shows every setting and where it comes from",
+}
 """What to type if an error has no `fix` of its own; the first class that matches counts."""
 
 
@@ -251,5 +244,5 @@ def find_fix(error: BabyagiError) -> str:
     """Return what to type: the error's own `fix`, else the default of its class."""
     if error.fix:
         return error.fix
-    found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))
+    found = (fix for kind, fix in FIX_BY_ERROR.items() if isinstance(error, kind))
     return next(found, "babyagi status shows the objective; babyagi doctor looks for the problem")

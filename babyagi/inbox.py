@@ -54,9 +54,8 @@ def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return a tool call as text that every store keeps byte by byte; equal calls give equal
     texts.
     """
-    text = json.dumps(
-        {"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False
-    )
+    call = {"tool": tool, "arguments": dict(arguments)}
+    text = json.dumps(call, sort_keys=True, ensure_ascii=False)
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -89,10 +88,8 @@ def describe(step: Step) -> str:
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
     """Return the origins (a person, a model, files, pages …) of all texts that the same try of the
     task had read before it asked, each once, in order. `steps`: all steps of the task."""
-    try_prefix = step.key.partition("/")[0] + "/"
-    before = [
-        other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
-    ]
+    prefix = step.key.partition("/")[0] + "/"
+    before = [one.origins for one in steps if one.key.startswith(prefix) and one.id < step.id]
     return tuple(dict.fromkeys(chain(task.origins, *before)))
 
 
@@ -104,11 +101,8 @@ def asking_task(step: Step) -> int:
 def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
     """Return the open steps (calls or questions that wait for a person) that a number may mean: the
     number of a task, or of a step; with `step_id`, only that step."""
-    return [
-        step
-        for step in steps
-        if number in (asking_task(step), step.id) and step_id in (None, step.id)
-    ]
+    named = [step for step in steps if number in (asking_task(step), step.id)]
+    return [step for step in named if step_id in (None, step.id)]
 
 
 def name_step(step: Step, steps: Sequence[Step]) -> str:
@@ -136,12 +130,11 @@ def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: 
     """
     found = find_named(steps, number, step_id=step_id)
     if not found:
+        waiting = ", ".join(str(asking_task(step)) for step in steps[:20])
+        why = f"these tasks wait for a person: {waiting}" if waiting else ""
         raise NotFoundError(
             f"nothing with number {number} waits for a person",
-            why="these tasks wait for a person: "
-            + ", ".join(str(asking_task(step)) for step in steps[:20])
-            if steps
-            else "no task waits for a person",
+            why=why or "no task waits for a person",
             fix="babyagi inbox shows what waits",
             guide="inbox",
         )
@@ -230,10 +223,9 @@ def take_words(step: Step, said: object) -> Observation:
 def write_decision(observation: Observation, *, seen: str = "") -> str:
     """Return a person's decision as JSON, to be stored as the output of the step. `seen` is the
     `state` (a digest) of the preview that the person was shown."""
+    written = observation.to_json()
     return (
-        json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False)
-        if seen
-        else observation.to_json()
+        json.dumps({**json.loads(written), "seen": seen}, ensure_ascii=False) if seen else written
     )
 
 

@@ -20,17 +20,7 @@ from babyagi.notify import event_fields
 from babyagi.reporting.artifacts import Made, artifacts_shape
 from babyagi.reporting.sources import Sources, sources_shape
 from babyagi.schedules import Schedule, Tick
-from babyagi.tasks import (
-    Event,
-    Objective,
-    Result,
-    Role,
-    Step,
-    Task,
-    TaskStatus,
-    Usage,
-    Worker,
-)
+from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage, Worker
 from babyagi.verbs import number_exchanges, serving
 
 if TYPE_CHECKING:
@@ -60,19 +50,17 @@ def given_results(steps: Sequence[Step]) -> list[Given]:
     `steps`: all steps of the task."""
     found = []
     for step in steps:
-        if step.kind == "inputs" and step.output is not None:
-            try_no = step.key.partition("/")[0]
-            read = json.loads(step.output)
-            # a stored word, such as the name of a protocol, is a step of the same kind
-            for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
-                given = Given(
-                    try_no=try_no,
-                    task_id=entry["task_id"],
-                    score=entry.get("score"),
-                    reason=entry.get("reason", ""),
-                    objective_id=entry.get("objective_id"),
-                )
-                found.append(given)
+        # a stored word, such as the name of a protocol, is a step of the same kind
+        read = json.loads(step.output or "{}") if step.kind == "inputs" else {}
+        for entry in read.get("excerpts", []) if isinstance(read, dict) else []:
+            given = Given(
+                try_no=step.key.partition("/")[0],
+                task_id=entry["task_id"],
+                score=entry.get("score"),
+                reason=entry.get("reason", ""),
+                objective_id=entry.get("objective_id"),
+            )
+            found.append(given)
     return found
 
 
@@ -107,6 +95,11 @@ def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
     return {**to_json(usage), **costs}
 
 
+def _usage_with_time(objective: Objective) -> Json:
+    used = usage_shape(objective.usage, has_price=objective.spec.has_price)
+    return {**used, "time_s": objective.active_s}
+
+
 def counts_shape(counts: Mapping[TaskStatus, int]) -> Json:
     return {status.value: counts.get(status, 0) for status in TaskStatus}
 
@@ -133,10 +126,10 @@ def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
         "result": result.text,
         **pick(result, "lack origins created_at"),
     }
-    if made is None:
-        return shape
-    mine = [one for one in made if one.task_id == result.task_id]
-    return {**shape, "artifacts": artifacts_shape(mine)}
+    if made is not None:
+        mine = [one for one in made if one.task_id == result.task_id]
+        shape["artifacts"] = artifacts_shape(mine)
+    return shape
 
 
 def step_shape(step: Step) -> Json:
@@ -188,10 +181,7 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
         "instance_name": spec.instance_name,
         **pick(objective, "status stop_reason stop_detail is_set_aside"),
         "tasks": counts_shape(counts),
-        "usage": {
-            **usage_shape(objective.usage, has_price=spec.has_price),
-            "time_s": objective.active_s,
-        },
+        "usage": _usage_with_time(objective),
         **pick(objective, "held"),
         **pick(spec, "limits"),
         "report": {"is_written": objective.has_report},
@@ -236,10 +226,7 @@ def outcome_shape(
             **pick(objective, "uid status stop_reason stop_detail"),
             "exit_code": exit_code,
             "tasks": counts_shape(counts),
-            "usage": {
-                **usage_shape(objective.usage, has_price=objective.spec.has_price),
-                "time_s": objective.active_s,
-            },
+            "usage": _usage_with_time(objective),
             "is_rehearsal": is_rehearsal(objective),
             **pick(objective.checks, "missing"),
             "results": list(results),
@@ -316,9 +303,8 @@ def model_of(objective: Objective) -> str:
 
 def models_of(objective: Objective) -> set[str]:
     """Return the names of all language models of the objective."""
-    return {
-        name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING
-    }
+    by_role = objective.spec.model_by_role
+    return {name for role, name in by_role.items() if role is not Role.EMBEDDING}
 
 
 def is_rehearsal(objective: Objective) -> bool:
@@ -394,15 +380,13 @@ def request_shape(request: Request) -> Json:
         "objective_id": step.objective_id,
         "task_id": task.id,
         "task": task.name,
-        "kind": step.kind,
-        "state": step.state.value,
+        **pick(step, "kind state"),
         "question": describe(step),
         "tool": tool,
         "arguments": dict(arguments),
         "decisions": [decision.value for decision in decisions(step)],
         "asked_at": step.created_at.isoformat(),
-        "model": request.model,
-        "origins": list(request.origins),
+        **pick(request, "model origins"),
         "asks_for_secret": asks_for_secret(step),
         "preview": preview.note if preview is not None else request.trouble,
         "seen": preview.state if preview is not None else "",
@@ -428,11 +412,7 @@ def prunable_shape(deleted: Sequence[Prunable]) -> Json:
 
 def verification_shape(found: Verification) -> Json:
     """Return what `babyagi journal verify --json` prints."""
-    return {
-        "v": VERSION,
-        **pick(found, "n_rows n_steps n_results"),
-        "damages": list(found.damages),
-    }
+    return {"v": VERSION, **pick(found, "n_rows n_steps n_results"), "damages": list(found.damages)}
 
 
 def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None) -> Json:
@@ -450,11 +430,7 @@ def shown_shape(shown: Shown, secrets: Sequence[str], *, only: int | None = None
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
     shape = show_shape(
-        shown.task,
-        result=shown.result,
-        steps=shown.steps,
-        sources=shown.sources,
-        made=shown.made,
+        shown.task, result=shown.result, steps=shown.steps, sources=shown.sources, made=shown.made
     )
     why = why_shape(shown.reason) if shown.reason is not None else None
     return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}

@@ -81,33 +81,29 @@ class Models:
             SettingsError, CredentialsError: this worker lacks a key, or the price of a model
                 although the objective has a cost limit.
         """
-        frozen = {
-            role: name
-            for role, name in objective.spec.model_by_role.items()
-            if role is not Role.EMBEDDING
-        }
-        mine = dict(self._settings.model_by_role)
-        names = mine if self._settings.use_my_model else frozen
-        if self._settings.model_is_explicit and mine != frozen:
+        settings, by_role = self._settings, objective.spec.model_by_role
+        frozen = {role: name for role, name in by_role.items() if role is not Role.EMBEDDING}
+        mine = dict(settings.model_by_role)
+        names = mine if settings.use_my_model else frozen
+        if settings.model_is_explicit and mine != frozen:
             which = (
-                "this worker uses its own models instead"
-                if names is mine
-                else "these are used, and not this worker's own (BABYAGI_USE_MY_MODEL=true changes "
-                "that)"
+                "these are used, and not this worker's own (BABYAGI_USE_MY_MODEL=true changes that)"
             )
+            if settings.use_my_model:
+                which = "this worker uses its own models instead"
             self._tell(
                 f"objective {objective.id} was started with {_listed(frozen.values())}; "
                 f"{which}: {_listed(mine.values())}"
             )
         missing = missing_key(
             [name for name in names.values() if name not in self._given],
-            has_key=bool(self._settings.openai_api_key),
-            base_url=self._settings.openai_base_url,
+            has_key=bool(settings.openai_api_key),
+            base_url=settings.openai_base_url,
         )
         if missing is not None:
             raise missing
         self._require_prices(objective, names.values())
-        endpoint = self._open_endpoint(self._settings.openai_base_url)
+        endpoint = self._open_endpoint(settings.openai_base_url)
         model_by_name = {
             name: self._open_model(name, objective.spec.temperature, endpoint)
             for name in sorted(set(names.values()))
@@ -121,20 +117,19 @@ class Models:
         """Yield the model that the settings name for a role, for work without an objective.
         `client`: a program's own client of the `openai` package, through which the model is
         called."""
-        endpoint = (
-            self._open_endpoint(self._settings.openai_base_url)
-            if client is None
-            else Endpoint.over(
+        settings = self._settings
+        if client is None:
+            endpoint = self._open_endpoint(settings.openai_base_url)
+        else:
+            endpoint = Endpoint.over(
                 client,
-                timeout_s=self._settings.model_timeout_s,
+                timeout_s=settings.model_timeout_s,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
-        )
         try:
-            yield self._open_model(
-                self._settings.model_by_role[role], self._settings.openai_temperature, endpoint
-            )
+            name = settings.model_by_role[role]
+            yield self._open_model(name, settings.openai_temperature, endpoint)
         finally:
             await endpoint.close()
             await self._close_engine()
@@ -148,14 +143,17 @@ class Models:
             return OnnxEmbedder(offload=asyncio.to_thread)
         if name == LLAMA_MODEL:
             return LlamaEmbedder(self._open_engine())
-        base_url = self._settings.embedding_base_url or self._settings.openai_base_url
-        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self.embedding_price(name))
+        return OpenAIEmbedder(
+            name, self._open_endpoint(self._embedding_url()), price=self.embedding_price(name)
+        )
 
     def embedding_price(self, name: str) -> Price | None:
         """Return the price of an embedding model from the built-in table, None if it is not there;
         prices in the settings are for the chat model."""
-        base_url = self._settings.embedding_base_url or self._settings.openai_base_url
-        return find_price(name, base_url=base_url)
+        return find_price(name, base_url=self._embedding_url())
+
+    def _embedding_url(self) -> str:
+        return self._settings.embedding_base_url or self._settings.openai_base_url
 
     def without_price(self, names: Iterable[str]) -> list[str]:
         """Return the models whose calls have no known price."""
@@ -245,16 +243,13 @@ class Models:
         the model with the first call."""
         if self._engine is None:
             settings = self._settings
-            self._engine = Engine(
-                settings.llama_model_path,
-                bounds=EngineBounds(
-                    context_tokens=settings.llama_ctx_max,
-                    n_threads=settings.llama_threads_num,
-                    idle_s=settings.llama_idle_s,
-                    timeout_s=settings.model_timeout_s,
-                ),
-                say=self._tell,
+            bounds = EngineBounds(
+                context_tokens=settings.llama_ctx_max,
+                n_threads=settings.llama_threads_num,
+                idle_s=settings.llama_idle_s,
+                timeout_s=settings.model_timeout_s,
             )
+            self._engine = Engine(settings.llama_model_path, bounds=bounds, say=self._tell)
         return self._engine
 
     async def _close_engine(self) -> None:
@@ -265,14 +260,11 @@ class Models:
     def _require_prices(self, objective: Objective, names: Iterable[str]) -> None:
         """Raise `SettingsError` if the objective has a cost limit and this worker knows no price
         for one of the models."""
-        unpriced = self.without_price(names)
-        if objective.spec.limits.max_cost_usd and unpriced:
+        unpriced, most = self.without_price(names), objective.spec.limits.max_cost_usd
+        if most and unpriced:
             raise SettingsError(
-                (
-                    f"objective {objective.id} has a money limit of "
-                    f"${objective.spec.limits.max_cost_usd:g}, which this worker cannot "
-                    "guarantee"
-                ),
+                f"objective {objective.id} has a money limit of ${most:g}, which this worker "
+                "cannot guarantee",
                 why=f"no price is known here for {', '.join(unpriced)}",
                 fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, in US dollars per million tokens",
                 guide="limits",

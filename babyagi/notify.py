@@ -166,8 +166,7 @@ class Notifier:
         return told
 
     async def _told_up_to(self, objective_id: int) -> int | None:
-        kinds = (self._kind,)
-        found = await self._store.events_of(objective_id, kinds=kinds, limit=1)
+        found = await self._store.events_of(objective_id, kinds=(self._kind,), limit=1)
         return int(found[-1].data["up_to"]) if found else None
 
     async def _note(self, objective_id: int, event_id: int) -> None:
@@ -182,9 +181,8 @@ class Notifier:
                         await self._insist(event)
                     after_id = event.id
             except BabyagiError as error:
-                logger.warning(
-                    "the events could not be read, so notifications are late: %s", error.what
-                )
+                what = "the events could not be read, so notifications are late: %s"
+                logger.warning(what, error.what)
                 await asyncio.sleep(POLL_S)
 
     async def _insist(self, event: Event) -> None:
@@ -202,10 +200,8 @@ class Notifier:
                     if not await self._try_to_send(event):
                         break
         except TimeoutError:
-            logger.warning(
-                "pending notifications of objective %d took too long; the rest is sent later",
-                objective_id,
-            )
+            what = "pending notifications of objective %d took too long; the rest is sent later"
+            logger.warning(what, objective_id)
         except BabyagiError as error:
             logger.warning("the notification about the end of the run failed: %s", error.what)
 
@@ -243,11 +239,8 @@ class Notifier:
             async with asyncio.timeout(TIMEOUT_S):
                 await self._send(json.dumps(fields))
         except TimeoutError:
-            logger.warning(
-                "the notification of %s took longer than %g s and was cancelled",
-                event.kind,
-                TIMEOUT_S,
-            )
+            what = "the notification of %s took longer than %g s and was cancelled"
+            logger.warning(what, event.kind, TIMEOUT_S)
             return False
         except Exception as error:  # a person's command or address must not affect the run
             logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
@@ -259,19 +252,16 @@ class Notifier:
         objective = await self._store.objective(event.objective_id)
         name = f"objective {objective.id} ({shorten(objective.spec.text, MAX_NAME_CHARS)})"
         if event.kind == events.OBJECTIVE_ENDED:
-            report = await self._store.report(objective.id) or ""
-            said = (
-                f"{name} has ended: {objective.stop_reason}\n"
-                f"babyagi report --objective {objective.id}\n\n{report}"
-            )
+            said, command = f"{name} has ended: {objective.stop_reason}", "report"
+            text = await self._store.report(objective.id) or ""
         else:
+            said = f"task {event.task_id} of {name} waits for you"
+            command = f"inbox {event.task_id}"
             steps = await self._store.inbox(objective.id)
-            asked = [describe(one) for one in steps if asking_task(one) == event.task_id]
-            said = (
-                f"task {event.task_id} of {name} waits for you\n"
-                f"babyagi inbox {event.task_id} --objective {objective.id}\n\n" + "\n".join(asked)
-            )
-        return _bounded(clean(redact(said, secrets=self._secrets)))
+            text = "\n".join(describe(one) for one in steps if asking_task(one) == event.task_id)
+        said += f"\nbabyagi {command} --objective {objective.id}\n\n{text}"
+        shown = clean(redact(said, secrets=self._secrets))
+        return shown if len(shown) <= MAX_SAID_CHARS else f"{shown[: MAX_SAID_CHARS - 1]}…"
 
 
 class Hooks:
@@ -334,9 +324,8 @@ class Hooks:
         try:
             await self._open_notifier(address).tell_whole(objective_id)
         except BabyagiError as error:  # an outage, or the objective is gone
-            logger.warning(
-                "notifications of objective %d are not sent for now: %s", objective_id, error.what
-            )
+            what = "notifications of objective %d are not sent for now: %s"
+            logger.warning(what, objective_id, error.what)
         finally:
             self._following.discard(objective_id)
 
@@ -355,10 +344,6 @@ def make_guarded_sender(address: str, *, door: Door, signer: Signer) -> Send:
         _require_taken(status)
 
     return send
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_SAID_CHARS else f"{text[: MAX_SAID_CHARS - 1]}…"
 
 
 def _say_fault(error: Exception) -> str:

@@ -15,10 +15,9 @@ MIN_PIECE_CHARS = 8  # of a known key; shorter pieces occur in ordinary words
 MIN_SECRET_CHARS = 3
 
 _HARMLESS = frozenset(  # parameters whose values are not secret
-    "api-version version v model deployment region timeout host hostaddr port dbname "
-    "user sslmode sslnegotiation sslrootcert sslcert "
-    "requiressl connect_timeout application_name client_encoding target_session_attrs "
-    "load_balance_hosts channel_binding gssencmode "
+    "api-version version v model deployment region timeout host hostaddr port dbname user sslmode "
+    "sslnegotiation sslrootcert sslcert requiressl connect_timeout application_name "
+    "client_encoding target_session_attrs load_balance_hosts channel_binding gssencmode "
     "require_auth keepalives keepalives_idle keepalives_interval keepalives_count "
     "tcp_user_timeout".split()
 )
@@ -32,9 +31,8 @@ _PIECES = tuple(
     for kind in (r"""[^\s"'<>]""", r"""[^\s"'<>&?,;=]""", r"[\w.~+=%-]")
 )
 _PREFIX = re.compile(
-    r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_"
-    r"|pplx-|npm_|pypi-|dckr_|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|"
-    r"AIza|ya29\.|A[KS]IA"
+    r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_|pplx-|npm_|pypi-"
+    r"|dckr_|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|AIza|ya29\.|A[KS]IA"
 )
 _SCHEME_AND_KEY = re.compile(r"\b(bearer|basic)(\s+)([^\s\"',;]{8,})", re.IGNORECASE)
 _NAMED = re.compile(
@@ -92,23 +90,18 @@ def looks_like_key(word: str) -> bool:
     plain = word.rstrip("=")
     if re.fullmatch(r"[0-9a-fA-F]{32,}", plain):
         return not plain.isalpha()
-    n_upper, n_lower, n_digits = (
-        len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]")
-    )
-    is_mixed = min(n_upper, n_lower, n_digits) >= 3 or 5 * len(
-        re.findall("[a-z][A-Z]", plain)
-    ) >= len(plain)
+    n_of_kind = [len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]")]
+    n_humps = len(re.findall("[a-z][A-Z]", plain))
+    is_mixed = min(n_of_kind) >= 3 or 5 * n_humps >= len(plain)
     return len(plain) >= 24 and is_mixed and re.fullmatch(r"[\w+~-]+", plain) is not None
 
 
 def _is_random(piece: str) -> bool:
     if "*" in piece or "%" in piece or len(piece) >= 16 or (len(piece) >= 10 and piece.isdecimal()):
         return True
-    has_digit, has_letter = re.search("[0-9]", piece), re.search("[A-Za-z]", piece)
-    is_mixed = (
-        has_digit and has_letter if has_digit else re.search("[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
-    )
-    return len(piece) >= 8 and bool(is_mixed)
+    has_digit = re.search("[0-9]", piece)
+    mixed = re.search("[A-Za-z]" if has_digit else "[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
+    return len(piece) >= 8 and mixed is not None
 
 
 def _hide_key(word: str) -> str:
@@ -162,9 +155,8 @@ def _hide_named(match: re.Match[str]) -> str:
     `password: required` stays."""
     value, is_quoted = match["value"], bool(match["sign"].strip("=: "))
     is_word = match["equals"] == ":" and value.isalpha()
-    is_said = not is_quoted and (
-        is_word or value.casefold() in ("none", "null", "true", "false", HIDDEN)
-    )
+    is_plain = is_word or value.casefold() in ("none", "null", "true", "false", HIDDEN)
+    is_said = is_plain and not is_quoted
     return match[0] if is_said else f"{match['name']}{match['sign']}{HIDDEN}"
 
 
@@ -176,96 +168,51 @@ _LOOKS_LATIN = str.maketrans(
 )
 
 _NAMES = (
-    (
-        r"pass(?:word|phrase|code|wd)s?|pwd|credentials?|log-?in "
-        r"(?:data|details|name|information)|client secret"
-    ),
-    (
-        r"secret (?:question|answer|access)|(?:seed|recovery|secret|backup) "
-        r"(?:phrase|word|code|key)s?|mnemonic|wallet (?:key|file|seed)s?"
-    ),
-    r"service account (?:json|file)",
-    (
-        r"(?:api|access|secret|private|signing|encryption|decryption|ssh|gpg|license|account"
-        r"|master|deploy|admin)[ _-]*(?:key|token|secret)s?"
-    ),
-    (
-        r"(?:auth\w*|login|bearer|session|refresh|csrf|personal access|security|bot)[ "
-        r"_-]*(?:token|key|cookie|header|id)s?|jwt"
-    ),
-    (
-        r"(?:one[ -]?time|verification|security|confirmation|authentication|2fa|mfa|sms"
-        r"|login|access|door|alarm) (?:pass)?(?:code|pin)s?"
-    ),
-    (
-        r"otp|totp|2fa|pin[ -]?(?:code|number)s?|(?:your|the|my) "
-        r"pin|cvv2?|cvc2?|(?:credit|debit|bank|payment)[ -]?cards?"
-    ),
-    (
-        r"card(?:holder)? (?:number|details)|iban|account number|routing number|sort "
-        r"code|social security(?: number)?|ssn|passport number"
-    ),
-    (
-        r"tax id|national insurance number|connection string|id "
-        r"(?:rsa|ed25519)|\.env|keyfile|keystore|kennw[oö]rt\w*|zugangsdaten"
-    ),
-    (
-        r"anmeldedaten|\w*schlussel\w*|geheimnis\w*|geheimzahl|kreditkarten?\w*|kartennummer"
-        r"|kontonummer|(?:ihre|eine|die) tan|tan-nummer"
-    ),
-    (
-        r"(?:sicherheits|bestatigungs|wiederherstellungs)(?:code|phrase)s?|passwort\w*"
-        r"|passworter\w*|mots? de passe|identifiants"
-    ),
-    r"cle (?:d.)?(?:api|secrete|privee|acces)|carte (?:bancaire|de credit|bleue)|jetons?",
-    (
-        r"code (?:secret|confidentiel|de verification|de securite)|phrase (?:secrete|de "
-        r"recuperation)|contrasen[ay]s?|credencial(?:es)?"
-    ),
-    (
-        r"clave(?! de (?:la|el|los|las)\b)|tarjeta de (?:credito|debito)|frase "
-        r"(?:semilla|secreta|de recuperacion)"
-    ),
-    (
-        r"codigo (?:secreto|de "
-        r"(?:seguridad|verificacion|seguranca|verificacao))|parola\w*(?: d.ordine)?"
-    ),
-    (
-        r"chiave (?:api|segreta|privata|di accesso)|credenziali|carta di credito|codice "
-        r"(?:segreto|di (?:sicurezza|verifica))|senhas?"
-    ),
-    (
-        r"palavra-passe|credenciais|cartao de credito|chave (?:de |da |do "
-        r")?(?:api|secreta|privada|acesso)|wachtwoord\w*|toegangscode"
-    ),
-    (
-        r"inloggegevens|(?:api-?)?sleutel|has[lł][aeo]\w*|klucz\w* "
-        r"(?:api|prywatn\w*|dostepu)|kart\w+ kredytow\w+|dane logowania|heslo"
-    ),
-    (
-        r"salasana\w*|losenord\w*|adgangskode\w*|passord\w*|sifre\w*|jelszo\w*|mat "
-        r"kh[aâ]u|kata sandi|парол\w*|токен\w*|секретн\w+"
-    ),
-    (
-        r"(?:api|апи)[ -]?ключ\w*|(?:приватн|закрыт)\w+ ключ\w*|пин-?код\w*|кредитн\w+ "
-        r"карт\w+|номер карты"
-    ),
-    r"код (?:из )?(?:смс|sms|подтвержден\w+)|κωδικ\w+|συνθηματικ\w+|סיסמ\w+",
-    r"كلمة (?:المرور|السر)|الرقم السري|رمز (?:عبور|المرور|التحقق)",
+    r"pass(?:word|phrase|code|wd)s?|pwd|credentials?|log-?in (?:data|details|name|information)"
+    r"|client secret|secret (?:question|answer|access)"
+    r"|(?:seed|recovery|secret|backup) (?:phrase|word|code|key)s?|mnemonic"
+    r"|wallet (?:key|file|seed)s?|service account (?:json|file)"
+    r"|(?:api|access|secret|private|signing|encryption|decryption|ssh|gpg|license|account|master"
+    r"|deploy|admin)[ _-]*(?:key|token|secret)s?"
+    r"|(?:auth\w*|login|bearer|session|refresh|csrf|personal access|security|bot)[ _-]*"
+    r"(?:token|key|cookie|header|id)s?|jwt"
+    r"|(?:one[ -]?time|verification|security|confirmation|authentication|2fa|mfa|sms|login|access"
+    r"|door|alarm) (?:pass)?(?:code|pin)s?"
+    r"|otp|totp|2fa|pin[ -]?(?:code|number)s?|(?:your|the|my) pin|cvv2?|cvc2?"
+    r"|(?:credit|debit|bank|payment)[ -]?cards?|card(?:holder)? (?:number|details)|iban"
+    r"|account number|routing number|sort code|social security(?: number)?|ssn|passport number"
+    r"|tax id|national insurance number|connection string|id (?:rsa|ed25519)|\.env|keyfile"
+    r"|keystore|kennw[oö]rt\w*|zugangsdaten|anmeldedaten|\w*schlussel\w*|geheimnis\w*"
+    r"|geheimzahl|kreditkarten?\w*|kartennummer|kontonummer|(?:ihre|eine|die) tan|tan-nummer"
+    r"|(?:sicherheits|bestatigungs|wiederherstellungs)(?:code|phrase)s?|passwort\w*"
+    r"|passworter\w*|mots? de passe|identifiants|cle (?:d.)?(?:api|secrete|privee|acces)"
+    r"|carte (?:bancaire|de credit|bleue)|jetons?"
+    r"|code (?:secret|confidentiel|de verification|de securite)"
+    r"|phrase (?:secrete|de recuperation)|contrasen[ay]s?|credencial(?:es)?"
+    r"|clave(?! de (?:la|el|los|las)\b)|tarjeta de (?:credito|debito)"
+    r"|frase (?:semilla|secreta|de recuperacion)"
+    r"|codigo (?:secreto|de (?:seguridad|verificacion|seguranca|verificacao))"
+    r"|parola\w*(?: d.ordine)?|chiave (?:api|segreta|privata|di accesso)|credenziali"
+    r"|carta di credito|codice (?:segreto|di (?:sicurezza|verifica))|senhas?|palavra-passe"
+    r"|credenciais|cartao de credito|chave (?:de |da |do )?(?:api|secreta|privada|acesso)"
+    r"|wachtwoord\w*|toegangscode|inloggegevens|(?:api-?)?sleutel|has[lł][aeo]\w*"
+    r"|klucz\w* (?:api|prywatn\w*|dostepu)|kart\w+ kredytow\w+|dane logowania|heslo"
+    r"|salasana\w*|losenord\w*|adgangskode\w*|passord\w*|sifre\w*|jelszo\w*|mat kh[aâ]u"
+    r"|kata sandi|парол\w*|токен\w*|секретн\w+|(?:api|апи)[ -]?ключ\w*"
+    r"|(?:приватн|закрыт)\w+ ключ\w*|пин-?код\w*|кредитн\w+ карт\w+|номер карты"
+    r"|код (?:из )?(?:смс|sms|подтвержден\w+)|κωδικ\w+|συνθηματικ\w+|סיסמ\w+"
+    r"|كلمة (?:المرور|السر)|الرقم السري|رمز (?:عبور|المرور|التحقق)"
 )
 _WITHIN_WORDS = (
-    "密码 密碼 口令 密钥 密鑰 金鑰 私钥 私鑰 令牌 助记词 验证码 "
-    "驗證碼 信用卡 银行卡 凭据 凭证 パスワード 暗証番号 秘密鍵 "
-    "トークン クレジットカード 認証コード apiキー 비밀번호 암호 "
-    "토큰 인증번호 신용카드 개인키 api키 पासवर्ड कूटशब्द รหัสผ่าน"
+    "密码 密碼 口令 密钥 密鑰 金鑰 私钥 私鑰 令牌 助记词 验证码 驗證碼 信用卡 银行卡 凭据 凭证 "
+    "パスワード 暗証番号 秘密鍵 トークン クレジットカード 認証コード apiキー 비밀번호 암호 토큰 "
+    "인증번호 신용카드 개인키 api키 पासवर्ड कूटशब्द รหัสผ่าน"
 ).split()
 _BY_CONTEXT = (
-    (
-        r"\b(?:paste|enter|type|give|send|share|provide|supply|insert|drop|tell|reveal|post"
-        r"|put|e-?mail|copy)\b[^.?!]{0,60}\b(?:key|token|secret)s?\b"
-    ),
-    r"\b(?:your|my|our)\b[^.?!]{0,30}\b(?:key|token|secret|pin|login)s?\b",
-    r"\bwhat(?: is|.s|s)\b[^.?!]{0,30}\b(?:key|token|secret|pin)\b",
+    r"\b(?:paste|enter|type|give|send|share|provide|supply|insert|drop|tell|reveal|post"
+    r"|put|e-?mail|copy)\b[^.?!]{0,60}\b(?:key|token|secret)s?\b"
+    r"|\b(?:your|my|our)\b[^.?!]{0,30}\b(?:key|token|secret|pin|login)s?\b"
+    r"|\bwhat(?: is|.s|s)\b[^.?!]{0,30}\b(?:key|token|secret|pin)\b"
 )
 # in lower case these are other words
 _IN_CAPITALS = re.compile(r"\b(?:PIN|TAN|PAT|OTP|CVV|CVC)\b")
@@ -280,22 +227,15 @@ def _fold(text: str) -> str:
     """Return the text in lower case, without combining marks, invisible characters and the blanks
     between single letters."""
     text = UNSEEN.sub("", unicodedata.normalize("NFKD", re.sub(r"[\t\n\r]", " ", text)).casefold())
-    text = "".join(
-        character for character in text if not unicodedata.category(character).startswith("M")
-    )
-    text = re.sub(
-        r"(?<![^\W_])([^\W_])[ ._*-](?=[^\W_](?![^\W_]))",
-        r"\1",
-        unicodedata.normalize("NFKC", text),
-    )
+    unmarked = "".join(one for one in text if not unicodedata.category(one).startswith("M"))
+    text = unicodedata.normalize("NFKC", unmarked)
+    text = re.sub(r"(?<![^\W_])([^\W_])[ ._*-](?=[^\W_](?![^\W_]))", r"\1", text)
     return re.sub(r"[ _]+", " ", text)
 
 
 _ASKED_FOR = re.compile(
-    (
-        rf"(?<!\w)(?:{'|'.join(_NAMES)})(?!\w)|{'|'.join(map(_fold, _WITHIN_WORDS))}"
-        rf"|(?:{'|'.join(_BY_CONTEXT)}){_NO_ADJECTIVE}"
-    ),
+    rf"(?<!\w)(?:{_NAMES})(?!\w)|{'|'.join(map(_fold, _WITHIN_WORDS))}"
+    rf"|(?:{_BY_CONTEXT}){_NO_ADJECTIVE}"
 )
 
 

@@ -33,10 +33,9 @@ class IndexStatus:
 
 async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
     """Return how complete the objective's index is by the task store, without calling the index."""
-    owed = await store.result_ids(objective.id, is_indexed=False)
-    return IndexStatus(
-        objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed)
-    )
+    n_owed = len(await store.result_ids(objective.id, is_indexed=False))
+    n_results = len(await store.result_ids(objective.id))
+    return IndexStatus(objective=objective, n_results=n_results, n_owed=n_owed)
 
 
 class Results:
@@ -66,9 +65,8 @@ class Results:
     def _look_at(self, objective: Objective) -> None:
         self._objective = objective
         self._search = ResultSearch(self._store, self._index, objective=objective)
-        self._indexer = Indexer(
-            self._store, self._index, objective=objective, sleep=self._backends.sleep
-        )
+        sleep = self._backends.sleep
+        self._indexer = Indexer(self._store, self._index, objective=objective, sleep=sleep)
 
     async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
         """Return the `k` results nearest to the text; with `in_all`, also from the store's other
@@ -80,10 +78,12 @@ class Results:
             embedder = self._backends.embedder
             return (await embedder.embed(texts if embedder.is_local else texts[:1]))[0]
 
-        everywhere = SharedSearch(
-            self._store, self._index, objective=self._objective, n_others=None
-        )
-        return await (everywhere if in_all else self._search).relevant(text, k=k, embed=embed)
+        search = self._search
+        if in_all:
+            search = SharedSearch(
+                self._store, self._index, objective=self._objective, n_others=None
+            )
+        return await search.relevant(text, k=k, embed=embed)
 
     async def check(self) -> CheckReport:
         """Compare the index with the task store; see `Indexer.check`. An index in memory is filled
@@ -122,10 +122,8 @@ class Results:
                 raise IndexUnavailableError(
                     f"another worker is indexing objective {self._objective.id} now",
                     why="that worker was told to index every result again",
-                    fix=(
-                        "babyagi index status shows how far it is; to drop the collection "
-                        "too, stop that worker first"
-                    ),
+                    fix="babyagi index status shows how far it is; to drop the collection too, "
+                    "stop that worker first",
                     guide="results",
                 )
         finally:
@@ -158,23 +156,18 @@ class Results:
             )
         # before anything is changed, because a name may be mistyped
         await self._backends.embedder.embed(["is it there?"])
-        old = self._indexer
-        self._look_at(
-            await self._store.change_space(
-                objective_id, model=model, space=self._backends.embedder.space
-            )
-        )
+        old, space = self._indexer, self._backends.embedder.space
+        self._look_at(await self._store.change_space(objective_id, model=model, space=space))
         await old.drop()
 
     async def _renewing_lease(self, work: Coroutine[Any, Any, None]) -> None:
         """Await the work and renew the lease meanwhile; one batch may take longer than the lease
         lasts."""
+        pause_s = self._lease_s / RENEWALS_PER_LEASE
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(work)
-                while not (await asyncio.wait([task], timeout=self._lease_s / RENEWALS_PER_LEASE))[
-                    0
-                ]:
+                while not (await asyncio.wait([task], timeout=pause_s))[0]:
                     await self._store.renew_lease(self._identity.id, lease_s=self._lease_s)
         except BaseExceptionGroup as raised:
             raise raised.exceptions[0] from None

@@ -99,9 +99,8 @@ class Rule:
         if bool(self.cron) + bool(self.every_s) + (self.at is not None) != 1:
             raise ValueError("exactly one of cron, every and at must be given")
         if self.every_s and not self.every_s >= MIN_EVERY_S:
-            raise ValueError(
-                f"an interval must be at least {MIN_EVERY_S:g} s, got {self.every_s:g} s"
-            )
+            least, got = f"{MIN_EVERY_S:g} s", f"{self.every_s:g} s"
+            raise ValueError(f"an interval must be at least {least}, got {got}")
 
     @property
     def words(self) -> str:
@@ -265,9 +264,8 @@ def jittered(spec: ScheduleSpec, uid: str, due_at: datetime) -> datetime:
     if not spec.jitter_s:
         return due_at
     digest = hashlib.sha256(f"{uid} {due_at.isoformat()}".encode()).digest()
-    return due_at + timedelta(
-        seconds=round(spec.jitter_s * int.from_bytes(digest[:6], "big") / 2**48, 3)
-    )
+    share = int.from_bytes(digest[:6], "big") / 2**48
+    return due_at + timedelta(seconds=round(spec.jitter_s * share, 3))
 
 
 def day_of(rule: Rule, at: datetime) -> tuple[datetime, datetime]:

@@ -84,8 +84,8 @@ def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
         raise ValueError(
             f"the type {_name(hint)} contains itself, which cannot be described to a model"
         )
-    for maker in _MAKERS:
-        shape = maker(hint, lambda inner: _make(inner, (*within, hint)))
+    for make in _KINDS:
+        shape = make(hint, lambda inner: _make(inner, (*within, hint)))
         if shape is not None:
             return shape
     raise ValueError(f"the type {_name(hint)} cannot be described to a model")
@@ -125,9 +125,8 @@ def _read_int(value: Any, is_strict: bool) -> int | None:
 
 
 def _read_float(value: Any, is_strict: bool) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    if is_strict and isinstance(value, str):
+    kinds = int | float if is_strict else int | float | str
+    if isinstance(value, bool) or not isinstance(value, kinds):
         return None
     try:
         number = float(value)
@@ -194,9 +193,10 @@ def _written(hint: Any, make: Make) -> Shape | None:
         return None
     kind, words, parse = _WRITTEN[hint]
 
+    kinds = str | int | float if hint is Decimal else str
+
     def read(value: Any, where: str, _: bool) -> Any:
-        is_number = hint is Decimal and isinstance(value, int | float)
-        if not isinstance(value, str) and (isinstance(value, bool) or not is_number):
+        if isinstance(value, bool) or not isinstance(value, kinds):
             raise _expected(where, words, value)
         try:
             found = parse(str(value).strip())
@@ -287,12 +287,8 @@ def _union(hint: Any, make: Make) -> Shape | None:
 # --------------------------------------------------------------------------------------------------
 
 _ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
-    list: list,
-    set: set,
-    frozenset: frozenset,
-    tuple: tuple,
-    Sequence: list,
-    Iterable: list,
+    **{kind: kind for kind in (list, set, frozenset, tuple)},
+    **dict.fromkeys((Sequence, Iterable), list),
 }
 
 
@@ -313,12 +309,10 @@ def _array(hint: Any, make: Make) -> Shape | None:
         except TypeError:
             raise ShapeError(f"{where} must have distinct values") from None
 
-    schema: dict[str, Any] = {"type": "array"}
-    if inner:
-        schema["items"] = dict(item.schema)
-    return Shape(
-        schema=schema, words=f"a list ({item.words} each)" if inner else "a list", read=read
-    )
+    if not inner:
+        return Shape(schema={"type": "array"}, words="a list", read=read)
+    schema = {"type": "array", "items": dict(item.schema)}
+    return Shape(schema=schema, words=f"a list ({item.words} each)", read=read)
 
 
 def _fixed(items: Sequence[Shape]) -> Shape:
@@ -350,17 +344,14 @@ def _mapping(hint: Any, make: Make) -> Shape | None:
     def read(value: Any, where: str, is_strict: bool) -> Any:
         if not isinstance(value, dict):
             raise _expected(where, "an object", value)
-        return {
-            key.read(name, f"a key of {where}", False): item.read(
-                one, f"{where}[{show(name)}]", is_strict
-            )
-            for name, one in value.items()
-        }
+        found = {}
+        for name, one in value.items():
+            inside = f"{where}[{show(name)}]"
+            found[key.read(name, f"a key of {where}", False)] = item.read(one, inside, is_strict)
+        return found
 
-    schema: dict[str, Any] = {"type": "object"}
-    if inner:
-        schema["additionalProperties"] = dict(item.schema)
-    return Shape(schema=schema, words="an object", read=read)
+    more = {"additionalProperties": dict(item.schema)} if inner else {}
+    return Shape(schema={"type": "object", **more}, words="an object", read=read)
 
 
 # -- wrappers of a type
@@ -411,11 +402,9 @@ def _object(hint: Any, make: Make) -> Shape | None:
     if typing.is_typeddict(hint):
         return _of_fields(_typed_dict_fields(hint, make), dict, _name(hint))
     if _of_class(hint, tuple) and hasattr(hint, "_field_defaults"):
-        hints = _hints(hint)
+        hints, given = _hints(hint), hint._field_defaults
         fields = {
-            name: _Field(
-                shape=make(hints.get(name, Any)), is_required=name not in hint._field_defaults
-            )
+            name: _Field(shape=make(hints.get(name, Any)), is_required=name not in given)
             for name in hint._fields
         }
         return _of_fields(fields, hint, _name(hint))
@@ -432,12 +421,11 @@ def _hints(hint: Any) -> dict[str, Any]:
 
 
 def _dataclass_fields(hint: Any, make: Make) -> dict[str, _Field]:
-    hints = _hints(hint)
+    hints, missing = _hints(hint), dataclasses.MISSING
     return {
         one.name: _Field(
             shape=make(hints[one.name]),
-            is_required=one.default is dataclasses.MISSING
-            and one.default_factory is dataclasses.MISSING,
+            is_required=one.default is missing and one.default_factory is missing,
             description=str(one.metadata.get("description", "")),
         )
         for one in dataclasses.fields(hint)
@@ -477,16 +465,13 @@ def _of_fields(fields: Mapping[str, _Field], build: Callable[..., Any], name: st
         except (ValueError, TypeError) as error:
             raise ShapeError(f"{where} is not a valid {name}: {shorten(str(error), 300)}") from None
 
-    return Shape(
-        schema={
-            "type": "object",
-            "properties": {key: one.schema for key, one in fields.items()},
-            "required": [key for key, one in fields.items() if one.is_required],
-            "additionalProperties": False,
-        },
-        words=words,
-        read=read,
-    )
+    schema = {
+        "type": "object",
+        "properties": {key: one.schema for key, one in fields.items()},
+        "required": [key for key, one in fields.items() if one.is_required],
+        "additionalProperties": False,
+    }
+    return Shape(schema=schema, words=words, read=read)
 
 
 def _describe(fields: Mapping[str, _Field]) -> str:
@@ -560,18 +545,8 @@ def _inline_value(key: str, value: Any, within: tuple[str, ...], defs: Mapping[s
     return value
 
 
-_MAKERS = (
-    _plain,
-    _written,
-    _wrapped,
-    _literal,
-    _enum,
-    _union,
-    _pydantic,
-    _object,
-    _array,
-    _mapping,
-)
+# each returns the shape of a type of its kind, and None for any other type
+_KINDS = (_plain, _written, _wrapped, _literal, _enum, _union, _pydantic, _object, _array, _mapping)
 
 
 def _without_nulls(value: Any) -> Any:
@@ -622,12 +597,7 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
         name: _strict(one) if name in required else _or_null(_strict(one))
         for name, one in schema["properties"].items()
     }
-    return {
-        **kept,
-        "properties": fields,
-        "required": list(fields),
-        "additionalProperties": False,
-    }
+    return {**kept, "properties": fields, "required": list(fields), "additionalProperties": False}
 
 
 CHARS_PER_TOKEN = 2  # in JSON with numbers, with the tokenizers that need the most tokens

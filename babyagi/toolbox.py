@@ -28,18 +28,12 @@ from babyagi.schedules import schedule_uid
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import variables_here
 from babyagi.tasks import Objective, ToolGrant
+from babyagi.tools import pipelines
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
 from babyagi.tools.declare import load_tools
 from babyagi.tools.issues import GITHUB_URL, GitHub
 from babyagi.tools.mcp import Connection, load_servers, open_servers
-from babyagi.tools.pipelines import (
-    DEEPSET_KEY,
-    DEEPSET_URL,
-    RemotePipeline,
-    deepset_pipeline,
-    haystack_pipeline,
-)
 from babyagi.tools.recall import RECALL
 
 if TYPE_CHECKING:
@@ -136,10 +130,8 @@ class Toolbox:
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
-                (
-                    f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
-                    "worker does not have it"
-                ),
+                f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
+                "worker does not have it",
                 fix="babyagi tools shows the tools that are here; babyagi run --new starts a new "
                 "objective with these",
                 guide="machines",
@@ -159,12 +151,11 @@ class Toolbox:
                 )
             return None
         if agent is None or agent.name != name:
+            its_own = f"it has the agent {agent.name}" if agent else ""
             raise SettingsError(
                 f"the tasks of objective {objective.id} are carried out by the agent {name}, "
                 "and this worker does not have it",
-                why=f"it has the agent {agent.name}"
-                if agent
-                else "its file was named only where the objective was started",
+                why=its_own or "its file was named only where the objective was started",
                 fix=f"name the file here too: --agent FILE#{name}",
                 guide="tools",
             )
@@ -173,9 +164,8 @@ class Toolbox:
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
         """Return the tool that the grant (stored with the objective) names: a function of the
         program, or a tool of an MCP server."""
-        tool = self._find_of_server(grant) or next(
-            (one for one in self._given.tools if one.name == grant.name), None
-        )
+        given = next((one for one in self._given.tools if one.name == grant.name), None)
+        tool = self._find_of_server(grant) or given
         if tool is None:
             raise SettingsError(
                 f"objective {objective.id} needs the tool {grant.name}, and this worker does "
@@ -214,11 +204,10 @@ class Toolbox:
         is_within = given and known and known.is_relative_to(given.resolve())
         folder = known if is_within else given or known
         if folder is None or not folder.is_dir():
+            wrong = f"{folder} is not a folder" if folder else ""
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",
-                why=f"{folder} is not a folder"
-                if folder
-                else "it was started with --files, in another home",
+                why=wrong or "it was started with --files, in another home",
                 fix="name the folder again: --files FOLDER",
                 guide="objectives",
             )
@@ -231,15 +220,12 @@ def require_folder(settings: Settings) -> None:
     folder = settings.files
     if folder is None or folder.is_dir():
         return
-    is_there = folder.exists()
-    raise SettingsError(
-        f"{folder} is a file, not a folder" if is_there else f"there is no folder {folder}",
-        why="--files, or BABYAGI_FILES, names the folder that tasks may read",
-        fix=f"--files {folder.parent}, or another folder"
-        if is_there
-        else "correct the folder's name",
-        guide="tools",
-    )
+    what, fix = f"there is no folder {folder}", "correct the folder's name"
+    if folder.exists():
+        what = f"{folder} is a file, not a folder"
+        fix = f"--files {folder.parent}, or another folder"
+    why = "--files, or BABYAGI_FILES, names the folder that tasks may read"
+    raise SettingsError(what, why=why, fix=fix, guide="tools")
 
 
 def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
@@ -262,7 +248,7 @@ def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path)
     )
 
 
-def open_pipeline(settings: Settings) -> RemotePipeline | None:
+def open_pipeline(settings: Settings) -> pipelines.RemotePipeline | None:
     """Return the remote pipeline that the settings name, if any.
 
     Raises:
@@ -271,15 +257,14 @@ def open_pipeline(settings: Settings) -> RemotePipeline | None:
     if not settings.pipeline:
         return None
     if "://" in settings.pipeline:
-        return haystack_pipeline(settings.pipeline)
+        return pipelines.haystack_pipeline(settings.pipeline)
     key = settings.deepset_cloud_api_key.reveal()
     if not key:
-        raise SettingsError(
-            "a pipeline on deepset Cloud needs its key", fix=f"set {DEEPSET_KEY}", guide="tools"
-        )
+        what, fix = "a pipeline on deepset Cloud needs its key", f"set {pipelines.DEEPSET_KEY}"
+        raise SettingsError(what, fix=fix, guide="tools")
     workspace, _, name = settings.pipeline.partition("/")
-    return deepset_pipeline(
-        workspace, name, key=key, base_url=settings.deepset_cloud_url or DEEPSET_URL
+    return pipelines.deepset_pipeline(
+        workspace, name, key=key, base_url=settings.deepset_cloud_url or pipelines.DEEPSET_URL
     )
 
 
@@ -301,10 +286,8 @@ def open_searcher(settings: Settings) -> Searcher:
         with_key = [one for one, key in key_by_name.items() if key]
         name = (with_key + (["searxng"] if settings.searxng_url else []) + ["keyless"])[0]
     if name in key_by_name and not key_by_name[name]:
-        variable = ENGINES[name].key_variable
-        raise SettingsError(
-            f"the search {name} needs its key", fix=f"set {variable}", guide="tools"
-        )
+        fix = f"set {ENGINES[name].key_variable}"
+        raise SettingsError(f"the search {name} needs its key", fix=fix, guide="tools")
     if name == "searxng" and not (settings.search_url or settings.searxng_url):
         raise SettingsError("the search searxng needs its address", fix="set SEARXNG_URL")
     names = KEYLESS if name == "keyless" else (name,)
@@ -328,15 +311,10 @@ async def with_named_tools(settings: Settings, given: Given) -> AsyncIterator[Gi
     own = [*(agent.tools if agent else ()), *_load_own_tools(settings)]
     async with open_servers(load_servers(settings.mcp) if settings.mcp else []) as connections:
         listed = await asyncio.gather(*(list_tools(one) for one in connections))
-        tools = [*given.tools, *own, *(tool for found, _ in listed for tool in found)]
-        faults = [fault for _, fault in listed if fault]
-        yield replace(
-            given,
-            tools=tuple(tools),
-            connections=tuple(connections),
-            faults=tuple(faults),
-            agent=agent,
-        )
+        tools = (*given.tools, *own, *(tool for found, _ in listed for tool in found))
+        faults = tuple(fault for _, fault in listed if fault)
+        opened = tuple(connections)
+        yield replace(given, tools=tools, connections=opened, faults=faults, agent=agent)
 
 
 def _load_own_tools(settings: Settings) -> list[Tool]:

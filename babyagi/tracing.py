@@ -154,9 +154,8 @@ def open_tracer(endpoint: str) -> Tracer:
             fix="pip install 'babyagi-daemon[otel]', or leave BABYAGI_OTEL_ENDPOINT empty",
             guide="looking",
         ) from error
-    exporter = OTLPSpanExporter(
-        endpoint=f"{endpoint.rstrip('/')}/v1/traces", timeout=EXPORT_TIMEOUT_S
-    )
+    address = f"{endpoint.rstrip('/')}/v1/traces"
+    exporter = OTLPSpanExporter(endpoint=address, timeout=EXPORT_TIMEOUT_S)
     return OtelTracer(BatchSpanProcessor(exporter))
 
 
@@ -186,10 +185,9 @@ class OtelTracer:
                 return self.given[1] if self.given else super().generate_span_id()
 
         self._ids = Ids()
+        resource = Resource({"service.name": SERVICE})
         self._provider = TracerProvider(
-            resource=Resource({"service.name": SERVICE}),
-            id_generator=self._ids,
-            shutdown_on_exit=False,
+            resource=resource, id_generator=self._ids, shutdown_on_exit=False
         )
         self._provider.add_span_processor(processor)
         self._tracer = self._provider.get_tracer(SERVICE)
@@ -208,13 +206,8 @@ class OtelTracer:
             OBJECTIVE_ID: objective_id,
             OWNER: owner,
         }
-        trace_id, span_id = _ids_of(uid)
-        parent = trace.SpanContext(
-            trace_id,
-            span_id,
-            is_remote=True,
-            trace_flags=trace.TraceFlags(trace.TraceFlags.SAMPLED),
-        )
+        flags = trace.TraceFlags(trace.TraceFlags.SAMPLED)
+        parent = trace.SpanContext(*_ids_of(uid), is_remote=True, trace_flags=flags)
         context = trace.set_span_in_context(trace.NonRecordingSpan(parent))
         with self._span(f"invoke_agent {agent}", attributes, context=context) as span:
             yield span
@@ -261,12 +254,7 @@ class OtelTracer:
 
     @contextmanager
     def _span(
-        self,
-        name: str,
-        attributes: Attributes,
-        *,
-        context: Any = None,
-        is_client: bool = False,
+        self, name: str, attributes: Attributes, *, context: Any = None, is_client: bool = False
     ) -> Iterator[Span]:
         from opentelemetry import trace
 

@@ -7,7 +7,6 @@ here prints, asks a person, or chooses the objective.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import socket
 from bisect import bisect_left
@@ -17,20 +16,10 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from babyagi import events
+from babyagi import events, inbox
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files.home import forget, new_worker_id
-from babyagi.inbox import (
-    APPROVAL,
-    CHANGED,
-    Decision,
-    asking_task,
-    decide,
-    find_origins,
-    name_step,
-    read_request,
-    write_decision,
-)
+from babyagi.inbox import Decision
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import NO_SOURCES, Sources, trace_sources
 from babyagi.reporting.transcript import Exchange, read_exchanges
@@ -67,13 +56,7 @@ Row = tuple[Objective, Mapping[TaskStatus, int]]
 
 REPORT_LEASE_S = 60.0
 PAGE = 1000
-OPEN_FIRST = (
-    TaskStatus.RUNNING,
-    TaskStatus.RECORDED,
-    TaskStatus.WAITING,
-    TaskStatus.QUEUED,
-    TaskStatus.DEAD,
-)
+OPEN_FIRST = tuple(map(TaskStatus, "running recorded waiting queued dead".split()))
 SHOWN_DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
 MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 
@@ -82,18 +65,17 @@ MAX_EVENTS = 10_000  # how many events are searched for calls without an outcome
 
 
 async def find_objectives(
-    store: TaskStore,
-    words: Sequence[str] = (),
-    *,
-    is_ended: bool = False,
-    is_active: bool = False,
+    store: TaskStore, words: Sequence[str] = (), *, is_ended: bool = False, is_active: bool = False
 ) -> list[Objective]:
     """Return the objectives whose text contains all the words, oldest first; with `is_ended` or
     `is_active`, only those that have ended, or have not."""
+    wanted = [word.casefold() for word in words]
     return [
         one
         for one in await store.objectives()
-        if _is_meant(one, words, is_ended=is_ended, is_active=is_active)
+        if (one.status is ObjectiveStatus.ENDED or not is_ended)
+        and (one.status is not ObjectiveStatus.ENDED or not is_active)
+        and all(word in one.spec.asked.casefold() for word in wanted)
     ]
 
 
@@ -102,16 +84,6 @@ async def find_last_event_at(store: TaskStore, objective: Objective) -> datetime
     last = await store.last_event_id(objective.id)
     told = await store.events(objective.id, after_id=last - 1, limit=1)
     return told[0].at if told else objective.created_at
-
-
-def _is_meant(
-    objective: Objective, words: Sequence[str], *, is_ended: bool, is_active: bool
-) -> bool:
-    has_ended = objective.status is ObjectiveStatus.ENDED
-    if (is_ended and not has_ended) or (is_active and has_ended):
-        return False
-    text = objective.spec.asked.casefold()
-    return all(word.casefold() in text for word in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +112,12 @@ async def find_stand(store: TaskStore, objective: Objective) -> Stand:
 
 def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
     """Return the workers with a live lease that serve the objective and are not blocked there."""
-    return [
-        worker
-        for worker in workers
-        if worker.lease_left_s >= 0
-        and any(
-            one.objective_id == objective_id and not one.blocked_reason for one in worker.joined
-        )
-    ]
+
+    def serves(worker: Worker) -> bool:
+        joined = [one for one in worker.joined if one.objective_id == objective_id]
+        return worker.lease_left_s >= 0 and any(not one.blocked_reason for one in joined)
+
+    return [worker for worker in workers if serves(worker)]
 
 
 async def pause(store: TaskStore, objective: Objective) -> Row:
@@ -188,9 +158,8 @@ async def _write_report(store: TaskStore, objective_id: int) -> None:
 
 async def extend(store: TaskStore, objective: Objective, limits: Mapping[str, Any]) -> Row:
     """Change the limits that `limits` gives by their names in `Limits`; the others stay."""
-    found = await store.extend_objective(
-        objective.id, limits=dataclasses.replace(objective.spec.limits, **limits)
-    )
+    new = replace(objective.spec.limits, **limits)
+    found = await store.extend_objective(objective.id, limits=new)
     return found, await store.counts(found.id)
 
 
@@ -223,12 +192,11 @@ async def find_prunable(store: TaskStore, *, before: datetime) -> list[Prunable]
 
 async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Prunable | None:
     """Return the objective with the reason why it may be deleted; None if it must be kept."""
-    if objective.status is ObjectiveStatus.ACTIVE or not (
-        objective.is_set_aside or objective.has_report
-    ):
+    is_over = objective.is_set_aside or objective.has_report
+    if objective.status is ObjectiveStatus.ACTIVE or not is_over:
         return None
     n_results = await store.count_results(objective.id)
-    if n_results == 0 and (objective.is_set_aside or objective.has_report):
+    if n_results == 0:
         return Prunable(objective=objective, n_results=0, why="it never got an answer")
     ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
     if ended_at < before:
@@ -529,14 +497,11 @@ async def gather_request(
 ) -> Request:
     """Return an open step (a call or question that waits for a person) with what a person needs to
     judge it. `among`: all open steps, among which the request's name must be unambiguous."""
-    task = await store.task(step.objective_id, asking_task(step))
+    task = await store.task(step.objective_id, inbox.asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
-    models = [
-        other.model
-        for other in steps
-        if other.kind == "model" and other.id < step.id and other.model
-    ]
-    origins = await _trace(store, step.objective_id, find_origins(step, task=task, steps=steps))
+    earlier = [one for one in steps if one.kind == "model" and one.id < step.id]
+    models = [one.model for one in earlier if one.model]
+    read = inbox.find_origins(step, task=task, steps=steps)
     preview, trouble = None, ""
     try:
         preview = await _preview(store, step, settings)
@@ -545,9 +510,9 @@ async def gather_request(
     return Request(
         step=step,
         task=task,
-        name=name_step(step, among),
+        name=inbox.name_step(step, among),
         model=models[-1] if models else "",
-        origins=origins,
+        origins=await _trace(store, step.objective_id, read),
         preview=preview,
         trouble=trouble,
     )
@@ -556,18 +521,14 @@ async def gather_request(
 async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
     """Return the origins, and for each that is a result, the origins of that result too."""
     found, asked = dict.fromkeys(origins), set[int]()
-    while (
-        new := {
-            int(id_)
-            for origin in found
-            if (id_ := origin.removeprefix("result:")).isdecimal() and len(id_) < 18
-        }
-        - asked
-    ):
+    while True:
+        named = [origin.removeprefix("result:") for origin in found]
+        new = {int(id_) for id_ in named if id_.isdecimal() and len(id_) < 18} - asked
+        if not new:
+            return tuple(found)
         asked |= new
         for result in await store.results(objective_id, task_ids=sorted(new)):
             found |= dict.fromkeys(result.origins)
-    return tuple(found)
 
 
 async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
@@ -581,18 +542,17 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
     from babyagi.tools.files import compare
 
-    name, arguments = read_request(step)
-    if step.kind == CHANGED:
+    name, arguments = inbox.read_request(step)
+    if step.kind == inbox.CHANGED:
         lines = compare(arguments["before"], arguments["now"])
         if lines is None:
             return None
         note = "New lines have a +, removed ones a -."
         return Preview(state="", note=note, parameter="now", lines=lines)
-    if step.kind != APPROVAL or name not in NEED_A_FOLDER:
+    if step.kind != inbox.APPROVAL or name not in NEED_A_FOLDER:
         return None
-    path = settings.files or remembered_folder(
-        settings.home, (await store.objective(step.objective_id)).uid
-    )
+    objective = await store.objective(step.objective_id)
+    path = settings.files or remembered_folder(settings.home, objective.uid)
     if path is None:
         raise SettingsError(
             "the folder of this objective is not known here",
@@ -615,5 +575,6 @@ async def settle(
         NotFoundError: the step no longer waits for a person.
     """
     preview = seen.preview if seen is not None else None
-    output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")
+    state = preview.state if preview is not None else ""
+    output = inbox.write_decision(inbox.decide(step, decision, text), seen=state)
     return await store.answer_step(step.id, output=output)

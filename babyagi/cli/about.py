@@ -26,15 +26,7 @@ from typing import Any
 from babyagi.backends import ask_result_store, describe_index
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.session import NOTHING, load, open_log_file, with_store
-from babyagi.cli.text import (
-    Line,
-    Style,
-    fit,
-    has_colour,
-    is_live_terminal,
-    pad,
-    safe_line,
-)
+from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, pad, safe_line
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import remembered_abilities
@@ -70,11 +62,8 @@ def _pages() -> dict[str, Traversable]:
     folder = resources.files("babyagi") / "guide"
     if not folder.is_dir():
         return {}
-    return {
-        page.name.removesuffix(".md"): page
-        for page in folder.iterdir()
-        if page.name.endswith(".md")
-    }
+    pages = [page for page in folder.iterdir() if page.name.endswith(".md")]
+    return {page.name.removesuffix(".md"): page for page in pages}
 
 
 def _title(page: Traversable) -> str:
@@ -107,14 +96,9 @@ class ShownValue:
     waits: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        shown = {"name": self.name, "variable": self.label, "value": self.value}
         waits = {"waits": self.waits} if self.waits else {}
-        return {
-            "name": self.name,
-            "variable": self.label,
-            "value": self.value,
-            "source": self.source,
-            **waits,
-        }
+        return {**shown, "source": self.source, **waits}
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
@@ -201,7 +185,8 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
     """Make all checks and return them, in the order in which a run depends on them. With
     `is_quick`, check only the settings, the home folder and its task store."""
 
-    program = [] if is_quick else [_check_python(), _check_sqlite()]
+    python = _ok("python", f"{platform.python_version()}, {sys.executable}")
+    program = [] if is_quick else [python, _check_sqlite()]
     try:
         loaded = load(needs=NOTHING)
     except BabyagiError as error:
@@ -227,10 +212,6 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         _check_terminal(),
         _check_log(settings.effective_log_file, home=settings.home),
     ]
-
-
-def _check_python() -> Check:
-    return _ok("python", f"{platform.python_version()}, {sys.executable}")
 
 
 def _check_sqlite() -> Check:
@@ -286,11 +267,8 @@ def _check_private(home: Path) -> Check:
         return _ok("home", str(home))
     mode = stat.S_IMODE(wide[0].lstat().st_mode)
     more = f", and {len(wide) - 1} more below it" if len(wide) > 1 else ""
-    return _warn(
-        "home",
-        f"{home}: other users can read {wide[0]} (mode {mode:04o}){more}",
-        f"chmod -R go= {shlex.quote(str(home))}",
-    )
+    found = f"{home}: other users can read {wide[0]} (mode {mode:04o}){more}"
+    return _warn("home", found, f"chmod -R go= {shlex.quote(str(home))}")
 
 
 def _check_free_space(free: int) -> Check:
@@ -324,10 +302,8 @@ def _check_store(settings: Settings) -> Check:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
     except BabyagiError as error:
         return _fail("store", error.what, error.fix)
-    return _ok(
-        "store",
-        f"can be opened, and has {n_objectives} objective{'' if n_objectives == 1 else 's'}",
-    )
+    what = "objective" if n_objectives == 1 else "objectives"
+    return _ok("store", f"can be opened, and has {n_objectives} {what}")
 
 
 def _check_model(settings: Settings) -> Check:
@@ -341,9 +317,8 @@ def _check_model(settings: Settings) -> Check:
     try:
         import httpx2  # noqa: F401  # only the import itself is checked
     except Exception as error:  # a broken installation may raise anything
-        return _fail(
-            "model", f"the HTTP client cannot be imported: {error}", "pip install 'httpx2>=2.12'"
-        )
+        found = f"the HTTP client cannot be imported: {error}"
+        return _fail("model", found, "pip install 'httpx2>=2.12'")
     return _ok("model", f"{name} at OpenAI")
 
 
@@ -373,10 +348,8 @@ def _check_key(settings: Settings) -> Check:
     missing = missing_credentials(settings)
     if missing is not None:
         return _warn("key", missing.what, missing.fix)
-    return _ok(
-        "key",
-        "OPENAI_API_KEY is set" if settings.openai_api_key else "no key is set, and none is needed",
-    )
+    has_key = bool(settings.openai_api_key)
+    return _ok("key", "OPENAI_API_KEY is set" if has_key else "no key is set, and none is needed")
 
 
 def _check_address(settings: Settings) -> Check:
@@ -392,27 +365,18 @@ def _check_address(settings: Settings) -> Check:
         why = f" ({error.why})" if error.why else ""
         return _fail("address", f"{error.what}{why}", error.fix)
     except OSError as error:
-        fix = (
-            "correct the proxy, or name the host in NO_PROXY"
-            if proxy
-            else "start the server, or correct OPENAI_BASE_URL"
-        )
-        return _fail(
-            "address", f"no server listens at {host}:{port} ({error.strerror or error})", fix
-        )
+        fix = "start the server, or correct OPENAI_BASE_URL"
+        if proxy:
+            fix = "correct the proxy, or name the host in NO_PROXY"
+        found = f"no server listens at {host}:{port} ({error.strerror or error})"
+        return _fail("address", found, fix)
     shown = redact_url(base_url)
     if stranger:
-        return _warn(
-            "address",
-            f"{shown} answers a request for its models with {stranger}",
-            "check OPENAI_BASE_URL (it mostly ends in /v1)",
-        )
-    found = (
-        f"the proxy {host}:{port} listens; {shown} is reached through it"
-        if proxy
-        else f"{shown} can be reached"
-    )
-    return _ok("address", found)
+        found = f"{shown} answers a request for its models with {stranger}"
+        return _warn("address", found, "check OPENAI_BASE_URL (it mostly ends in /v1)")
+    if proxy:
+        return _ok("address", f"the proxy {host}:{port} listens; {shown} is reached through it")
+    return _ok("address", f"{shown} can be reached")
 
 
 async def _greet(settings: Settings) -> str:
@@ -483,12 +447,8 @@ def _check_embedder(settings: Settings) -> Check:
     from babyagi.llm.embeddings import missing_files
 
     if missing := missing_files():
-        return _warn(
-            "embedding",
-            missing,
-            "babyagi run fetches them (80 MB); or set BABYAGI_EMBEDDING_MODEL=hash, which "
-            "needs no files",
-        )
+        otherwise = "set BABYAGI_EMBEDDING_MODEL=hash, which needs no files"
+        return _warn("embedding", missing, f"babyagi run fetches them (80 MB); or {otherwise}")
     return _ok("embedding", f"{name}, its files are on this machine")
 
 
@@ -497,21 +457,16 @@ def _check_notify(target: str) -> list[Check]:
     called."""
     if not target or is_address(target) or shutil.which(shlex.split(target)[0]):
         return []
-    return [
-        _warn(
-            "notify",
-            f"there is no command {shlex.split(target)[0]}, so nothing will be notified",
-            "set BABYAGI_NOTIFY to a command of this machine, or to an address",
-        )
-    ]
+    found = f"there is no command {shlex.split(target)[0]}, so nothing will be notified"
+    fix = "set BABYAGI_NOTIFY to a command of this machine, or to an address"
+    return [_warn("notify", found, fix)]
 
 
 def _check_terminal() -> Check:
     if not is_live_terminal():
         return _ok("terminal", "standard output is not a terminal: plain lines are printed")
-    return _ok(
-        "terminal", "live view, " + ("with colour" if has_colour(sys.stdout) else "without colour")
-    )
+    with_ = "with" if has_colour(sys.stdout) else "without"
+    return _ok("terminal", f"live view, {with_} colour")
 
 
 def _check_log(path: Path, *, home: Path) -> Check:
@@ -519,8 +474,5 @@ def _check_log(path: Path, *, home: Path) -> Check:
         with open_log_file(path, home=home):
             return _ok("log", str(path))
     except OSError as error:
-        return _warn(
-            "log",
-            f"{path}: {error.strerror or error}",
-            "set BABYAGI_LOG_FILE to a file that can be written",
-        )
+        fix = "set BABYAGI_LOG_FILE to a file that can be written"
+        return _warn("log", f"{path}: {error.strerror or error}", fix)

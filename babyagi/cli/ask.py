@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from babyagi.agent import Agent
     from babyagi.json_shapes import Json
-    from babyagi.memory.log import Known, MemoryLog, Turn
+    from babyagi.memory.log import Known, MemoryLog
     from babyagi.react.steps import AgentStep, Run, Signal
     from babyagi.tasks import Usage
 
@@ -74,12 +74,11 @@ def ask(
     import asyncio
 
     from babyagi.agent import Agent
-    from babyagi.cli.exits import code_of_run
+    from babyagi.cli import exits, session
     from babyagi.cli.run import tell_notices
-    from babyagi.cli.session import load
 
     question, given = require_words(" ".join(question_words)), given_flags(flags)
-    loaded = load(given)
+    loaded = session.load(given)
     tell_notices(loaded.notices)
     named = {"memory": memory} if memory else {}
     agent = Agent.from_yaml(file, agent_name, **given, **named)
@@ -100,7 +99,7 @@ def ask(
             print_json(_shape(question, run))
         return run
 
-    return int(code_of_run(asyncio.run(_ask(agent, put)).stopped))
+    return int(exits.code_of_run(asyncio.run(_ask(agent, put)).stopped))
 
 
 async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
@@ -167,21 +166,18 @@ def _shape(question: str, run: Run[str]) -> Json:
 
 
 def _step_shape(step: AgentStep) -> Json:
+    from babyagi.json_shapes import pick
     from babyagi.react.steps import Act
 
-    calls = step.decision.calls if isinstance(step.decision, Act) else ()
+    act = step.decision if isinstance(step.decision, Act) else None
+    pairs = zip(act.calls if act else (), step.observations, strict=True)
     return {
         "n": step.n,
         "model": step.model,
-        "thought": step.decision.thought if isinstance(step.decision, Act) else "",
+        "thought": act.thought if act else "",
         "tools": [
-            {
-                "name": call.name,
-                "arguments": call.arguments,
-                "is_error": observation.is_error,
-                "text": observation.passage.text,
-            }
-            for call, observation in zip(calls, step.observations, strict=True)
+            {**pick(call, "name arguments"), "is_error": gave.is_error, "text": gave.passage.text}
+            for call, gave in pairs
         ],
     }
 
@@ -317,29 +313,14 @@ def _counts(known: Known) -> Json:
 
 
 def _known_shape(known: Known) -> Json:
-    from babyagi.json_shapes import usage_shape
+    from babyagi.json_shapes import pick, usage_shape
     from babyagi.memory.log import write_fact
 
     return {
-        "summary": {
-            "text": known.summary.text,
-            "upto": known.summary.upto,
-            "origins": [*known.summary.origins],
-        },
+        "summary": pick(known.summary, "text upto origins"),
         "facts": [write_fact(fact) for fact in known.facts],
-        "said": [_turn_shape(turn) for turn in known.turns],
+        "said": [pick(one, "n at question asked_from answer made_from") for one in known.turns],
         "used": usage_shape(known.used),
         "fault": known.fault,
         "damaged_lines": known.n_damaged,
-    }
-
-
-def _turn_shape(turn: Turn) -> Json:
-    return {
-        "n": turn.n,
-        "at": turn.at.isoformat(),
-        "question": turn.question,
-        "asked_from": [*turn.asked_from],
-        "answer": turn.answer,
-        "made_from": [*turn.made_from],
     }

@@ -48,11 +48,8 @@ async def ask_person(prompt: str) -> str:
     line that contains only a full stop, or at the end of input."""
     warn("──── the prompt " + "─" * 40, Style.DIM)
     warn(prompt)
-    warn(
-        "──── your answer; end it with a line that holds only a full stop, or with Ctrl-D "
-        + "─" * 8,
-        Style.DIM,
-    )
+    how = "end it with a line that holds only a full stop, or with Ctrl-D"
+    warn(f"──── your answer; {how} " + "─" * 8, Style.DIM)
     return await read_text(sys.stdin.fileno())
 
 

@@ -44,10 +44,7 @@ def completion(shell: str) -> None:
     says how to install it.
     """
     kind = get_completion_class(shell)
-    if kind is None:  # click supports all three
-        raise click.UsageError(
-            f"there is no completion for the shell {shell}", click.get_current_context()
-        )
+    assert kind is not None  # click supports all three
     root = click.get_current_context().find_root().command
     script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
     echo(f"# To install: {INSTALL_BY_SHELL[shell]}")
@@ -58,10 +55,8 @@ def complete_objectives(_context: click.Context, _param: click.Parameter, typed:
     """Suggest `latest`, and the numbers of the newest objectives with their texts."""
 
     async def read(store: TaskStore) -> Items:
-        return [
-            CompletionItem(str(found.id), help=fit(found.spec.text, HELP_WIDTH))
-            for found in reversed(await store.objectives(limit=MAX_OFFERED))
-        ]
+        newest = await store.objectives(limit=MAX_OFFERED)
+        return [_item(one.id, one.spec.text) for one in reversed(newest)]
 
     items = [CompletionItem("latest", help="the objective that you used last"), *_look(read)]
     return _beginning_with(typed, items)
@@ -92,10 +87,7 @@ def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str)
         from babyagi.inbox import asking_task
 
         asked = {asking_task(step): step.request for step in await store.inbox()}
-        return [
-            CompletionItem(str(task_id), help=fit(text, HELP_WIDTH))
-            for task_id, text in asked.items()
-        ]
+        return [_item(task_id, text) for task_id, text in asked.items()]
 
     return _beginning_with(typed, _look(read))
 
@@ -104,10 +96,7 @@ def complete_schedules(_context: click.Context, _param: click.Parameter, typed: 
     """Suggest the numbers of the schedules, with the texts of their objectives."""
 
     async def read(store: TaskStore) -> Items:
-        return [
-            CompletionItem(str(found.id), help=fit(found.spec.objective.text, HELP_WIDTH))
-            for found in await store.schedules()
-        ]
+        return [_item(one.id, one.spec.objective.text) for one in await store.schedules()]
 
     return _beginning_with(typed, _look(read))
 
@@ -121,9 +110,8 @@ def complete_tools(_context: click.Context, _param: click.Parameter, typed: str)
 def complete_pages(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
     from babyagi.cli.about import list_topics
 
-    return _beginning_with(
-        typed, [CompletionItem(name, help=title) for name, title in list_topics()]
-    )
+    pages = [CompletionItem(name, help=title) for name, title in list_topics()]
+    return _beginning_with(typed, pages)
 
 
 def complete_choices(
@@ -138,6 +126,10 @@ def complete_choices(
         return _beginning_with(typed, [CompletionItem(choice) for choice in choices])
 
     return complete
+
+
+def _item(number: int, text: str) -> CompletionItem:
+    return CompletionItem(str(number), help=fit(text, HELP_WIDTH))
 
 
 def _beginning_with(typed: str, items: Items) -> Items:

@@ -6,19 +6,8 @@ import signal
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from babyagi.errors import (
-    BabyagiError,
-    CredentialsError,
-    IndexUnavailableError,
-    LimitReachedError,
-    ModelRejectedError,
-    ModelUnavailableError,
-    NotFoundError,
-    ObjectiveStoppedError,
-    SettingsError,
-    StoreUnavailableError,
-    StoreUnusableError,
-)
+from babyagi import errors
+from babyagi.errors import BabyagiError
 from babyagi.tasks import Objective, StopReason
 
 if TYPE_CHECKING:
@@ -41,31 +30,24 @@ class ExitCode(IntEnum):
 
 
 _CODE_BY_REASON = {
-    StopReason.FINISHED: ExitCode.OK,
-    StopReason.OBJECTIVE_MET: ExitCode.OK,
-    StopReason.LIMIT_TASKS: ExitCode.LIMIT,
-    StopReason.LIMIT_CALLS: ExitCode.LIMIT,
-    StopReason.LIMIT_TOKENS: ExitCode.LIMIT,
-    StopReason.LIMIT_COST: ExitCode.LIMIT,
-    StopReason.LIMIT_TIME: ExitCode.LIMIT,
+    **dict.fromkeys((StopReason.FINISHED, StopReason.OBJECTIVE_MET), ExitCode.OK),
+    **{reason: ExitCode.LIMIT for reason in StopReason if reason.startswith("limit:")},
+    **dict.fromkeys((StopReason.UNMET, StopReason.STALLED, StopReason.FAILED), ExitCode.FAILED),
     StopReason.WAITING: ExitCode.WAITING,
-    StopReason.UNMET: ExitCode.FAILED,
-    StopReason.STALLED: ExitCode.FAILED,
-    StopReason.FAILED: ExitCode.FAILED,
     StopReason.CANCELLED: ExitCode.CANCELLED,
 }
 
-_CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
-    SettingsError: ExitCode.USAGE,
-    CredentialsError: ExitCode.CREDENTIALS,
-    ModelRejectedError: ExitCode.FAILED,
-    ModelUnavailableError: ExitCode.FAILED,
-    IndexUnavailableError: ExitCode.STORE,
-    StoreUnavailableError: ExitCode.STORE,
-    StoreUnusableError: ExitCode.STORE,
-    NotFoundError: ExitCode.NOT_FOUND,
-    ObjectiveStoppedError: ExitCode.USAGE,
-    LimitReachedError: ExitCode.LIMIT,
+_ERRORS_BY_CODE: dict[ExitCode, tuple[type[BabyagiError], ...]] = {
+    ExitCode.USAGE: (errors.SettingsError, errors.ObjectiveStoppedError),
+    ExitCode.LIMIT: (errors.LimitReachedError,),
+    ExitCode.CREDENTIALS: (errors.CredentialsError,),
+    ExitCode.FAILED: (errors.ModelRejectedError, errors.ModelUnavailableError),
+    ExitCode.STORE: (
+        errors.IndexUnavailableError,
+        errors.StoreUnavailableError,
+        errors.StoreUnusableError,
+    ),
+    ExitCode.NOT_FOUND: (errors.NotFoundError,),
 }
 
 
@@ -75,9 +57,8 @@ def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = N
     else 0 (such as for a paused objective)."""
     if stopped_by_signal and not objective.has_report:
         return 128 + stopped_by_signal
-    return int(
-        _CODE_BY_REASON[objective.stop_reason] if objective.stop_reason is not None else ExitCode.OK
-    )
+    reason = objective.stop_reason
+    return int(_CODE_BY_REASON[reason] if reason is not None else ExitCode.OK)
 
 
 def code_of_run(stopped: Stopped) -> ExitCode:
@@ -92,12 +73,8 @@ def code_of_run(stopped: Stopped) -> ExitCode:
 def code_of_error(error: BabyagiError) -> int:
     """Return the exit code for an error; 1 if its class has none, because such an error should
     never reach the command line."""
-    return int(
-        next(
-            (code for kind, code in _CODE_BY_ERROR.items() if isinstance(error, kind)),
-            ExitCode.UNEXPECTED,
-        )
-    )
+    found = (code for code, kinds in _ERRORS_BY_CODE.items() if isinstance(error, kinds))
+    return int(next(found, ExitCode.UNEXPECTED))
 
 
 class Terminated(KeyboardInterrupt):

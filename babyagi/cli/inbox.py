@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from babyagi.cli.completion import complete_inbox
-from babyagi.cli.options import ALL, json_option, objectives_option
+from babyagi.cli.options import json_option, objectives_option
 from babyagi.cli.text import (
     Line,
     Style,
@@ -63,16 +63,11 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
     name = request.name or str(task.id)
-    ways = "   ".join(
-        f"babyagi {decision.value} {name}{texts[decision]}" for decision in decisions(step)
-    )
+    ways = [f"babyagi {one.value} {name}{texts[one]}" for one in decisions(step)]
     said = list(call_lines(request, width))
     shown = said if is_whole else _begin(said)
     lines = [
-        Line(
-            f"task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}",
-            Style.BOLD,
-        ),
+        Line(f"task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}", Style.BOLD),
         *(Line(_MARGIN + text) for text in _explain(request, is_whole=is_whole)),
         *(Line(_MARGIN + text, Style.YELLOW) for text in shown),
     ]
@@ -83,7 +78,7 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
         lines.append(Line(_MARGIN + _LEGEND, Style.DIM))
     if asks_for_secret(step):
         lines.append(Line(_MARGIN + _SECRET, Style.RED))
-    return [*lines, Line(_MARGIN + ways)]
+    return [*lines, Line(_MARGIN + "   ".join(ways))]
 
 
 def call_lines(request: Request, width: int) -> Iterator[str]:
@@ -231,37 +226,28 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
 
     A long request is cut in the list; the number of its TASK shows the whole request.
     """
-    from babyagi.cli.session import NOTHING, load, with_store
+    from babyagi import json_shapes, verbs
+    from babyagi.cli.session import NOTHING, load, pick_or_all, with_store
     from babyagi.inbox import find_named, pick_named
-    from babyagi.json_shapes import request_shape
-    from babyagi.verbs import gather_request
 
     settings = load(needs=NOTHING).settings
 
     async def fetch(store: TaskStore) -> list[Request]:
-        steps = wanted = await _open_steps(store, objective)
+        steps = wanted = await store.inbox(await pick_or_all(store, objective))
         if task is not None:
             wanted = find_named(steps, task, step_id=step_id)
         if task is not None and not wanted:
             pick_named(steps, task, step_id=step_id, ask="babyagi inbox")
-        return [await gather_request(store, step, settings, among=steps) for step in wanted]
+        return [await verbs.gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
     if as_json:
-        print_json([request_shape(request) for request in requests])
+        print_json([json_shapes.request_shape(request) for request in requests])
     elif requests:
         for request in requests:
             echo_lines(render_request(request, terminal_width(), is_whole=task is not None))
     else:
         echo("Nothing waits for a person.")
-
-
-async def _open_steps(store: TaskStore, objective: str) -> list[Step]:
-    from babyagi.cli.session import pick_objective
-
-    return await store.inbox(
-        None if objective == ALL else (await pick_objective(store, objective)).id
-    )
 
 
 @click.command()
@@ -330,40 +316,36 @@ class _Named:
 def _decide(
     named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi.cli.render import render_going_on
-    from babyagi.cli.session import STORE, load, touch, with_store
+    from babyagi import json_shapes, verbs
+    from babyagi.cli import render, session
     from babyagi.inbox import Decision, asking_task, decide, pick_named
-    from babyagi.json_shapes import decided_shape
-    from babyagi.verbs import gather_request, settle
 
-    settings = load(needs=STORE).settings
+    settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str] | None:
-        steps = await _open_steps(store, named.objective)
+        steps = await store.inbox(await session.pick_or_all(store, named.objective))
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything
         request = None
         if decision is Decision.APPROVE:
-            request = await gather_request(store, step, settings, among=steps)
+            request = await verbs.gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
-        settled = await settle(store, step, decision, text, seen=request)
-        objective = touch(await store.objective(step.objective_id))
-        return settled, render_going_on(objective, await store.counts(objective.id))
+        settled = await verbs.settle(store, step, decision, text, seen=request)
+        objective = session.touch(await store.objective(step.objective_id))
+        return settled, render.render_going_on(objective, await store.counts(objective.id))
 
-    changed = with_store(change, changes=True)
+    changed = session.with_store(change, changes=True)
     if changed is None:
         warn(f"You decided nothing; task {named.number} still waits.")
         return
     step, going_on = changed
     if as_json:
-        print_json(decided_shape(step, decision))
+        print_json(json_shapes.decided_shape(step, decision))
     else:
-        echo(
-            f"Task {asking_task(step)} of objective {step.objective_id} is queued again with "
-            "your decision."
-        )
+        name = f"Task {asking_task(step)} of objective {step.objective_id}"
+        echo(f"{name} is queued again with your decision.")
         echo(f"Next: {going_on}  (not needed if a worker is running)")
 
 

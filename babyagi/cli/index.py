@@ -38,20 +38,12 @@ N_DECIMALS = 2  # of a score
 def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
     if not rows:
         return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
-    lines = [
-        Line(f"Index: {index}"),
-        Line(
-            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE",
-            Style.DIM,
-        ),
-    ]
+    titles = f"{'RESULTS':>8} {'INDEXED':>8} {'LEFT':>6}  {'EMBEDDED AS':<24}  OBJECTIVE"
+    lines = [Line(f"Index: {index}"), Line(f"{'ID':>4}  {titles}", Style.DIM)]
     for row in rows:
-        n_indexed = row.n_results - row.n_owed
         space = fit(row.objective.spec.embedding_space, 40)
-        head = (
-            f"{row.objective.id:>4}  {row.n_results:>8,} {n_indexed:>8,} {row.n_owed:>6,}  "
-            f"{space:<24}  "
-        )
+        numbers = f"{row.n_results:>8,} {row.n_results - row.n_owed:>8,} {row.n_owed:>6,}"
+        head = f"{row.objective.id:>4}  {numbers}  {space:<24}  "
         text = fit(row.objective.spec.text, max(20, width - len(head)))
         lines.append(Line(head + text, Style.YELLOW if row.n_owed else Style.PLAIN))
     return lines
@@ -72,12 +64,8 @@ def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
     )
     lines.append(Line(f"Objective {objective.id}: {counted}"))
     if not report.is_whole:
-        lines.append(
-            Line(
-                "No result is lost. The next run repairs this; so does: babyagi index rebuild "
-                f"--objective {objective.id}"
-            )
-        )
+        fix = f"babyagi index rebuild --objective {objective.id}"
+        lines.append(Line(f"No result is lost. The next run repairs this; so does: {fix}"))
     return lines
 
 
@@ -123,21 +111,17 @@ def index() -> None:
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
-    from babyagi import json_shapes
-    from babyagi.backends import describe_index
+    from babyagi import backends, json_shapes
     from babyagi.cli.session import NOTHING, load, pick_objective, with_store
     from babyagi.results import load_index_status
 
     async def fetch(store: TaskStore) -> list[IndexStatus]:
-        found = (
-            await store.objectives()
-            if objective == ALL
-            else [await pick_objective(store, objective)]
-        )
+        is_all = objective == ALL
+        found = await store.objectives() if is_all else [await pick_objective(store, objective)]
         return [await load_index_status(store, one) for one in found]
 
     settings = load(needs=NOTHING).settings
-    rows, name = with_store(fetch, settings=settings), describe_index(settings)
+    rows, name = with_store(fetch, settings=settings), backends.describe_index(settings)
     if as_json:
         print_json([json_shapes.index_status_shape(row, index=name) for row in rows])
     else:
@@ -207,10 +191,7 @@ def _tell_progress(n_done: int, n_all: int) -> None:
     help="Show at most this many results.",
 )
 @click.option(
-    "--all-objectives",
-    "in_all",
-    is_flag=True,
-    help="Search the newest other objectives as well.",
+    "--all-objectives", "in_all", is_flag=True, help="Search the newest other objectives as well."
 )
 @json_option
 @click.pass_context
@@ -256,15 +237,14 @@ def _with_results(
     import asyncio
 
     from babyagi.app import open_app
-    from babyagi.cli.preflight import require_embedder
-    from babyagi.cli.session import load, pick_objective
+    from babyagi.cli import preflight, session
 
-    settings = load().settings
-    require_embedder(settings, model)
+    settings = session.load().settings
+    preflight.require_embedder(settings, model)
 
     async def run() -> tuple[Objective, T]:
         async with open_app(settings) as app:
-            objective = await pick_objective(app.store, selector)
+            objective = await session.pick_objective(app.store, selector)
             async with app.open_results(objective, model=model) as opened:
                 return objective, await body(opened)
 
@@ -287,29 +267,24 @@ def verify(objective: str, as_json: bool) -> int:
 
     Each row that cannot be read, or that has changed since it was written, is named.
     """
-    from babyagi.cli.exits import ExitCode
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli import exits, session
     from babyagi.json_shapes import verification_shape
 
     async def read(store: TaskStore) -> Verification:
-        return await store.verify(
-            None if objective == ALL else (await pick_objective(store, objective)).id
-        )
+        return await store.verify(await session.pick_or_all(store, objective))
 
-    found = with_store(read)
+    found = session.with_store(read)
     if as_json:
         print_json(verification_shape(found))
     else:
         _say(found)
-    return int(ExitCode.STORE if found.damages else ExitCode.OK)
+    return int(exits.ExitCode.STORE if found.damages else exits.ExitCode.OK)
 
 
 def _say(found: Verification) -> None:
     for damage in found.damages:
         echo(f"damaged: {safe(damage)}", Style.RED)
-    echo(
-        f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results): "
-        f"{len(found.damages) or 'nothing'} damaged."
-    )
+    read = f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results)"
+    echo(f"{read}: {len(found.damages) or 'nothing'} damaged.")
     if found.damages:
         echo("To go on, restore a backup; babyagi guide store says how.")

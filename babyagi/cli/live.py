@@ -27,21 +27,9 @@ from textual.widgets import Input, Static
 
 from babyagi import events
 from babyagi.backends import utc_now
+from babyagi.cli import picture
 from babyagi.cli.inbox import render_request
-from babyagi.cli.picture import (
-    MAX_FINISHED,
-    MAX_QUEUED,
-    MAX_RUNNING,
-    MAX_TOLD,
-    MAX_TROUBLED,
-    Board,
-    Key,
-    LiveState,
-    Told,
-    Writing,
-    draw,
-)
-from babyagi.cli.session import find_secrets
+from babyagi.cli.picture import Board, Key, LiveState, Told, Writing
 from babyagi.cli.show import Look, render_shown
 from babyagi.cli.text import Line, Style, fit, flow, row_width, safe, warn
 from babyagi.cli.views import PlainView, describe_event
@@ -49,7 +37,7 @@ from babyagi.errors import BabyagiError
 from babyagi.inbox import Decision, asking_task, describe, needs_leave, read_request
 from babyagi.journal import TextPiece
 from babyagi.settings.fields import Settings
-from babyagi.tasks import Event, ObjectiveStatus, Step, TaskStatus
+from babyagi.tasks import Event, ObjectiveStatus, Step, Task, TaskStatus
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import say_count
 from babyagi.tools.base import Observation
@@ -128,7 +116,7 @@ class Desk:
         objective_id, task_id = key
         objective = await self._store.objective(objective_id)
         shown = await fetch_task(self._store, objective, task_id)
-        lines = render_shown(shown, Look(width=width), secrets=find_secrets(self._settings))
+        lines = render_shown(shown, Look(width=width), secrets=self._settings.known_secrets)
         more = f"… babyagi show {task_id} --objective {objective_id} shows all"
         return _bounded(lines, MAX_READ_CHARS, more)
 
@@ -203,7 +191,7 @@ class BoardScreen(Screen[None]):
         width, height = size or self.size
         if not width or not height:
             return
-        rows = draw(self._board, now=utc_now(), width=width, height=height)
+        rows = picture.draw(self._board, now=utc_now(), width=width, height=height)
         parts: list[str | tuple[str, str]] = []
         for row in rows:
             is_selected = row.key is not None and row.key == self._board.selected
@@ -243,10 +231,8 @@ class BoardScreen(Screen[None]):
         await self._try(self._desk.pause_or_resume(selected[0] if selected else states[0]))
 
     async def action_answer(self) -> None:
-        asked = self._board.asked
-        mine = [
-            step for step in asked if (step.objective_id, asking_task(step)) == self._board.selected
-        ]
+        asked, selected = self._board.asked, self._board.selected
+        mine = [step for step in asked if (step.objective_id, asking_task(step)) == selected]
         if not asked:
             self.say("nothing waits for you")
             return
@@ -280,7 +266,7 @@ class ReadingScreen(Screen[None]):
     lines of the text."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,question_mark", "app.pop_screen"),
+        Binding("escape,q,enter,question_mark", "app.pop_screen")
     ]
 
     def __init__(self, read: Callable[[int], Any]) -> None:
@@ -331,12 +317,9 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
         self._is_drawn = False
         self._text = Static(id="text")
         self._scroll = VerticalScroll(self._text, can_focus=False)
-        self._hint = Static(self._say_keys(), classes="keys")
-
-    def _say_keys(self) -> str:
-        if self._is_call:
-            return "y allow this · n refuse it · esc later"
-        return "enter sends · Ctrl-R refuses · esc later"
+        of_call = "y allow this · n refuse it · esc later"
+        of_question = "enter sends · Ctrl-R refuses · esc later"
+        self._hint = Static(of_call if self._is_call else of_question, classes="keys")
 
     def compose(self) -> ComposeResult:
         yield self._scroll
@@ -629,7 +612,7 @@ class LiveView:
             return
         board = self._app.board
         self._forget_written(batch)
-        board.told.extend(await self._teller.tell(batch[-MAX_TOLD:]))
+        board.told.extend(await self._teller.tell(batch[-picture.MAX_TOLD :]))
         before, now = board.states.get(self._objective_id), await self._look()
         board.states[self._objective_id] = now
         if len(now.asked) > len(before.asked if before is not None else ()):
@@ -654,17 +637,17 @@ class LiveView:
 
     async def _look(self) -> LiveState:
         store, objective_id = self._store, self._objective_id
+
+        async def tasks(*statuses: TaskStatus, limit: int) -> list[Task]:
+            return await store.tasks(objective_id, statuses=statuses, limit=limit)
+
         return LiveState(
             objective=await store.objective(objective_id),
             counts=await store.counts(objective_id),
-            running=await store.tasks(
-                objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED], limit=MAX_RUNNING
-            ),
-            queued=await store.tasks(objective_id, statuses=[TaskStatus.QUEUED], limit=MAX_QUEUED),
-            troubled=await store.tasks(
-                objective_id, statuses=[TaskStatus.DEAD, TaskStatus.WAITING], limit=MAX_TROUBLED
-            ),
-            finished=await store.last_finished(objective_id, limit=MAX_FINISHED),
+            running=await tasks(TaskStatus.RUNNING, TaskStatus.RECORDED, limit=picture.MAX_RUNNING),
+            queued=await tasks(TaskStatus.QUEUED, limit=picture.MAX_QUEUED),
+            troubled=await tasks(TaskStatus.DEAD, TaskStatus.WAITING, limit=picture.MAX_TROUBLED),
+            finished=await store.last_finished(objective_id, limit=picture.MAX_FINISHED),
             asked=await store.inbox(objective_id),
             workers=await store.workers(),
             doing=dict(self._teller.doing),

@@ -33,21 +33,14 @@ from babyagi.pages.markdown import can_be_parsed, parse
 
 MAX_COLUMNS = 12  # columns of a table; a wider one has no room for words
 MAX_TOKENS = 15_000  # of Markdown; so many are drawn within two seconds
+_STYLES = {
+    "bold": "h1 h2 h3 h4 table.header",
+    "cyan": "code code_block",
+    "yellow": "block_quote",
+    "dim": "item.bullet item.number hr table.border",
+}
 _THEME = Theme(
-    {
-        "markdown.h1": "bold",
-        "markdown.h2": "bold",
-        "markdown.h3": "bold",
-        "markdown.h4": "bold",
-        "markdown.code": "cyan",
-        "markdown.code_block": "cyan",
-        "markdown.block_quote": "yellow",
-        "markdown.item.bullet": "dim",
-        "markdown.item.number": "dim",
-        "markdown.hr": "dim",
-        "markdown.table.header": "bold",
-        "markdown.table.border": "dim",
-    }
+    {f"markdown.{name}": style for style, names in _STYLES.items() for name in names.split()}
 )
 
 
@@ -56,7 +49,8 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
     control the terminal. A text that is too large, or cannot be parsed, is returned as it is, made
     harmless."""
     tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
-    if not 0 < _size(tokens) <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
+    n_tokens = sum(1 + len(token.children or ()) for token in tokens)
+    if not 0 < n_tokens <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
         return safe(text.rstrip("\n"), keep_newlines=True)
     target = io.StringIO()
     console = Console(
@@ -129,10 +123,6 @@ def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
             yield token
 
 
-def _size(tokens: Iterable[Token]) -> int:
-    return sum(1 + len(token.children or ()) for token in tokens)
-
-
 def _widest_row(tokens: Iterable[Token]) -> int:
     widest = n = 0
     for token in tokens:
@@ -150,8 +140,12 @@ DEFAULT_PAGER = "less"
 
 def echo_markdown(text: str) -> None:
     """Render the Markdown, and write it to standard output."""
+    echo_rendered(_render(text))
+
+
+def _render(text: str) -> str:
     width = min(terminal_width(), MAX_TEXT_WIDTH)
-    echo_rendered(render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
+    return render_markdown(text, width=width, has_colour=has_colour(sys.stdout))
 
 
 def show_page(text: str) -> None:
@@ -160,8 +154,7 @@ def show_page(text: str) -> None:
     if not is_terminal():
         echo(text.rstrip("\n"))
         return
-    width = min(terminal_width(), MAX_TEXT_WIDTH)
-    lines = render_markdown(text, width=width, has_colour=has_colour(sys.stdout))
+    lines = _render(text)
     is_long = lines.count("\n") + 1 >= terminal_height()
     pager = find_pager(os.environ) if sys.stdin.isatty() and is_long else []
     if not (pager and _page(pager, lines)):

@@ -18,6 +18,7 @@ from babyagi.cli.options import (
     objective_option,
     parse_flags,
     setting_options,
+    wrong_usage,
 )
 from babyagi.cli.text import (
     JsonList,
@@ -68,22 +69,17 @@ limit_option = click.option(
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show the state of one objective, and what to type next."""
-    from babyagi import json_shapes
-    from babyagi.cli import render, views
-    from babyagi.cli.session import with_objective
-    from babyagi.verbs import find_stand, serving
+    from babyagi import json_shapes, verbs
+    from babyagi.cli import render, session, views
 
-    stand = with_objective(objective, find_stand)
+    stand = session.with_objective(objective, verbs.find_stand)
     if as_json:
         print_json(json_shapes.stand_shape(stand))
         return
     found = stand.objective
+    is_served, trouble = bool(verbs.serving(stand.workers, found.id)), stand.index_trouble
     lines = render.render_status(
-        found,
-        stand.counts,
-        terminal_width(),
-        is_served=bool(serving(stand.workers, found.id)),
-        index_trouble=stand.index_trouble,
+        found, stand.counts, terminal_width(), is_served=is_served, index_trouble=trouble
     )
     is_active = found.status is ObjectiveStatus.ACTIVE
     now = [Line(f"Now:      {stand.reason.says}")] if is_active else []
@@ -120,16 +116,13 @@ def tasks_list(objective: str, statuses: Sequence[str], limit: int | None, as_js
 async def _print_tasks(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> None:
-    from babyagi.json_shapes import listed_task_shape
+    from babyagi import json_shapes, verbs
     from babyagi.reporting.why import explain_tasks
-    from babyagi.verbs import choose_pages
 
     written = JsonList()
-    async for page in choose_pages(store, facts, wanted, limit):
-        reasons = await explain_tasks(store, facts, page)
-        written.add(
-            listed_task_shape(task, reason) for task, reason in zip(page, reasons, strict=True)
-        )
+    async for page in verbs.choose_pages(store, facts, wanted, limit):
+        pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
+        written.add(json_shapes.listed_task_shape(task, reason) for task, reason in pairs)
     written.close()
 
 
@@ -151,11 +144,8 @@ async def _echo_tasks(
     n_shown, width = 0, terminal_width()
     echo_lines([render.render_tasks_head()])
     async for page in choose_pages(store, facts, wanted, limit):
-        reasons = await explain_tasks(store, facts, page)
-        echo_lines(
-            render.render_task(task, width, word=reason.word)
-            for task, reason in zip(page, reasons, strict=True)
-        )
+        pairs = zip(page, await explain_tasks(store, facts, page), strict=True)
+        echo_lines(render.render_task(task, width, word=reason.word) for task, reason in pairs)
         n_shown += len(page)
     return n_shown
 
@@ -180,15 +170,14 @@ results = Listing(
 def results_list(objective: str, as_json: bool) -> None:
     """List the results in the order in which they were recorded."""
     from babyagi import json_shapes
-    from babyagi.cli import render
-    from babyagi.cli.session import with_objective
+    from babyagi.cli import render, session
     from babyagi.reporting.artifacts import Made, find_artifacts
 
     async def fetch(store: TaskStore, one: Objective) -> tuple[list[Result], list[Made]]:
         found = await store.results(one.id)
         return found, await find_artifacts(store, found)
 
-    found, made = with_objective(objective, fetch)
+    found, made = session.with_objective(objective, fetch)
     if as_json:
         print_json([json_shapes.result_shape(result, made) for result in found])
     elif found:
@@ -239,29 +228,27 @@ def objectives_list(
 
     With WORDS, list only objectives whose text contains all of them.
     """
-    from babyagi import json_shapes
-    from babyagi.backends import utc_now
-    from babyagi.cli import render
-    from babyagi.cli.session import with_store
+    from babyagi import backends, json_shapes, verbs
+    from babyagi.cli import render, session
     from babyagi.cli.text import terminal_width
-    from babyagi.verbs import find_last_event_at, find_objectives
 
     async def fetch(store: TaskStore) -> tuple[list[Row], int]:
-        found = await find_objectives(store, words, is_ended=is_ended, is_active=is_active)
+        found = await verbs.find_objectives(store, words, is_ended=is_ended, is_active=is_active)
         shown = found if shows_all or as_json else found[-MAX_SHOWN:]
         rows = [
-            (one, await store.counts(one.id), await find_last_event_at(store, one)) for one in shown
+            (one, await store.counts(one.id), await verbs.find_last_event_at(store, one))
+            for one in shown
         ]
         return rows, len(found) - len(shown)
 
-    rows, n_older = with_store(fetch)
+    rows, n_older = session.with_store(fetch)
     if as_json:
         print_json([json_shapes.objective_shape(*row[:2], last_event_at=row[2]) for row in rows])
     elif rows:
         if n_older:
             left = "1 older one is" if n_older == 1 else f"{n_older} older ones are"
             echo(f"{left} not shown: babyagi objectives --all", Style.DIM)
-        echo_lines(render.render_objectives(rows, terminal_width(), now=utc_now()))
+        echo_lines(render.render_objectives(rows, terminal_width(), now=backends.utc_now()))
     elif words or is_ended or is_active:
         echo("No objective matches. To list all: babyagi objectives --all")
     else:
@@ -310,10 +297,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     given = parse_flags(limits)
     if not given:
-        raise click.UsageError(
-            "extend needs at least one limit, for instance --max-tasks 100",
-            click.get_current_context(),
-        )
+        raise wrong_usage("extend needs at least one limit, for instance --max-tasks 100")
 
     async def change(store: TaskStore, before: Objective) -> Standing:
         found, counts = await verbs.extend(store, before, given)
@@ -345,10 +329,8 @@ def delete(objective: str, yes: bool) -> None:
 
     deleted, trouble = with_objective(objective, change, settings=settings) or (None, "")
     if trouble:
-        warn(
-            f"note: the index may still hold its results' vectors and beginnings: {trouble}",
-            Style.YELLOW,
-        )
+        what = "the index may still hold its results' vectors and beginnings"
+        warn(f"note: {what}: {trouble}", Style.YELLOW)
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
 
 
@@ -370,33 +352,27 @@ def prune(days: float, is_sure: bool, as_json: bool) -> None:
     It shows what it would delete, and asks first. Active objectives, and paused ones with results,
     are kept.
     """
-    from babyagi.backends import utc_now
+    from babyagi import backends, json_shapes, verbs
     from babyagi.cli.session import load, with_store
-    from babyagi.json_shapes import prunable_shape
-    from babyagi.verbs import delete_whole, find_prunable
 
-    settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
+    settings, before = load().settings, backends.utc_now() - timedelta(days=min(days, MAX_DAYS))
+    fix = f"babyagi objectives prune --older-than {days:g} --yes"
+    ask = partial(_is_confirmed, "Delete these for good?", refused="nothing is deleted", fix=fix)
 
     async def work(store: TaskStore) -> tuple[list[Prunable], list[str]]:
-        found = await find_prunable(store, before=before)
+        found = await verbs.find_prunable(store, before=before)
         for line in render_prunable(found):
             (warn if as_json else echo)(line)
-        if not found or not (
-            is_sure
-            or _is_confirmed(
-                "Delete these for good?",
-                refused="nothing is deleted",
-                fix=f"babyagi objectives prune --older-than {days:g} --yes",
-            )
-        ):
+        if not found or not (is_sure or ask()):
             return [], []
-        return found, [await delete_whole(store, settings, going.objective) for going in found]
+        doomed = [going.objective for going in found]
+        return found, [await verbs.delete_whole(store, settings, one) for one in doomed]
 
     deleted, troubles = with_store(work, settings=settings)
     for trouble in dict.fromkeys(filter(None, troubles)):
         warn(f"note: the index may still hold vectors of their results: {trouble}", Style.YELLOW)
     if as_json:
-        print_json(prunable_shape(deleted))
+        print_json(json_shapes.prunable_shape(deleted))
     else:
         echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
 
@@ -415,9 +391,8 @@ def _is_confirmed(question: str, *, refused: str, fix: str) -> bool:
     if not is_person_there():
         from babyagi.errors import SettingsError
 
-        raise SettingsError(
-            f"{refused}: there is no terminal to confirm on", fix=fix, guide="objectives"
-        )
+        what = f"{refused}: there is no terminal to confirm on"
+        raise SettingsError(what, fix=fix, guide="objectives")
     return confirm(question)
 
 
@@ -426,10 +401,9 @@ def _steer(
 ) -> None:
     """Make a change to the selected objective itself, and print its new state."""
     from babyagi import json_shapes
-    from babyagi.cli import render
-    from babyagi.cli.session import with_objective
+    from babyagi.cli import render, session
 
-    objective, counts = with_objective(selector, change, changes=True)
+    objective, counts = session.with_objective(selector, change, changes=True)
     if as_json:
         print_json(json_shapes.status_shape(objective, counts))
         return
@@ -503,10 +477,7 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
     from babyagi.tasks import Place
 
     if first + last + (before is not None) != 1:
-        raise click.UsageError(
-            "say where to move the task: --first, --last or --before TASK",
-            click.get_current_context(),
-        )
+        raise wrong_usage("say where to move the task: --first, --last or --before TASK")
     if before is not None:
         return before
     return Place.FIRST if first else Place.LAST

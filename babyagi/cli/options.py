@@ -16,23 +16,27 @@ from babyagi.settings.fields import declared_fields
 F = TypeVar("F", bound=Callable[..., Any])
 
 LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
-
-objective_option = click.option(
-    "--objective",
-    metavar="ID|latest",
-    default="latest",
-    show_default=True,
-    help="The number of the objective; latest is the one that you used last.",
-    shell_complete=complete_objectives,
-)
 ALL = "all"
-objectives_option = click.option(
-    "--objective",
-    metavar=f"ID|latest|{ALL}",
-    default=ALL,
-    show_default=True,
-    shell_complete=complete_objectives,
-    help="The number of the objective; latest is the one that you used last.",
+
+
+def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
+    return click.option(
+        "--objective",
+        metavar=metavar,
+        default=default,
+        show_default=True,
+        help="The number of the objective; latest is the one that you used last.",
+        shell_complete=complete_objectives,
+    )
+
+
+objective_option = _objective_option("ID|latest", "latest")
+objectives_option = _objective_option(f"ID|latest|{ALL}", ALL)
+new_option = click.option(
+    "--new",
+    "always_new",
+    is_flag=True,
+    help="Start a new objective, even if the same one was started before.",
 )
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output."
@@ -89,17 +93,15 @@ def setting_options(
     def decorate(command: F) -> F:
         for name, entry in reversed(declared):
             switch: dict[str, Any] = {"is_flag": True, "default": None}
+            complete = complete_choices(entry.choices, entry.metavar)
             texts: dict[str, Any] = {
                 "metavar": "|".join(entry.choices) or entry.metavar,
                 "multiple": entry.takes_many,
                 "default": None,
-                "shell_complete": complete_tools
-                if name == "tools"
-                else complete_choices(entry.choices, entry.metavar),
+                "shell_complete": complete_tools if name == "tools" else complete,
             }
-            command = click.option(
-                *entry.flags, name, help=entry.help, **(switch if entry.is_switch else texts)
-            )(command)
+            kind = switch if entry.is_switch else texts
+            command = click.option(*entry.flags, name, help=entry.help, **kind)(command)
         return command
 
     return decorate
@@ -109,8 +111,13 @@ def require_words(text: str, otherwise: str = "the objective is empty") -> str:
     """Return `text`. If it is blank, raise `click.UsageError` with the words of `otherwise`: a
     script with an empty variable must not run the objective of the settings."""
     if not text.strip():
-        raise click.UsageError(otherwise, click.get_current_context())
+        raise wrong_usage(otherwise)
     return text
+
+
+def wrong_usage(what: str) -> click.UsageError:
+    """Return the error that a command was typed wrongly, which names the command."""
+    return click.UsageError(what, click.get_current_context())
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

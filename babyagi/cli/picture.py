@@ -143,8 +143,8 @@ def draw(board: Board, *, now: datetime, width: int, height: int) -> list[Row]:
 
 
 def _fitted(row: Row, width: int) -> Row:
-    line = row.line
-    return Row(line=Line(cut_words(safe(line.text), width), line.style), key=row.key)
+    text = cut_words(safe(row.line.text), width)
+    return Row(line=Line(text, row.line.style), key=row.key)
 
 
 def _around(rows: list[Row], selected: Key | None, n: int) -> list[Row]:
@@ -283,16 +283,13 @@ def _running(state: LiveState, board: Board, *, now: datetime | None, width: int
         doing = "is planned from" if is_recorded else state.doing.get(task.id, "")
         n_left = width - len(since) - N_BEFORE_NAME - min(cell_width(doing) + 3, MOST_FOR_DOING)
         name = fit(task.name, max(20, min(width // 2, n_left)) if doing else width)
-        rows.append(
-            _row(board, ">", task, since + name + (f" · {doing}" if doing else ""), Style.BOLD)
-        )
+        text = since + name + (f" · {doing}" if doing else "")
+        rows.append(_row(board, ">", task, text, Style.BOLD))
     return rows
 
 
 def _elapsed(task: Task, now: datetime) -> str:
-    return render.render_duration(
-        (now - task.started_at).total_seconds() if task.started_at is not None else 0.0
-    )
+    return render.render_duration((now - (task.started_at or now)).total_seconds())
 
 
 def _troubled(state: LiveState, board: Board) -> list[Row]:
@@ -319,11 +316,8 @@ def _queued(state: LiveState, board: Board) -> list[Row]:
 
 
 def _finished(state: LiveState, board: Board) -> list[Row]:
-    return [
-        _row(board, "+", task, fit(task.name, 200), Style.DIM)
-        for task in state.finished[:MAX_FINISHED]
-        if task.status is TaskStatus.DONE
-    ]
+    done = [task for task in state.finished[:MAX_FINISHED] if task.status is TaskStatus.DONE]
+    return [_row(board, "+", task, fit(task.name, 200), Style.DIM) for task in done]
 
 
 # -- recent messages, the latest last

@@ -69,25 +69,15 @@ def render_status_words(objective: Objective) -> str:
 def render_counts(counts: Mapping[TaskStatus, int]) -> str:
     """Return the numbers of tasks as words, such as `3 done, 2 running, 5 queued`. Statuses without
     a task are left out."""
-    order = (
-        TaskStatus.DONE,
-        TaskStatus.RECORDED,
-        TaskStatus.RUNNING,
-        TaskStatus.QUEUED,
-        TaskStatus.WAITING,
-        TaskStatus.DEAD,
-        TaskStatus.CANCELLED,
-    )
+    order = map(TaskStatus, "done recorded running queued waiting dead cancelled".split())
     parts = [f"{counts[status]} {status.value}" for status in order if counts.get(status)]
     return ", ".join(parts) or "none"
 
 
 def render_calls(usage: Usage) -> str:
     """Return the number of calls, and of the tokens in both directions."""
-    return (
-        f"{say_count(usage.calls, 'call')}, {usage.prompt_tokens:,} tokens in and "
-        f"{usage.completion_tokens:,} out"
-    )
+    tokens = f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out"
+    return f"{say_count(usage.calls, 'call')}, {tokens}"
 
 
 def render_usage(objective: Objective) -> str:
@@ -248,10 +238,10 @@ def render_status(
 def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list[Line]:
     if not trouble:
         return []
+    fix = f"babyagi index rebuild --objective {objective.id}"
     says = (
         f"{head}cannot be written to the result store: {fit(trouble, 400)}; no result is lost. "
-        "`babyagi doctor` says more; once it works again: babyagi index rebuild --objective "
-        f"{objective.id}"
+        f"`babyagi doctor` says more; once it works again: {fix}"
     )
     return [Line(says, Style.YELLOW)]
 
@@ -351,10 +341,9 @@ def render_closing(
             Line(f"Tasks: {render_counts(counts)}. {used}"),
         ]
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
-    if objective.has_report:
-        lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))
-    elif counts.get(TaskStatus.DONE):
-        lines.append(Line(f"So far:     babyagi report --objective {objective.id}"))
+    if objective.has_report or counts.get(TaskStatus.DONE):
+        head = "Read again:" if objective.has_report else "So far:    "
+        lines.append(Line(f"{head} babyagi report --objective {objective.id}"))
     if going_on := render_going_on(objective, counts):
         lines.append(Line(f"To go on:   {going_on}"))
     if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:

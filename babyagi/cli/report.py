@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from babyagi.cli.options import json_option, objective_option
+from babyagi.cli.options import json_option, objective_option, wrong_usage
 from babyagi.cli.text import echo, is_terminal, warn, write_bytes
 from babyagi.errors import SettingsError
 
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 
 MARKDOWN, HTML, JSON, PDF = FORMATS = ("md", "html", "json", "pdf")
 _FORMAT_BY_SUFFIX = {
-    ".md": MARKDOWN,
-    ".markdown": MARKDOWN,
-    ".txt": MARKDOWN,
-    ".html": HTML,
-    ".htm": HTML,
+    **dict.fromkeys((".md", ".markdown", ".txt"), MARKDOWN),
+    **dict.fromkeys((".html", ".htm"), HTML),
     ".json": JSON,
     ".pdf": PDF,
 }
@@ -81,21 +78,17 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
     """
     path = Path(output) if output not in (None, "", "-") else None
     if output == "":
-        raise click.UsageError("--output names no file", click.get_current_context())
+        raise wrong_usage("--output names no file")
     chosen = report_format or (_FORMAT_BY_SUFFIX.get(path.suffix.lower(), MARKDOWN) if path else "")
     if as_json and path is None and chosen not in ("", JSON):
-        raise click.UsageError(
-            f"--json and --format {chosen} both need standard output; add --output FILE",
-            click.get_current_context(),
+        raise wrong_usage(
+            f"--json and --format {chosen} both need standard output; add --output FILE"
         )
     if chosen == PDF:
         from babyagi.pages.html import require_pdf
 
         if path is None and sys.stdout.isatty():
-            raise click.UsageError(
-                "a PDF cannot be shown on a terminal; add --output FILE",
-                click.get_current_context(),
-            )
+            raise wrong_usage("a PDF cannot be shown on a terminal; add --output FILE")
         require_pdf()
     if path is not None:
         require_writable(path)
@@ -163,10 +156,7 @@ def _create(path: Path) -> int:
 
 def _cannot_write(path: Path, error: OSError, *, fix: str) -> SettingsError:
     return SettingsError(
-        f"{path} cannot be written",
-        why=error.strerror or str(error),
-        fix=fix,
-        guide="report",
+        f"{path} cannot be written", why=error.strerror or str(error), fix=fix, guide="report"
     )
 
 
@@ -234,9 +224,8 @@ def report(objective: str, output: str | None, report_format: str | None, as_jso
     from babyagi.backends import utc_now
     from babyagi.cli.session import pick_objective, with_store
 
-    chosen = choose_output(
-        output, JSON if as_json and report_format is None else report_format, as_json=as_json
-    )
+    wanted = JSON if as_json and report_format is None else report_format
+    chosen = choose_output(output, wanted, as_json=as_json)
 
     async def give(store: TaskStore) -> None:
         await give_report(store, await pick_objective(store, objective), chosen, now=utc_now())

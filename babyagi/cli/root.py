@@ -40,20 +40,14 @@ from babyagi.cli.options import (
     LIMITS,
     given_flags,
     json_option,
+    new_option,
     objective_option,
     require_words,
     setting_options,
+    wrong_usage,
 )
 from babyagi.cli.report import Output, choose_output, output_options
-from babyagi.cli.text import (
-    NO_ROOM,
-    Style,
-    echo,
-    echo_lines,
-    print_json,
-    terminal_width,
-    warn,
-)
+from babyagi.cli.text import NO_ROOM, Style, echo, echo_lines, print_json, terminal_width, warn
 from babyagi.errors import BabyagiError, SettingsError, find_fix, first_error
 from babyagi.reporting.next_command import quoted
 
@@ -87,25 +81,15 @@ def demo(
     """
     from babyagi.cli.run import run_demo
 
-    output = _take_output(flags, as_json)
-    return run_demo(
-        folder,
-        question or DEFAULT_QUESTION,
-        flags=given_flags(flags),
-        always_new=always_new,
-        output=output,
-    )
+    output, given = _take_output(flags, as_json), given_flags(flags)
+    question = question or DEFAULT_QUESTION
+    return run_demo(folder, question, flags=given, always_new=always_new, output=output)
 
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
 @setting_options(but=("log_format", "serve_host", "serve_port"))
-@click.option(
-    "--new",
-    "always_new",
-    is_flag=True,
-    help="Start a new objective, even if the same one was started before.",
-)
+@new_option
 @output_options
 @json_option
 @click.option(
@@ -139,14 +123,10 @@ def run(
     """
     from babyagi.cli.run import continue_objective, run_objective
 
-    output = _take_output(flags, as_json)
-    given = given_flags(flags)
+    output, given = _take_output(flags, as_json), given_flags(flags)
     if continued is not None:
         if always_new or objective:
-            raise click.UsageError(
-                "--continue cannot be combined with --new or --objective",
-                click.get_current_context(),
-            )
+            raise wrong_usage("--continue cannot be combined with --new or --objective")
         question = require_words(" ".join(objective_words), "the further question is missing")
         return continue_objective(question, selector=continued, flags=given, output=output)
     if objective_words:
@@ -225,12 +205,7 @@ NOT_OF_SUBMIT = (
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
 @setting_options(but=NOT_OF_SUBMIT)
-@click.option(
-    "--new",
-    "always_new",
-    is_flag=True,
-    help="Start a new objective, even if the same one was started before.",
-)
+@new_option
 @json_option
 def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
     """Queue an objective for workers.
@@ -268,13 +243,11 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     from babyagi.cli.worker import serve_all
 
     if objective is None and (flags["output"] or flags["report_format"]):
-        raise click.UsageError(
+        raise wrong_usage(
             "--output and --format can only be used with --objective: a worker for all objectives "
-            "writes no report to a file",
-            click.get_current_context(),
+            "writes no report to a file"
         )
-    output = _take_output(flags, as_json)
-    given = given_flags(flags)
+    output, given = _take_output(flags, as_json), given_flags(flags)
     if objective is None:
         return serve_all(given, as_json=as_json)
     return join_objective(given, selector=objective, output=output)
@@ -288,15 +261,14 @@ def workers(as_json: bool) -> None:
     Each objective is shown with the time since the worker joined it, or with the reason why the
     worker cannot work on it.
     """
-    from babyagi.cli.session import with_store
-    from babyagi.cli.views import render_workers
+    from babyagi.cli import session, views
     from babyagi.json_shapes import worker_shape
 
-    found = with_store(lambda store: store.workers())
+    found = session.with_store(lambda store: store.workers())
     if as_json:
         print_json([worker_shape(one) for one in found])
     elif found:
-        echo_lines(render_workers(found, terminal_width()))
+        echo_lines(views.render_workers(found, terminal_width()))
     else:
         echo("No worker is running. Type: babyagi worker, or babyagi resume")
 
@@ -325,11 +297,10 @@ def migrate() -> None:
     from babyagi.cli.session import STORE, load
 
     before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
-    echo(
-        f"The task store has version {after} already."
-        if before == after
-        else f"The task store was upgraded from version {before} to {after}."
-    )
+    if before == after:
+        echo(f"The task store has version {after} already.")
+    else:
+        echo(f"The task store was upgraded from version {before} to {after}.")
 
 
 # -- the commands about the program itself: config, doctor, guide
@@ -343,14 +314,13 @@ def config(as_json: bool) -> None:
 
     Secrets stay hidden.
     """
-    from babyagi.cli.about import list_values, render_values
-    from babyagi.cli.session import NOTHING, load
+    from babyagi.cli import about, session
 
-    values = list_values(load(needs=NOTHING))
+    values = about.list_values(session.load(needs=session.NOTHING))
     if as_json:
         print_json({"v": 1, "settings": [value.to_json() for value in values]})
     else:
-        echo_lines(render_values(values, terminal_width()))
+        echo_lines(about.render_values(values, terminal_width()))
 
 
 @click.command()
@@ -411,12 +381,7 @@ def guide(topic: str | None) -> None:
 @click.option("--artifact", metavar="NAME", help="Show only this file of the result.")
 @json_option
 def show(
-    what: str,
-    objective: str,
-    step: int | None,
-    is_full: bool,
-    artifact: str | None,
-    as_json: bool,
+    what: str, objective: str, step: int | None, is_full: bool, artifact: str | None, as_json: bool
 ) -> None:
     """Show a task with its prompts, replies and tool calls.
 
@@ -529,48 +494,17 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+# in the order in which they are listed, a row for each subject
 COMMANDS = (
-    demo,
-    run,
-    watch,
-    ask.ask,
-    submit,
-    worker,
-    serve.serve,
-    serve.open_,
-    workers,
-    schedules.schedule,
-    service.service,
-    objectives.objectives,
-    objectives.status,
-    objectives.tasks,
-    objectives.results,
-    show,
-    why,
-    log,
-    report.report,
-    inbox.inbox,
-    inbox.answer,
-    inbox.approve,
-    inbox.reject,
-    resume,
-    objectives.pause,
-    objectives.cancel,
-    objectives.extend,
-    objectives.retry,
-    objectives.delete,
-    index.index,
-    index.journal,
-    metrics,
-    migrate,
-    toolbox.tools,
-    toolbox.mcp,
-    ask.memory,
-    config,
-    trusting.trust,
-    doctor,
-    guide,
-    completion.completion,
+    *(demo, run, watch, ask.ask, submit, worker, serve.serve, serve.open_, workers),
+    *(schedules.schedule, service.service),
+    *(objectives.objectives, objectives.status, objectives.tasks, objectives.results),
+    *(show, why, log, report.report),
+    *(inbox.inbox, inbox.answer, inbox.approve, inbox.reject),
+    *(resume, objectives.pause, objectives.cancel, objectives.extend, objectives.retry),
+    *(objectives.delete, index.index, index.journal, metrics, migrate),
+    *(toolbox.tools, toolbox.mcp, ask.memory),
+    *(config, trusting.trust, doctor, guide, completion.completion),
 )
 
 
@@ -596,8 +530,7 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     """
     if version:
         echo(f"babyagi {__version__}")
-        return None
-    if context.invoked_subcommand is None:
+    elif context.invoked_subcommand is None:
         return run_from_settings()
     return None
 
@@ -685,23 +618,18 @@ def _is_run(words: Sequence[str], flags: set[str]) -> bool:
 def what_was_meant(words: Sequence[str]) -> str:
     """Return a message that says why the words are not understood, and what to type instead."""
     text = " ".join(words)
+    run_it = f"to run an objective type: babyagi run {quoted(text)}"
     if words[0] in babyagi.commands:
         return (
             f"flags go after the command: babyagi {words[0]} … (or babyagi run … for an "
             f"objective that begins with {words[0]!r})"
         )
     if " " in text:
-        near = difflib.get_close_matches(
-            text.split()[0], babyagi.commands, n=1, cutoff=SURELY_MEANT
-        )
-        or_else = f"; or did you mean `babyagi {near[0]}`?" if near else ""
-        return f"to run an objective type: babyagi run {quoted(text)}{or_else}"
+        first = text.split()[0]
+        near = difflib.get_close_matches(first, babyagi.commands, n=1, cutoff=SURELY_MEANT)
+        return run_it + (f"; or did you mean `babyagi {near[0]}`?" if near else "")
     near = difflib.get_close_matches(text, [*babyagi.commands, "--version"], n=1)
-    meant = (
-        f"did you mean `babyagi {near[0]}`?"
-        if near
-        else f"to run an objective type: babyagi run {quoted(text)}"
-    )
+    meant = f"did you mean `babyagi {near[0]}`?" if near else run_it
     return f"there is no command {text!r}; {meant}"
 
 
@@ -824,10 +752,8 @@ def _mend_extra(words: str, context: click.Context) -> tuple[str, str]:
 def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
     command, group = context.command_path, context.command
     if word.isdecimal() and group.name in ("tasks", "results"):
-        return (
-            f"to show one task with its result, type `babyagi show {word}`",
-            f"babyagi show {word}",
-        )
+        show_it = f"babyagi show {word}"
+        return f"to show one task with its result, type `{show_it}`", show_it
     names = list(group.commands) if isinstance(group, click.Group) else []
     near = difflib.get_close_matches(word, names, n=1)
     fix = f"{command} {near[0]}" if near else f"{command} --help"
@@ -850,16 +776,14 @@ def _say_number(error: click.ClickException) -> str:
     least = getattr(kind, "min", None)
     wanted = noun if least is None else f"{noun} from {least:g} on"
     name = param.opts[-1] if isinstance(param, click.Option) else param.human_readable_name
-    name = name.strip("[]")
-    return f"{name} must be {wanted}, got {given[1]!r}"
+    return f"{name.strip('[]')} must be {wanted}, got {given[1]!r}"
 
 
 def _tell_crash(error: BaseException) -> int:
     from babyagi.cli.session import record_crash
 
-    path = record_crash(error)
     what = f"unexpected {type(error).__name__}; nothing stored is lost"
-    warn(f"babyagi: {what}; the traceback is in {path}", Style.RED)
+    warn(f"babyagi: {what}; the traceback is in {record_crash(error)}", Style.RED)
     return ExitCode.UNEXPECTED
 
 

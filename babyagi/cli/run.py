@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hashlib
 import os
 import signal
@@ -15,27 +14,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from babyagi import json_shapes
 from babyagi.backends import open_store, utc_now
-from babyagi.cli import render
+from babyagi.cli import preflight, render, session
 from babyagi.cli.asking import Asker, find_person
 from babyagi.cli.exits import ExitCode, Terminated, code_of_error, code_of_objective
 from babyagi.cli.options import LIMITS, parse_flags
-from babyagi.cli.preflight import (
-    require_credentials,
-    require_index,
-    require_listener,
-    require_living_models,
-)
 from babyagi.cli.report import MARKDOWN, Output, give_report
-from babyagi.cli.session import (
-    LATEST,
-    NOTHING,
-    is_over,
-    load,
-    pick_objective,
-    pick_unfinished,
-    touch,
-)
+from babyagi.cli.session import is_over
 from babyagi.cli.text import (
     Style,
     echo,
@@ -47,14 +33,7 @@ from babyagi.cli.text import (
     print_json_line,
     warn,
 )
-from babyagi.cli.views import (
-    Follower,
-    JsonView,
-    LoggedView,
-    PlainView,
-    View,
-    following,
-)
+from babyagi.cli.views import Follower, JsonView, LoggedView, PlainView, View, following
 from babyagi.errors import (
     CredentialsError,
     ModelRejectedError,
@@ -63,13 +42,7 @@ from babyagi.errors import (
     SettingsError,
 )
 from babyagi.index.indexer import find_trouble
-from babyagi.json_shapes import (
-    is_rehearsal,
-    models_of,
-    outcome_shape,
-    result_shape,
-    submitted_shape,
-)
+from babyagi.json_shapes import is_rehearsal, models_of
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.next_command import quoted
 from babyagi.reporting.report import load_report, load_sources
@@ -91,9 +64,7 @@ WATCH_CHECK_S = 1.0
 REST_UNTOLD_S = 1.0  # longest wait after a report without a notice of what is waited for
 
 
-MODEL_SETTINGS = (
-    "llm_model model_execution model_creation model_prioritization model_report"
-).split()
+MODELS = "llm_model model_execution model_creation model_prioritization model_report".split()
 # options that hold for the whole life of an objective, or that choose one
 NOT_OF_CONTINUING = frozenset(
     {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
@@ -108,7 +79,7 @@ def run_objective(
     Return the exit code."""
     from babyagi.toolbox import require_folder
 
-    loaded = load(flags)
+    loaded = session.load(flags)
     if loaded.settings.join_existing_objective:
         return join_objective(flags, selector=selector, output=output)
     if selector:
@@ -119,9 +90,9 @@ def run_objective(
         )
     require_objective(loaded.settings)
     require_folder(loaded.settings)
-    require_credentials(loaded.settings)
-    require_living_models(loaded.settings)
-    require_index(loaded.settings)
+    preflight.require_credentials(loaded.settings)
+    preflight.require_living_models(loaded.settings)
+    preflight.require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
 
 
@@ -162,32 +133,32 @@ def run_demo(
         # separates folders of the same name
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),
-        **dict.fromkeys(MODEL_SETTINGS, "rehearsal"),
+        **dict.fromkeys(MODELS, "rehearsal"),
         "embedding_model": "hash",
         "agent": "",
     }
     # the demo must behave the same in every folder
-    loaded = load(settings, reads_files=False)
-    require_index(loaded.settings)
+    loaded = session.load(settings, reads_files=False)
+    preflight.require_index(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
     """Continue the unfinished objective that `selector` means, and return the exit code."""
-    loaded = load_to_work(flags)
-    return asyncio.run(_resume(loaded, selector, output=output))
+    return asyncio.run(_resume(load_to_work(flags), selector, output=output))
 
 
 def watch_objective(selector: str, *, output: Output) -> int:
     """Watch an objective until it ends, and return the exit code of its stop reason."""
-    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, output=output))
+    settings = session.load(needs=session.NOTHING).settings
+    return asyncio.run(_watch(settings, selector, output=output))
 
 
 def load_to_work(flags: Mapping[str, Any]) -> Loaded:
     """Return the settings for a command that works on objectives, after a check that the index of
     results can be used."""
-    loaded = load(flags)
-    require_index(loaded.settings)
+    loaded = session.load(flags)
+    preflight.require_index(loaded.settings)
     return loaded
 
 
@@ -228,12 +199,12 @@ async def _continue(
     loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
 ) -> int:
     async with _open(loaded) as app:
-        objective = await pick_objective(app.store, selector)
-        require_credentials(loaded.settings, models_of(objective))
-        require_listener(loaded.settings, models_of(objective))
+        objective = await session.pick_objective(app.store, selector)
+        preflight.require_credentials(loaded.settings, models_of(objective))
+        preflight.require_listener(loaded.settings, models_of(objective))
         app.toolbox.require(objective)
         after_id = await app.store.last_event_id(objective.id)
-        new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
+        new = replace(objective.spec.limits, **limits) if limits else None
         objective = await app.ask_further(objective, question, limits=new)
         tell_notices(loaded.notices)
         return await work_on(app, objective, output=output, after_id=after_id)
@@ -241,9 +212,9 @@ async def _continue(
 
 async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
     async with _open(loaded) as app:
-        objective = await pick_unfinished(app.store, selector)
+        objective = await session.pick_unfinished(app.store, selector)
         if not is_over(objective):
-            require_credentials(loaded.settings, models_of(objective))
+            preflight.require_credentials(loaded.settings, models_of(objective))
             await _require_listener(app, objective)
         tell_notices(loaded.notices)
         return await work_on(app, objective, output=output)
@@ -253,7 +224,7 @@ async def _require_listener(app: App, objective: Objective) -> None:
     """Check as `require_listener` does that the models' server listens. If it does not, pause the
     objective before the error is raised, so that no worker claims its tasks."""
     try:
-        require_listener(app.settings, models_of(objective))
+        preflight.require_listener(app.settings, models_of(objective))
     except ModelUnavailableError as error:
         await app.set_aside(objective.id, why=error.what)
         raise
@@ -261,7 +232,7 @@ async def _require_listener(app: App, objective: Objective) -> None:
 
 async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
     async with open_store(settings) as store:
-        objective = touch(await pick_objective(store, selector))
+        objective = session.touch(await session.pick_objective(store, selector))
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell(
                 f"no worker works on objective {objective.id} now; `babyagi resume --objective "
@@ -338,8 +309,7 @@ async def _told_how_it_stands(
     except (CredentialsError, ModelRejectedError, SettingsError) as error:
         objective = await store.objective(objective_id)
         if output.as_json:
-            code = code_of_error(error)
-            await _print_outcome(store, objective, code=code, has_report=False)
+            await _print_outcome(store, objective, code=code_of_error(error), has_report=False)
         await _say_closing(store, objective, is_told=False)
         raise
 
@@ -391,18 +361,13 @@ async def _wait_for_rest(
 
 
 async def _end(
-    store: TaskStore,
-    objective: Objective,
-    output: Output,
-    *,
-    stopped_by_signal: int | None = None,
+    store: TaskStore, objective: Objective, output: Output, *, stopped_by_signal: int | None = None
 ) -> int:
     """Write the report if the objective has ended, print the outcome, and return the exit code. For
     an objective that was paused or stopped, print only its state."""
     code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
-    has_report = objective.status is ObjectiveStatus.ENDED and (
-        objective.has_report or not stopped_by_signal
-    )
+    is_stopped = stopped_by_signal and not objective.has_report
+    has_report = objective.status is ObjectiveStatus.ENDED and not is_stopped
     on_screen = replace(output, path=None, format=MARKDOWN) if output.path else output
     if output.as_json:
         await _print_outcome(store, objective, code=code, has_report=has_report)
@@ -425,10 +390,10 @@ async def _print_outcome(
     """Print the outcome of the objective as one line of JSON, the last one of the command."""
     results = await store.results(objective.id)
     made = await find_artifacts(store, results)
-    shape = outcome_shape(
+    shape = json_shapes.outcome_shape(
         objective,
         await store.counts(objective.id),
-        results=[result_shape(result, made) for result in results],
+        results=[json_shapes.result_shape(result, made) for result in results],
         report=await load_report(store, objective) if has_report else None,
         sources=await load_sources(store, objective),
         exit_code=code,
@@ -488,10 +453,8 @@ async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
-        if is_over(objective) or (
-            objective.status is ObjectiveStatus.ENDED
-            and not await _is_anybody_working(store, objective.id)
-        ):
+        has_ended = objective.status is ObjectiveStatus.ENDED
+        if is_over(objective) or (has_ended and not await _is_anybody_working(store, objective_id)):
             return
         await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
 
@@ -517,10 +480,8 @@ async def _seated(
         desk = Desk(app.store, app.settings, stop=interrupt)
         async with open_live(Board(), desk) as live:
             view = LiveView(app.store, objective.id, live)
-            yield (
-                view,
-                Company(is_person_there=view.is_person_there, can_resume=True, on_piece=view.hear),
-            )
+            is_there = view.is_person_there
+            yield view, Company(is_person_there=is_there, can_resume=True, on_piece=view.hear)
         return
     if as_json:
         yield JsonView(), ALONE
@@ -615,13 +576,12 @@ class Wanted:
         return self.selector or fit(self.text, 60) or self.instance_name
 
     def fits(self, objective: Objective) -> bool:
-        if self.selector == LATEST:
+        if self.selector == session.LATEST:
             return not is_over(objective)
         if self.selector:
             return objective.spec.instance_name == self.selector
-        return objective.spec.instance_name == self.instance_name and (
-            not self.text or objective.spec.text == self.text
-        )
+        has_text = not self.text or objective.spec.text == self.text
+        return has_text and objective.spec.instance_name == self.instance_name
 
     async def find(self, store: TaskStore) -> Objective | None:
         if self.selector.isdecimal():
@@ -630,21 +590,16 @@ class Wanted:
             except NotFoundError:
                 return None
         found = [objective for objective in await store.objectives() if self.fits(objective)]
-        return next(
-            (objective for objective in reversed(found) if not is_over(objective)),
-            found[-1] if found else None,
-        )
+        unfinished = [objective for objective in found if not is_over(objective)]
+        return (unfinished or found)[-1] if found else None
 
 
 def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
     """Work on an objective that another process started or will start, and return the exit code of
     its stop reason. Without a `selector`, the settings describe the objective."""
     loaded = load_to_work(flags)
-    wanted = Wanted(
-        selector=selector,
-        text=loaded.settings.objective,
-        instance_name=loaded.settings.instance_name,
-    )
+    text, name = loaded.settings.objective, loaded.settings.instance_name
+    wanted = Wanted(selector=selector, text=text, instance_name=name)
     return asyncio.run(_join(loaded, wanted, output=output))
 
 
@@ -652,9 +607,9 @@ async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
     async with _open(loaded) as app:
         tell_notices(loaded.notices)
         objective = await _wait_for(wanted, app.store)
-        touch(objective)
+        session.touch(objective)
         if not is_over(objective):
-            require_listener(app.settings, models_of(objective))
+            preflight.require_listener(app.settings, models_of(objective))
         return await work_on(app, objective, output=output, is_joined=True)
 
 
@@ -676,7 +631,7 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
     """Create or find the objective that the settings describe, print its number, and return the
     exit code."""
-    loaded = load(flags)
+    loaded = session.load(flags)
     require_objective(loaded.settings, "babyagi submit")
     return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
 
@@ -688,7 +643,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
         objective, is_new = await app.start_objective(always_new=always_new)
         tell_notices((*loaded.notices, *app.notices))
     if as_json:
-        print_json(submitted_shape(objective, is_new=is_new))
+        print_json(json_shapes.submitted_shape(objective, is_new=is_new))
         return ExitCode.OK
     ended = ", and has ended" if is_over(objective) else ""
     how = "is queued" if is_new else f"was there already{ended}"

@@ -40,16 +40,15 @@ def serve(is_idle: bool, as_json: bool, **flags: Any) -> int:
     """
     import asyncio
 
-    from babyagi.cli.preflight import require_index
-    from babyagi.cli.session import load
+    from babyagi.cli import preflight, session
 
     require_serve()
-    loaded = load(given_flags(flags))
+    loaded = session.load(given_flags(flags))
     from babyagi.serve.server import require_door
 
     require_door(loaded.settings)
     if not is_idle:
-        require_index(loaded.settings)
+        preflight.require_index(loaded.settings)
     return asyncio.run(_serve(loaded, works=not is_idle, as_json=as_json))
 
 
@@ -65,10 +64,7 @@ async def _serve(loaded: Loaded, *, works: bool, as_json: bool) -> int:
     said = warn if as_json else echo
     say = logger.info if is_logged else said
     notify = logger.warning if is_logged else tell
-    async with (
-        open_app(loaded.settings, tell=notify) as app,
-        writing_log(app, is_wanted=is_logged),
-    ):
+    async with open_app(loaded.settings, tell=notify) as app, writing_log(app, is_wanted=is_logged):
         for notice in loaded.notices:
             notify(notice)
         if works:

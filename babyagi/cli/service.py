@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,8 +94,8 @@ def status() -> int:
         return 0
     whose = "" if is_ours(manager.path) else "; this program did not write it"
     echo(f"{manager.path} is installed{whose}.")
-    state = _ask(manager.asking)
-    echo(f"State: {state or 'unknown'}")
+    code, state = _call(manager.asking)
+    echo(f"State: {state if state and code is not None else 'unknown'}")
     echo(f"Log:   {manager.log}")
     return 0
 
@@ -131,12 +131,9 @@ def make_plan(command: str) -> Plan:
         for name, value in os.environ.items()
         if name in variables and value and "\n" not in value and "\r" not in value
     }
-    return Plan(
-        line=(sys.executable, "-P", "-m", "babyagi", command),
-        folder=Path.cwd(),
-        home=home,
-        environment={"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)},
-    )
+    environment = {"PATH": os.environ.get("PATH", ""), **found, "BABYAGI_HOME": str(home)}
+    line = (sys.executable, "-P", "-m", "babyagi", command)
+    return Plan(line=line, folder=Path.cwd(), home=home, environment=environment)
 
 
 def _home() -> Path:
@@ -223,16 +220,13 @@ class _Manager:
     command lines to start, stop, forget and query the service."""
 
     path: Path
-    is_launchd: bool
+    render: Callable[[Plan], str]
     starting: Sequence[Sequence[str]]
     stopping: Sequence[Sequence[str]]
     forgetting: Sequence[Sequence[str]]
     asking: Sequence[str]
     log: str
     hint: str
-
-    def render(self, plan: Plan) -> str:
-        return render_agent(plan) if self.is_launchd else render_unit(plan)
 
 
 def _find_manager() -> _Manager:
@@ -241,7 +235,7 @@ def _find_manager() -> _Manager:
         path = Path.home() / "Library" / "LaunchAgents" / f"{LABEL}.plist"
         return _Manager(
             path=path,
-            is_launchd=True,
+            render=render_agent,
             starting=[["launchctl", "bootstrap", domain, str(path)]],
             stopping=[["launchctl", "bootout", f"{domain}/{LABEL}"]],
             forgetting=(),
@@ -255,7 +249,7 @@ def _find_manager() -> _Manager:
     user = ["systemctl", "--user"]
     return _Manager(
         path=folder / "systemd" / "user" / unit,
-        is_launchd=False,
+        render=render_unit,
         starting=[[*user, "daemon-reload"], [*user, "enable", "--now", unit]],
         stopping=[[*user, "disable", "--now", unit]],
         forgetting=[[*user, "daemon-reload"]],
@@ -278,21 +272,10 @@ def _require_ours(manager: _Manager) -> None:
 def _do(lines: Sequence[Sequence[str]]) -> None:
     """Run the commands one after the other. For each command that fails, print a warning."""
     for line in lines:
-        trouble = _run(line)
-        if trouble:
-            warn(f"note: {' '.join(line)} failed: {trouble}", Style.YELLOW)
-
-
-def _run(line: Sequence[str]) -> str:
-    """Run the command. Return why it failed; '' if it succeeded."""
-    code, said = _call(line)
-    return "" if code == 0 else said or f"it ended with {code}"
-
-
-def _ask(line: Sequence[str]) -> str:
-    """Run the command. Return the first line of its output; '' if it could not be run."""
-    code, said = _call(line)
-    return "" if code is None else said
+        code, said = _call(line)
+        if code != 0:
+            why = said or f"it ended with {code}"
+            warn(f"note: {' '.join(line)} failed: {why}", Style.YELLOW)
 
 
 def _call(line: Sequence[str]) -> tuple[int | None, str]:

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Mapping
 from contextlib import aclosing, suppress
+from functools import partial
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TypeVar
 
 import click
 
+from babyagi.cli.options import ALL
 from babyagi.cli.text import safe
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, SettingsError
@@ -70,13 +72,8 @@ def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
         private.make_folder(path.parent)
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-    return open(
-        path,
-        "a",
-        encoding="utf-8",
-        errors="replace",
-        opener=private.open_file if is_at_home else None,
-    )
+    opener = private.open_file if is_at_home else None
+    return open(path, "a", encoding="utf-8", errors="replace", opener=opener)
 
 
 def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[str] = ()) -> None:
@@ -128,14 +125,9 @@ def record_crash(error: BaseException) -> Path:
     with tempfile.NamedTemporaryFile(
         "w", prefix="babyagi-", suffix=".log", delete=False, encoding="utf-8", errors="replace"
     ) as file:
+        about = (type(error), error, error.__traceback__)
         record = logging.LogRecord(
-            "babyagi.cli",
-            logging.ERROR,
-            "",
-            0,
-            "unexpected error",
-            None,
-            (type(error), error, error.__traceback__),
+            "babyagi.cli", logging.ERROR, "", 0, "unexpected error", None, about
         )
         file.write(_OneLineFormatter().format(record) + "\n")
         return Path(file.name)
@@ -170,30 +162,18 @@ def load(
         SettingsError: a value is invalid, or a setting in `needs` comes from a file that the person
             does not trust.
     """
-    loaded = settle(
-        lambda: load_settings(
-            flags=flags or {}, environ=os.environ, cwd=Path.cwd(), reads_files=reads_files
-        ),
-        needs,
-    )
+    given, cwd = flags or {}, Path.cwd()
+    read = partial(load_settings, flags=given, environ=os.environ, cwd=cwd, reads_files=reads_files)
+    loaded = settle(read, needs)
     settings = loaded.settings
-    open_log(
-        settings.effective_log_file,
-        level=settings.log_level,
-        home=settings.home,
-        secrets=find_secrets(settings),
-    )
+    path, secrets = settings.effective_log_file, settings.known_secrets
+    open_log(path, level=settings.log_level, home=settings.home, secrets=secrets)
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[HOME] = settings.home
-    if loaded.settings.no_color:
+    if settings.no_color:
         os.environ["NO_COLOR"] = "1"  # the setting may come from a flag or a file
     return loaded
-
-
-def find_secrets(settings: Settings) -> list[str]:
-    """Return the secrets in the settings, which no log and no screen may show."""
-    return settings.known_secrets
 
 
 def with_store(
@@ -280,6 +260,11 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     if not newest:
         raise _none_yet()
     return newest[0]
+
+
+async def pick_or_all(store: TaskStore, selector: str) -> int | None:
+    """Return the number of the objective that `selector` means; None for `all`."""
+    return None if selector == ALL else (await pick_objective(store, selector)).id
 
 
 def _none_yet() -> NotFoundError:

@@ -8,26 +8,12 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from babyagi import events
-from babyagi.cli.render import (
-    REHEARSAL_LINE,
-    render_artifacts,
-    render_calls,
-    render_cost,
-    render_duration,
-    render_moment,
-    render_task_words,
-    render_tokens,
-)
-from babyagi.cli.session import (
-    NOTHING,
-    find_secrets,
-    is_over,
-    load,
-    with_objective,
-)
+from babyagi import events, json_shapes, verbs
+from babyagi.cli import render
+from babyagi.cli.session import NOTHING, is_over, load, with_objective
 from babyagi.cli.text import (
     Line,
     Style,
@@ -46,14 +32,6 @@ from babyagi.cli.text import (
 from babyagi.cli.views import EventNames, describe_event
 from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
-from babyagi.json_shapes import (
-    VERSION,
-    event_shape,
-    given_results,
-    is_rehearsal,
-    shown_shape,
-    why_shape,
-)
 from babyagi.redaction import redact
 from babyagi.reporting.artifacts import Made, find_artifacts
 from babyagi.reporting.sources import say_fetched
@@ -70,15 +48,7 @@ from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import PNG, Duty, Event, Objective, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import say_count
-from babyagi.verbs import (
-    SHOWN_DUTIES,
-    Shown,
-    fetch_duty,
-    fetch_task,
-    number_exchanges,
-    why_objective,
-    why_task,
-)
+from babyagi.verbs import Shown
 
 FOLDED_ROWS = 4  # of a text that is not shown whole
 MAX_FULL_CHARS = 1_000_000
@@ -116,20 +86,20 @@ class Look:
 def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_json: bool) -> None:
     """Print a task by its number, or what was done for the objective itself (`plan`, `order`,
     `check` or `report`), with prompts, replies and tool calls."""
-    duty = Duty(what) if what in [duty.value for duty in SHOWN_DUTIES] else None
+    duty = Duty(what) if what in [duty.value for duty in verbs.SHOWN_DUTIES] else None
     task_id = 0 if duty else _parse_task(what)
     settings = load(needs=NOTHING).settings
-    secrets = find_secrets(settings)
+    secrets = settings.known_secrets
 
     async def fetch(store: TaskStore, picked: Objective) -> Shown:
         if duty is not None:
             n_times = 0 if is_full or as_json else N_TIMES
-            return await fetch_duty(store, picked, duty, n_times=n_times, only=step)
-        return await fetch_task(store, picked, task_id)
+            return await verbs.fetch_duty(store, picked, duty, n_times=n_times, only=step)
+        return await verbs.fetch_task(store, picked, task_id)
 
     shown = with_objective(selector, fetch, settings=settings)
     if as_json:
-        print_json(shown_shape(shown, secrets, only=step))
+        print_json(json_shapes.shown_shape(shown, secrets, only=step))
     else:
         look = Look(width=terminal_width(), is_full=is_full, only=step)
         echo_lines(render_shown(shown, look, secrets=secrets))
@@ -147,11 +117,8 @@ def show_artifact(what: str, name: str, *, selector: str) -> None:
     found = [one.artifact for one in made if one.artifact.name == name]
     if not found:
         there = ", ".join(one.artifact.name for one in made) or "none"
-        raise NotFoundError(
-            f"the result of task {task_id} has no file {name!r}; its files: {there}",
-            fix=f"babyagi show {task_id}",
-            guide="looking",
-        )
+        what = f"the result of task {task_id} has no file {name!r}; its files: {there}"
+        raise NotFoundError(what, fix=f"babyagi show {task_id}", guide="looking")
     if found[0].media_type != PNG:
         echo(found[0].text.removesuffix("\n"))
     elif sys.stdout.isatty():
@@ -187,7 +154,7 @@ def render_shown(shown: Shown, look: Look, *, secrets: Sequence[str] = ()) -> It
     Args:
         secrets: texts that must not be shown.
     """
-    exchanges = list(number_exchanges(shown, secrets, look.only))
+    exchanges = list(verbs.number_exchanges(shown, secrets, look.only))
     if look.only is None:
         yield from _render_head(shown, look)
     for exchange in exchanges:
@@ -212,14 +179,13 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
         what = "Cost:     " if len(shown.times) == n else "Cost of these: "
         yield Line(f"{what}{_cost(usage, shown.objective)}")
     if len(shown.times) < n:
-        yield Line(
-            f"          the last {len(shown.times)} times are shown; --full shows all", Style.DIM
-        )
+        note = f"the last {len(shown.times)} times are shown; --full shows all"
+        yield Line(f"{'':<10}{note}", Style.DIM)
 
 
 def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
     yield Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD)
-    yield Line(f"Status:   {render_task_words(task)}")
+    yield Line(f"Status:   {render.render_task_words(task)}")
     if shown.reason is not None and shown.reason.word != task.status.value:
         yield from _field("Why:", shown.reason.says, look)
         if shown.reason.change:
@@ -246,7 +212,7 @@ def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
     yield from _render_sources(shown, look)
     if shown.made:
         yield Line("Files:", Style.BOLD)
-        yield from render_artifacts(shown.made)
+        yield from render.render_artifacts(shown.made)
 
 
 def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
@@ -277,19 +243,19 @@ def _text(head: str, text: str, style: Style = Style.BOLD) -> Iterator[Line]:
 
 
 def _render_times(task: Task) -> str:
-    started = render_moment(task.started_at)
+    started = render.render_moment(task.started_at)
     if task.finished_at is None or task.started_at is None:
         return started
     took_s = (task.finished_at - task.started_at).total_seconds()
-    done = render_moment(task.finished_at)
+    done = render.render_moment(task.finished_at)
     day, _, time = done.partition(" ")
     done = time if started.startswith(day) else done
-    return f"{started}, done at {done} ({render_duration(took_s)})"
+    return f"{started}, done at {done} ({render.render_duration(took_s)})"
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:
     """Yield a line for each earlier result that a try of the task was given, with the reason."""
-    for n, given in enumerate(given_results(steps)):
+    for n, given in enumerate(json_shapes.given_results(steps)):
         if n == 0:
             yield Line("")
             yield Line("Earlier results that the task was given:", Style.BOLD)
@@ -303,12 +269,11 @@ def render_exchange(exchange: Exchange, objective: Objective, look: Look) -> Ite
     """Yield the lines of one step (a recorded call): a head, then its texts, each labelled with its
     kind, such as `reply`."""
     step = exchange.step
-    words = [
-        f"{exchange.n:>4}  {step.created_at.astimezone():%H:%M:%S}  {safe_line(exchange.title)}"
-    ]
+    at = f"{step.created_at.astimezone():%H:%M:%S}"
+    words = [f"{exchange.n:>4}  {at}  {safe_line(exchange.title)}"]
     if step.usage.calls:
-        words.append(f"{render_tokens(step.usage)} tokens")
-        words.append(render_cost(step.usage, objective))
+        tokens = f"{render.render_tokens(step.usage)} tokens"
+        words += [tokens, render.render_cost(step.usage, objective)]
     if exchange.took_s is not None:
         words.append(f"{exchange.took_s:.1f} s")
     words.append(safe_line(step.key))
@@ -368,17 +333,15 @@ def _usage_of(data: Mapping[str, Any]) -> Usage:
 def _render_more(shown: Shown, exchanges: Sequence[Exchange], look: Look) -> Iterator[Line]:
     if exchanges and not look.is_whole:
         name = shown.task.id if shown.task is not None else shown.duty
+        command = f"babyagi show {name} --objective {shown.objective.id}"
         yield Line("")
-        yield Line(
-            f"To read on: babyagi show {name} --objective {shown.objective.id} --step N, or --full",
-            Style.DIM,
-        )
+        yield Line(f"To read on: {command} --step N, or --full", Style.DIM)
 
 
 def _cost(usage: Usage, objective: Objective) -> str:
     if not usage.calls:
         return "no call of a model"
-    return f"{render_calls(usage)}, {render_cost(usage, objective)}"
+    return f"{render.render_calls(usage)}, {render.render_cost(usage, objective)}"
 
 
 # -- why a task does not run, and why an objective makes no progress
@@ -390,12 +353,12 @@ def show_why(task: str | None, *, selector: str, as_json: bool) -> None:
 
     async def fetch(store: TaskStore, picked: Objective) -> tuple[Reason, str]:
         if task is None:
-            return await why_objective(store, picked), f"Objective {picked.id}"
-        return await why_task(store, picked, _parse_task(task)), f"Task {task}"
+            return await verbs.why_objective(store, picked), f"Objective {picked.id}"
+        return await verbs.why_task(store, picked, _parse_task(task)), f"Task {task}"
 
     reason, name = with_objective(selector, fetch)
     if as_json:
-        print_json({"v": VERSION, **why_shape(reason)})
+        print_json({"v": json_shapes.VERSION, **json_shapes.why_shape(reason)})
         return
     width = terminal_width()
     echo_lines(Line(row) for row in wrap(safe_line(f"{name}: {reason.says}"), width))
@@ -453,14 +416,14 @@ class Selection:
 def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
     """Print the log of the objective: the selected events, one line for each."""
     settings = load(needs=NOTHING).settings
-    secrets = find_secrets(settings)
+    secrets = settings.known_secrets
 
     async def tell(store: TaskStore, found: Objective) -> None:
         if wanted.task_id is not None:
             await store.task(found.id, wanted.task_id)
         writer = Writer(as_json=as_json, width=terminal_width() if is_live_terminal() else 0)
-        if is_rehearsal(found) and not as_json:
-            echo(REHEARSAL_LINE, Style.YELLOW)
+        if json_shapes.is_rehearsal(found) and not as_json:
+            echo(render.REHEARSAL_LINE, Style.YELLOW)
         async for entry in read_log(store, found, wanted, secrets=secrets):
             writer.write(entry)
 
@@ -476,9 +439,7 @@ def parse_since(text: str | None) -> float | None:
         return parse_duration_s(text)
     except ValueError as error:
         raise SettingsError(
-            f"--since must be {error}, got {text!r}",
-            fix="babyagi log --since 10m",
-            guide="looking",
+            f"--since must be {error}, got {text!r}", fix="babyagi log --since 10m", guide="looking"
         ) from error
 
 
@@ -497,7 +458,7 @@ class Writer:
 
     def write(self, entry: Entry) -> None:
         if self._as_json:
-            print_json_line({**event_shape(entry.event), "text": entry.text})
+            print_json_line({**json_shapes.event_shape(entry.event), "text": entry.text})
             return
         at = entry.event.at.astimezone()
         if self._day is None or self._day.date() != at.date():
@@ -542,9 +503,8 @@ async def _read_pages(
         yield page
         after_id = page[-1].id if page else after_id
         if len(page) < PAGE:
-            is_over = not wanted.is_followed or await _has_ended(
-                store, objective_id, after_id, wanted
-            )
+            is_over = not wanted.is_followed
+            is_over = is_over or await _has_ended(store, objective_id, after_id, wanted)
             if not is_over:
                 await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WAIT_S)
 
@@ -563,12 +523,11 @@ async def _read_last(
     """Return the last `wanted.n_last` entries after the first and up to the second of two event
     ids. Events are read from the end."""
     read: list[Event] = []
-    (after_id, newest_id), objective_id = between, teller.objective.id
+    (after_id, newest_id), task_id = between, wanted.task_id
+    earlier = partial(store.history_before, teller.objective.id, task_id=task_id, limit=PAGE)
     before_id = newest_id + 1
     while True:
-        page = await store.history_before(
-            objective_id, before_id=before_id, task_id=wanted.task_id, limit=PAGE
-        )
+        page = await earlier(before_id=before_id)
         read = [event for event in page if event.id > after_id] + read
         entries = await teller.tell(read)
         if len(entries) >= wanted.n_last or len(page) < PAGE or page[0].id <= after_id:
@@ -590,15 +549,9 @@ class Teller:
     async def tell(self, page: Sequence[Event]) -> list[Entry]:
         """Return the log entries for these events. Some kinds of events have no entry."""
         named = [_address(event) for event in page if event.kind in _SHOWN_WITH_STEP]
-        steps = {
-            (step.owner, step.key): step
-            for step in await self._store.steps_at(self.objective.id, named=named)
-        }
-        recorded = [
-            event.task_id
-            for event in page
-            if event.kind == events.TASK_RECORDED and event.task_id is not None
-        ]
+        read = await self._store.steps_at(self.objective.id, named=named)
+        steps = {(step.owner, step.key): step for step in read}
+        recorded = [event.task_id or 0 for event in page if event.kind == events.TASK_RECORDED]
         results = await self._store.results(self.objective.id, task_ids=recorded)
         found = {result.task_id: result.text for result in results}
         entries = []
@@ -640,9 +593,9 @@ class Teller:
             said = describe_step(step) if step is not None else f"tool {event.data.get('key', '')}"
             return f"{place}: {said}"
         usage = _usage_of(event.data)
-        words = [kind, str(event.data.get("model", "")), f"{render_tokens(usage)} tokens"]
+        words = [kind, str(event.data.get("model", "")), f"{render.render_tokens(usage)} tokens"]
         if not self.objective.is_free:
-            words.append(render_cost(usage, self.objective))
+            words.append(render.render_cost(usage, self.objective))
         begun = self._begun.pop(_address(event), step.created_at if step is not None else None)
         if begun is not None:
             words.append(f"{(event.at - begun).total_seconds():.1f} s")
@@ -651,11 +604,8 @@ class Teller:
     def _say_lost(self, event: Event) -> str:
         usage = _usage_of(event.data)
         how = "was cut off" if event.kind == events.STEP_UNCONFIRMED else "gave no outcome"
-        paid = (
-            f"counted as paid: {render_tokens(usage)} tokens, {render_cost(usage, self.objective)}"
-            if usage.calls
-            else "nothing was counted"
-        )
+        tokens, cost = render.render_tokens(usage), render.render_cost(usage, self.objective)
+        paid = f"counted as paid: {tokens} tokens, {cost}" if usage.calls else "nothing was counted"
         model = f" {event.data.get('model', '')}".rstrip()
         return f"{_place(event)}: {event.data.get('kind', 'call')}{model} {how}; {paid}"
 

@@ -250,9 +250,8 @@ def row_width(stream: TextIO) -> int:
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     """Return whether lines to this stream may be coloured: the terminal supports it, and the
     environment does not forbid it (https://no-color.org)."""
-    return (
-        stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") not in ("dumb", "")
-    )
+    can_colour = environ.get("TERM") not in ("dumb", "")
+    return stream.isatty() and can_colour and not environ.get("NO_COLOR")
 
 
 MIN_COLUMNS, MIN_LINES = 20, 8
@@ -262,11 +261,8 @@ def is_live_terminal() -> bool:
     """Return whether the live view can run: standard input and standard error are a terminal that
     is large enough, can be redrawn and is not used by another program. Standard output may be a
     pipe or a file."""
-    if (
-        os.environ.get("TERM", "dumb") in ("dumb", "")
-        or os.environ.get("CI")
-        or not (is_person_there() and is_in_foreground())
-    ):
+    is_dumb = os.environ.get("TERM", "dumb") in ("dumb", "")
+    if is_dumb or os.environ.get("CI") or not (is_person_there() and is_in_foreground()):
         return False
     try:
         size = os.get_terminal_size(sys.stderr.fileno())

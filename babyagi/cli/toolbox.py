@@ -38,12 +38,9 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     from babyagi.tools.catalog import TOOL_NAMES, grant_tools
 
     settings = load(given_flags(flags), needs=NOTHING).settings
-    granted = {
-        grant.name
-        for grant in grant_tools(
-            has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
-        )
-    }
+    has_folder = settings.files is not None
+    grants = grant_tools(has_folder=has_folder, more=settings.tools, may_ask=settings.ask)
+    granted = {grant.name for grant in grants}
     found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
     if as_json:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
@@ -62,13 +59,10 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
-    return {
-        "name": tool.name,
-        "effect": tool.effect.value,
-        "granted": is_granted,
-        "description": tool.description,
-        "parameters": dict(tool.parameters),
-    }
+    from babyagi.json_shapes import pick
+
+    shape = {**pick(tool, "name effect"), "granted": is_granted}
+    return {**shape, **pick(tool, "description parameters")}
 
 
 @tools.command("test")
@@ -84,17 +78,16 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     """
     import asyncio
 
-    from babyagi.cli.exits import ExitCode
-    from babyagi.cli.session import load
+    from babyagi.cli import exits, session
 
-    tool = _find(name, load(given_flags(flags)).settings)
+    tool = _find(name, session.load(given_flags(flags)).settings)
     observation = asyncio.run(_call(tool, arguments))
+    if not as_json:
+        return _show(observation)
     passage, is_error = observation.passage, observation.is_error
-    if as_json:
-        shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
-        print_json({"v": 1, "tool": name, **shown})
-        return int(ExitCode.FAILED if is_error else ExitCode.OK)
-    return _show(observation)
+    shown = {"is_error": is_error, "origin": passage.origin, "text": passage.text}
+    print_json({"v": 1, "tool": name, **shown})
+    return int(exits.ExitCode.FAILED if is_error else exits.ExitCode.OK)
 
 
 def _show(observation: Observation) -> int:

@@ -94,11 +94,8 @@ def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
     for file in dict.fromkeys(found.file.path for found in untrusted):
         what = "settings that can run programs, read or send data, or spend money"
         lines.append(Line(f"{safe(str(file))} has {what}:", Style.BOLD))
-        lines += [
-            Line(f"  {found.variable}={safe(found.shown)}")
-            for found in untrusted
-            if found.file.path == file
-        ]
+        its_own = [found for found in untrusted if found.file.path == file]
+        lines += [Line(f"  {found.variable}={safe(found.shown)}") for found in its_own]
     return lines
 
 
@@ -114,9 +111,7 @@ def _trust(loaded: Loaded) -> None:
 
 
 def _revoke(home: Path) -> None:
-    folder = Path.cwd()
-    n_contents = sum(
-        distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder
-    )
+    here = [path for path in trusted_paths(home) if path.parent == Path.cwd()]
+    n_contents = sum(distrust_file(home, path) for path in here)
     now = "is trusted any more" if n_contents else "was trusted"
     echo(f"No file of this folder {now}.")

@@ -60,7 +60,7 @@ _TASK_WORDS = {
     events.TASK_RETRIED: "retried",
     events.TASK_PARKED: "waits for your answer",
     events.TASK_ANSWERED: "has its answer and is queued again",
-    events.TASK_TOO_DEEP_DROPPED: ("proposed a task that is deeper than BABYAGI_MAX_DEPTH allows"),
+    events.TASK_TOO_DEEP_DROPPED: "proposed a task that is deeper than BABYAGI_MAX_DEPTH allows",
     events.TASK_DUPLICATE_DROPPED: "proposed a task that exists already",
 }
 
@@ -163,10 +163,8 @@ def _words_of(event: Event) -> list[Any]:
             return [data.get("name")]
         case events.OBJECTIVE_CHECKED:
             return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
-    return [
-        data.get(key)
-        for key in ("question", "reason", "error", "detail", "hindrance", "lack", "named")
-    ]
+    keys = ("question", "reason", "error", "detail", "hindrance", "lack", "named")
+    return [data.get(key) for key in keys]
 
 
 class EventNames:

@@ -12,20 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from babyagi import events
+from babyagi.cli import views
 from babyagi.cli.asking import find_person
 from babyagi.cli.render import render_counts
 from babyagi.cli.run import interrupt, load_to_work, tell
-from babyagi.cli.session import find_secrets
 from babyagi.cli.text import echo, fit, is_live_terminal, is_terminal, warn
-from babyagi.cli.views import (
-    Follower,
-    JsonView,
-    LoggedView,
-    PlainView,
-    RecordFormatter,
-    View,
-    following,
-)
 from babyagi.journal import TextPiece
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Objective
@@ -51,9 +42,8 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
     # a person who plays the model needs the whole terminal
-    is_live = (
-        is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
-    )
+    is_shared = "human" in loaded.settings.model_by_role.values()
+    is_live = is_live_terminal() and not as_json and not is_shared
     ask_human = None if is_live else find_person()
     is_logged = is_unwatched(as_json=as_json)
     say = logger.info if is_logged else warn if as_json else echo
@@ -86,9 +76,9 @@ async def writing_log(app: App, *, is_wanted: bool) -> AsyncIterator[None]:
     if not is_wanted:
         yield
         return
-    as_json, secrets = app.settings.log_format == "json", find_secrets(app.settings)
+    as_json, secrets = app.settings.log_format == "json", app.settings.known_secrets
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
+    handler.setFormatter(views.RecordFormatter(as_json=as_json, worker=app.name, secrets=secrets))
     logging.getLogger().addHandler(handler)
     try:
         yield
@@ -125,17 +115,17 @@ async def _serve_live(app: App) -> int | None:
 
     board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
     async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
-        views: dict[int, LiveView] = {}
+        shown: dict[int, LiveView] = {}
 
         async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            view = views[objective_id] = LiveView(app.store, objective_id, live)
+            view = shown[objective_id] = LiveView(app.store, objective_id, live)
             try:
                 return await _follow(app.store, objective_id, view, work)
             finally:
-                views.pop(objective_id).close()
+                shown.pop(objective_id).close()
 
         def hear(piece: TextPiece) -> None:
-            if view := views.get(piece.objective_id):
+            if view := shown.get(piece.objective_id):
                 view.hear(piece)
 
         company = Company(is_person_there=lambda: live.is_running, on_piece=hear)
@@ -156,8 +146,8 @@ async def show_lines(
     name = f"objective {objective_id}: "
     say(f"{name}joined")
     # the worker itself prints what blocks it
-    lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
-    view: View | None = JsonView() if as_json else None if is_logged else lines
+    lines = views.PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
+    view: views.View | None = views.JsonView() if as_json else None if is_logged else lines
     # this event is printed as a warning, which is a log record of its own
     without = (events.WORKER_BLOCKED,) if is_logged else ()
     objective = await _follow(store, objective_id, view, work, without=without)
@@ -170,7 +160,7 @@ async def show_lines(
 async def _follow(
     store: TaskStore,
     objective_id: int,
-    view: View | None,
+    view: views.View | None,
     work: Coroutine[Any, Any, Objective],
     *,
     without: Sequence[str] = (),
@@ -180,7 +170,7 @@ async def _follow(
     except BaseException:
         work.close()
         raise
-    logged = LoggedView(view, without=without)
-    follower = Follower(store, objective_id, logged, after_id=after_id)
-    async with following(follower):
+    logged = views.LoggedView(view, without=without)
+    follower = views.Follower(store, objective_id, logged, after_id=after_id)
+    async with views.following(follower):
         return await work

@@ -34,39 +34,10 @@ from babyagi.pages.report import render_files
 from babyagi.redaction import redact
 from babyagi.reporting.report import MAX_EVENTS_DRAWN, load_pictures, load_report
 from babyagi.reporting.why import explain_tasks, find_facts
-from babyagi.serve.door import (
-    ACCESS,
-    LOCKED,
-    SESSION_S,
-    UNSIGNED,
-    Access,
-    Level,
-    Names,
-    Refusal,
-    cookie_name,
-)
-from babyagi.serve.operations import (
-    OPERATIONS,
-    SEE_LISTS,
-    Call,
-    Desk,
-    Nothing,
-    ObjectivesQuery,
-    Operation,
-    PageQuery,
-    TasksQuery,
-    parse_id,
-    pick_objective,
-    read_tasks,
-)
-from babyagi.serve.wire import (
-    BadRequestError,
-    parse_parameters,
-    read_body,
-    status_of,
-    write_crash,
-    write_problem,
-)
+from babyagi.serve import door, operations, wire
+from babyagi.serve.door import Access, Level, Names, Refusal
+from babyagi.serve.operations import OPERATIONS, SEE_LISTS, Call, Desk, Operation
+from babyagi.serve.wire import BadRequestError, parse_parameters
 from babyagi.tasks import Duty, Objective, StopReason, TaskStatus
 from babyagi.text import UNSEEN, harmless, shorten
 
@@ -132,7 +103,7 @@ _BACK = re.compile(r"/(?:[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResultsQuery(PageQuery):
+class ResultsQuery(operations.PageQuery):
     text: str = ""
 
 
@@ -174,17 +145,17 @@ def _address_of(operation: Operation) -> str:
 
 def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        if ACCESS not in request.scope or request.scope[ACCESS] is None:
-            return render_refusal(LOCKED)
+        if door.ACCESS not in request.scope or request.scope[door.ACCESS] is None:
+            return render_refusal(door.LOCKED)
         try:
             return await page(desk, request)
         except BadRequestError as error:
             return _say(error.status, error.title, error.detail)
         except BabyagiError as error:
             what = redact(error.what, secrets=desk.settings.known_secrets)
-            return _say(status_of(error), what, error.why, find_fix(error))
+            return _say(wire.status_of(error), what, error.why, find_fix(error))
         except Exception as error:  # a bug of ours: it is logged
-            return write_crash(error)
+            return wire.write_crash(error)
 
     return endpoint
 
@@ -195,36 +166,27 @@ def _guarded(desk: Desk, page: Page) -> Callable[[Request], Awaitable[Response]]
 
 async def _objectives(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    query = parse_parameters(_said(request), ObjectivesQuery)
-    found = await verbs.find_objectives(
-        desk.store,
-        query.words.split(),
-        is_ended=query.state == "ended",
-        is_active=query.state == "active",
-    )
+    query = parse_parameters(_said(request), operations.ObjectivesQuery)
+    found = await operations.find_objectives(desk.store, query)
     left = [one for one in reversed(found) if not query.after or one.id < query.after]
     shown = left[:MAX_ROWS]
     rows = [await _row(desk, one) for one in shown]
     more = {"words": query.words, "state": query.state or "", "after": shown[-1].id} if rows else {}
-    return await _render(
-        desk,
-        request,
-        "objectives.html",
-        **place,
-        rows=rows,
-        n_found=len(found),
-        query=query,
-        more=urlencode(more) if len(left) > len(shown) else "",
-        limits=desk.settings.limits,
-    )
+    said = {"rows": rows, "n_found": len(found), "query": query, "limits": desk.settings.limits}
+    rest = urlencode(more) if len(left) > len(shown) else ""
+    return await _render(desk, request, "objectives.html", **place, **said, more=rest)
 
 
 async def _row(desk: Desk, objective: Objective) -> dict[str, Any]:
     counts = await desk.store.counts(objective.id)
+    reason = await verbs.why_objective(desk.store, objective)
+    return {**_head(objective, counts), "reason": reason}
+
+
+def _head(objective: Objective, counts: Mapping[TaskStatus, int]) -> dict[str, Any]:
     return {
         "objective": objective,
         "state": name_state(objective),
-        "reason": await verbs.why_objective(desk.store, objective),
         "n_done": counts[TaskStatus.DONE],
         "n_tasks": sum(counts.values()),
         "n_asking": counts[TaskStatus.WAITING],
@@ -252,7 +214,7 @@ async def _schedules(desk: Desk, request: Request) -> Response:
 
 async def _schedule(desk: Desk, request: Request) -> Response:
     place = await _place(desk)
-    id_ = parse_id(request.path_params["schedule"], "schedule")
+    id_ = operations.parse_id(request.path_params["schedule"], "schedule")
     found = await desk.store.schedule(id_)
     ticks = await desk.store.ticks(id_, limit=N_TICKS_SHOWN)
     return await _render(desk, request, "schedule.html", **place, one=found, ticks=ticks)
@@ -277,15 +239,10 @@ async def _objective(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
     stand = await verbs.find_stand(desk.store, objective)
     facts = await find_facts(desk.store, objective.id)
-    columns = [
-        (
-            title,
-            states,
-            await _cards(desk.store, facts, states),
-            sum(stand.counts[one] for one in states),
-        )
-        for title, states in COLUMNS
-    ]
+    columns = []
+    for title, states in COLUMNS:
+        cards = await _cards(desk.store, facts, states)
+        columns.append((title, states, cards, sum(stand.counts[one] for one in states)))
     return await _render_tab(desk, request, "", stand=stand, after=after, columns=columns)
 
 
@@ -312,9 +269,9 @@ async def _with_reasons(
 
 async def _list(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    query = parse_parameters(_said(request), TasksQuery)
+    query = parse_parameters(_said(request), operations.TasksQuery)
     last = await desk.store.task(objective.id, query.after) if query.after else None
-    shown, has_more = await read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
+    shown, has_more = await operations.read_tasks(desk.store, objective.id, query, last, MAX_ROWS)
     more = [("status", one.value) for one in query.status]
     more += [("after", str(shown[-1].id))] if has_more else []
     return await _render_tab(
@@ -349,17 +306,9 @@ async def _results(desk: Desk, request: Request) -> Response:
         found = [(one, None) for one in sorted(shown, key=lambda one: ids.index(one.task_id))]
         more = urlencode({"after": ids[MAX_ROWS - 1]}) if len(ids) > MAX_ROWS else ""
     live = {"events": ""} if query.text.strip() else {}
-    return await _render_tab(
-        desk,
-        request,
-        "/results",
-        after=after,
-        found=await asyncio.to_thread(_excerpts, found),
-        query=query,
-        degraded=degraded,
-        more=more,
-        **live,
-    )
+    said = {"query": query, "degraded": degraded, "more": more, **live}
+    excerpts = await asyncio.to_thread(_excerpts, found)
+    return await _render_tab(desk, request, "/results", after=after, found=excerpts, **said)
 
 
 def _excerpts(
@@ -405,18 +354,11 @@ async def _report(desk: Desk, request: Request) -> Response:
 
 async def _task(desk: Desk, request: Request) -> Response:
     objective, after = await _begin(desk, request)
-    task_id = parse_id(request.path_params["task"], "task")
+    task_id = operations.parse_id(request.path_params["task"], "task")
     shown = await verbs.fetch_task(desk.store, objective, task_id)
-    return await _render_shown(
-        desk,
-        request,
-        "task.html",
-        shown,
-        after=after,
-        task=shown.task,
-        result=await asyncio.to_thread(_render_result, shown),
-        given=json_shapes.given_results(shown.steps),
-    )
+    result = await asyncio.to_thread(_render_result, shown)
+    said = {"task": shown.task, "result": result, "given": json_shapes.given_results(shown.steps)}
+    return await _render_shown(desk, request, "task.html", shown, after=after, **said)
 
 
 async def _duty(desk: Desk, request: Request) -> Response:
@@ -457,7 +399,7 @@ async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
 
 
 async def _pick(desk: Desk, request: Request) -> Objective:
-    return await pick_objective(desk.store, request.path_params["objective"])
+    return await operations.pick_objective(desk.store, request.path_params["objective"])
 
 
 async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> Response:
@@ -470,11 +412,7 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
     known = {
         "events": f"/objectives/{objective.id}/events",
         "stand": stand,
-        "objective": objective,
-        "state": name_state(objective),
-        "n_done": stand.counts[TaskStatus.DONE],
-        "n_tasks": sum(stand.counts.values()),
-        "n_asking": stand.counts[TaskStatus.WAITING],
+        **_head(objective, stand.counts),
         "n_serving": len(verbs.serving(stand.workers, objective.id)),
         "tabs": TABS,
         "tab": tab,
@@ -488,8 +426,8 @@ async def _render_tab(desk: Desk, request: Request, tab: str, **values: Any) -> 
 
 
 async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
-    access: Access = request.scope[ACCESS]
-    data = await read_body(request)
+    access: Access = request.scope[door.ACCESS]
+    data = await wire.read_body(request)
     pairs = parse_qsl(
         data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=MAX_FIELDS
     )
@@ -498,19 +436,16 @@ async def _do(operation: Operation, desk: Desk, request: Request) -> Response:
     words = [text for name, text in pairs if name == "word"]
     is_ours = len(words) == 1 and desk.keys.is_form_word(words[0], access.session)
     if not access.session or not is_ours:
-        return render_refusal(UNSIGNED)
+        return render_refusal(door.UNSIGNED)
     if access.level < operation.level:
         return _say(403, f"this needs a key of the level {operation.level.word}", "")
     assert operation.run is not None
     form = dict(pairs)
     if operation.name in ASKS and form.get("sure") != "yes":
         return _ask(operation, request, pairs)
+    body = parse_parameters(fields, operation.body or operations.Nothing)
     call = Call(
-        desk=desk,
-        path=request.path_params,
-        query=operation.query,
-        body=parse_parameters(fields, operation.body or Nothing),
-        level=access.level,
+        desk=desk, path=request.path_params, query=operation.query, body=body, level=access.level
     )
     answer = await operation.run(call)
     return RedirectResponse(_back(form, answer.value), status_code=303)
@@ -549,13 +484,9 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
     if level is None:
         return _say(403, "this link was used already or is too old", "", "babyagi open")
     response = _render_page("opened.html", status=200, title="babyagi", level=level.word)
+    name, session = door.cookie_name(names.port), desk.keys.new_session(level)
     response.set_cookie(
-        cookie_name(names.port),
-        desk.keys.new_session(level),
-        max_age=int(SESSION_S),
-        httponly=True,
-        samesite="strict",
-        path="/",
+        name, session, max_age=int(door.SESSION_S), httponly=True, samesite="strict", path="/"
     )
     return response
 
@@ -563,7 +494,7 @@ async def _open(desk: Desk, names: Names, request: Request) -> Response:
 async def _static(request: Request) -> Response:
     kind = KINDS.get(request.path_params["name"])
     if kind is None:
-        return write_problem(404, "there is no such page")
+        return wire.write_problem(404, "there is no such page")
     text = files("babyagi.serve").joinpath("static", request.path_params["name"]).read_bytes()
     return Response(text, media_type=kind, headers={"cache-control": "no-cache"})
 
@@ -581,7 +512,7 @@ def _say(status: int, title: str, detail: str, fix: str = "") -> Response:
 
 
 async def _render(desk: Desk, request: Request, template: str, **values: Any) -> Response:
-    access: Access = request.scope[ACCESS]
+    access: Access = request.scope[door.ACCESS]
     return await asyncio.to_thread(
         _render_page,
         template,
@@ -599,13 +530,9 @@ async def _render(desk: Desk, request: Request, template: str, **values: Any) ->
 
 
 def _render_page(template: str, *, status: int, **values: Any) -> Response:
-    page = open_templates().get_template(template).render(**values)
-    return Response(
-        page.encode("utf-8", "replace"),
-        status_code=status,
-        media_type="text/html; charset=utf-8",
-        headers={"cache-control": "no-store"},
-    )
+    page = open_templates().get_template(template).render(**values).encode("utf-8", "replace")
+    headers = {"cache-control": "no-store", "content-type": "text/html; charset=utf-8"}
+    return Response(page, status_code=status, headers=headers)
 
 
 # -- text on the board: times, numbers, statuses, and harmless text

@@ -39,9 +39,8 @@ PUBLIC_PREFIXES = ("/static/", "/open")  # paths that need no key
 ACCESS = "babyagi.access"  # key for the visitor's `Access` in the scope of a request
 
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = (
     (b"content-security-policy", CSP.encode()),
@@ -147,11 +146,9 @@ class Keys:
     def level_of_token(self, text: str) -> Level | None:
         """Return the level that the token gives, or None if it is invalid. Compares in constant
         time."""
-        found = None
-        for level in Level:
-            if hmac.compare_digest(text.encode(), self.token(level).encode()):
-                found = level
-        return found
+        tokens = [(level, self.token(level)) for level in Level]
+        found = [one for one, token in tokens if hmac.compare_digest(text.encode(), token.encode())]
+        return found[-1] if found else None
 
     def new_code(self, level: Level) -> str:
         """Return a one-time code. A browser can exchange it for a session within `CODE_S`
@@ -169,9 +166,8 @@ class Keys:
         return level
 
     def _forget_old(self) -> None:
-        now_s = self._now_s()
-        kept = {key: one for key, one in self._code_by_digest.items() if one[1] > now_s}
-        self._code_by_digest = kept
+        now_s, known = self._now_s(), self._code_by_digest.items()
+        self._code_by_digest = {key: one for key, one in known if one[1] > now_s}
 
     def new_session(self, level: Level) -> str:
         said = f"{level.word}.{int(self._now_s() + SESSION_S)}.{self._new_word()}"
@@ -342,12 +338,7 @@ class Door:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        keys: Keys,
-        names: Names,
-        refuse: Callable[[Refusal, bool], ASGIApp],
+        self, app: ASGIApp, *, keys: Keys, names: Names, refuse: Callable[[Refusal, bool], ASGIApp]
     ) -> None:
         self._app = app
         self._keys = keys

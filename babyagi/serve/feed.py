@@ -45,9 +45,8 @@ class Place:
     last_by_objective: tuple[tuple[int, int], ...] = ()
 
     def __str__(self) -> str:
-        return ".".join(
-            [str(self.base), *(f"{one}-{last}" for one, last in self.last_by_objective)]
-        )
+        pairs = (f"{one}-{last}" for one, last in self.last_by_objective)
+        return ".".join([str(self.base), *pairs])
 
     def has(self, event: Event) -> bool:
         last = dict(self.last_by_objective).get(event.objective_id, 0)
@@ -74,9 +73,8 @@ def parse_place(text: str) -> Place | None:
         return None
     base, *rest = text.split(".")
     pairs = [one.split("-") for one in rest]
-    return Place(
-        base=int(base), last_by_objective=tuple((int(one), int(last)) for one, last in pairs)
-    )
+    last = tuple((int(objective_id), int(event_id)) for objective_id, event_id in pairs)
+    return Place(base=int(base), last_by_objective=last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +97,7 @@ class Feed:
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
-        self._n_listeners = 0
+        self.n_listeners = 0
         self._wanted = asyncio.Event()
         self._changed = asyncio.Event()
         # the batches read since the last change, by objective and place
@@ -108,10 +106,6 @@ class Feed:
         self._settled, self._settled_at_s = 0, float("-inf")
         self._n_ended = 0  # how often all listeners were disconnected
         self.is_stopped = False
-
-    @property
-    def n_listeners(self) -> int:
-        return self._n_listeners
 
     async def watch(self) -> None:
         """Wake the listeners at each change of the store, until cancelled."""
@@ -142,13 +136,13 @@ class Feed:
 
     @contextmanager
     def _listening(self) -> Iterator[None]:
-        self._n_listeners += 1
+        self.n_listeners += 1
         self._wanted.set()
         try:
             yield
         finally:
-            self._n_listeners -= 1
-            if not self._n_listeners:
+            self.n_listeners -= 1
+            if not self.n_listeners:
                 self._wanted.clear()
 
     async def listen(self, objective_id: int | None, place: Place) -> AsyncGenerator[bytes, None]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from babyagi import __version__
+from babyagi import __version__, tasks
 from babyagi.inbox import Decision
 from babyagi.index.indexer import CheckReport
 from babyagi.reporting.transcript import Part
@@ -18,21 +18,6 @@ from babyagi.schedules import Schedule, ScheduleSpec, Tick
 from babyagi.serve.operations import OPERATIONS, TEXT, Nothing, Operation
 from babyagi.serve.wire import PROBLEM
 from babyagi.shapes import shape_of
-from babyagi.tasks import (
-    Event,
-    Joined,
-    Limits,
-    Objective,
-    ObjectiveSpec,
-    Reservation,
-    Result,
-    Step,
-    Task,
-    TaskStatus,
-    ToolGrant,
-    Usage,
-    Worker,
-)
 from babyagi.taskstore.port import Verification
 
 BASE = "/api/v1"
@@ -58,10 +43,8 @@ def make_document() -> dict[str, Any]:
         "info": {
             "title": "babyagi",
             "version": __version__,
-            "description": (
-                "An operation for every command that reads or changes the task store. It answers "
-                "with the JSON that the command prints with --json."
-            ),
+            "description": "An operation for every command that reads or changes the task store. "
+            "It answers with the JSON that the command prints with --json.",
         },
         "security": [{"token": []}],
         "paths": paths,
@@ -175,14 +158,10 @@ def _pick(noun: type, names: str) -> dict[str, Schema]:
         names: the names, separated by blanks.
     """
     hints = typing.get_type_hints(noun)
-    found = {}
     for name in names.split():
-        hint = hints.get(name)
-        if hint is None:
-            getter = getattr(noun, name).fget
-            hint = typing.get_type_hints(getter)["return"]
-        found[name] = _whole(hint)
-    return found
+        if name not in hints:  # a property
+            hints[name] = typing.get_type_hints(getattr(noun, name).fget)["return"]
+    return {name: _whole(hints[name]) for name in names.split()}
 
 
 def _whole(hint: Any) -> Schema:
@@ -202,67 +181,61 @@ def _or_null(schema: Schema) -> Schema:
 
 
 _V = {"v": _INTEGER}
-_COUNTS = _object({status.value: _INTEGER for status in TaskStatus})
+_COUNTS = _object({status.value: _INTEGER for status in tasks.TaskStatus})
 _COSTS = {name: _or_null({"type": "number"}) for name in ("cost_usd", "unconfirmed_cost_usd")}
-_USED = _whole(Usage)["properties"] | _COSTS
+_USED = _whole(tasks.Usage)["properties"] | _COSTS
 _USAGE = _object(_USED)
 _WHY = _pick(Reason, "why says change")
 _TASK = {
-    **_pick(Task, "id name status rank failures n_lost after parent_id try_no error"),
+    **_pick(tasks.Task, "id name status rank failures n_lost after parent_id try_no error"),
     "lack": _TEXT,
-    **_pick(Task, "n_lacks origins usage created_at started_at finished_at not_before"),
+    **_pick(tasks.Task, "n_lacks origins usage created_at started_at finished_at not_before"),
 }
-_ARTIFACTS = _list(
-    _object(
-        {"task_id": _INTEGER, "name": _TEXT, "media_type": _TEXT}
-        | {"n_bytes": _INTEGER, "sha256": _TEXT}
-    )
-)
+_IDS = {"objective_id": _INTEGER, "task_id": _INTEGER}
+_ARTIFACT = {"task_id": _INTEGER, "name": _TEXT, "media_type": _TEXT}
+_ARTIFACTS = _list(_object(_ARTIFACT | {"n_bytes": _INTEGER, "sha256": _TEXT}))
 _FOUND = {
     "task_id": _INTEGER,
     "task": _TEXT,
     "result": _TEXT,
-    **_pick(Result, "lack origins created_at"),
+    **_pick(tasks.Result, "lack origins created_at"),
 }
 _RESULT = _object(_FOUND | {"artifacts": _ARTIFACTS})
-_SOURCES = _list(
-    _object(
-        {"kind": _TEXT, "name": _TEXT, "task_ids": _NUMBERS}
-        | {name: _or_null(_TEXT) for name in ("title", "fetched_at", "sha256")}
-    )
-)
-_ENDED = _pick(Objective, "status stop_reason stop_detail is_set_aside")
+_SOURCE = {"kind": _TEXT, "name": _TEXT, "task_ids": _NUMBERS}
+_PAGE = {name: _or_null(_TEXT) for name in ("title", "fetched_at", "sha256")}
+_SOURCES = _list(_object(_SOURCE | _PAGE))
+_ENDED = _pick(tasks.Objective, "status stop_reason stop_detail is_set_aside")
 _REPORT = {"report": _object({"is_written": _BOOLEAN})}
-_TIMES = _pick(Objective, "created_at ended_at")
+_TIMES = _pick(tasks.Objective, "created_at ended_at")
 _STATUS = {
     **_V,
     "objective": _object(
-        _pick(Objective, "id uid") | _pick(ObjectiveSpec, "text initial_task further")
+        _pick(tasks.Objective, "id uid") | _pick(tasks.ObjectiveSpec, "text initial_task further")
     ),
-    **_pick(ObjectiveSpec, "instance_name"),
+    **_pick(tasks.ObjectiveSpec, "instance_name"),
     **_ENDED,
     "tasks": _COUNTS,
     "usage": _object(_USED | {"time_s": {"type": "number"}}),
-    "held": _whole(Reservation),
-    "limits": _whole(Limits),
+    "held": _whole(tasks.Reservation),
+    "limits": _whole(tasks.Limits),
     **_REPORT,
     "model": _TEXT,
     "models": {"type": "object", "additionalProperties": _TEXT},
     "is_rehearsal": _BOOLEAN,
-    **_pick(ObjectiveSpec, "memory agent"),
-    "tools": _list(_object(_pick(ToolGrant, "name effect"))),
+    **_pick(tasks.ObjectiveSpec, "memory agent"),
+    "tools": _list(_object(_pick(tasks.ToolGrant, "name effect"))),
     **_TIMES,
 }
 _OBJECTIVE = _object(
-    _pick(Objective, "id uid")
-    | _pick(ObjectiveSpec, "text further instance_name")
+    _pick(tasks.Objective, "id uid")
+    | _pick(tasks.ObjectiveSpec, "text further instance_name")
     | _ENDED
     | {"tasks": _COUNTS, "usage": _USAGE, **_REPORT, "missing": _TEXTS}
     | _TIMES
     | {"last_event_at": _TIME}
 )
 _STEP = _object(
-    _pick(Step, "key kind state model usage n_unconfirmed created_at done_at")
+    _pick(tasks.Step, "key kind state model usage n_unconfirmed created_at done_at")
     | {"usage": _USAGE, "n": _INTEGER, "owner": _TEXT, "title": _TEXT}
     | {"took_s": _or_null({"type": "number"}), "missing": _TEXT}
     | {"parts": _list(_object(_pick(Part, "label text is_said_before")))}
@@ -294,43 +267,36 @@ _REQUEST = _object(
         "lines": _list({"type": "array", "items": _TEXT}),
     }
 )
-_DECIDED = _object(
-    _V
-    | {"number": _INTEGER, "decision": _whole(Decision)}
-    | {"objective_id": _INTEGER, "task_id": _INTEGER}
-)
+_DECIDED = _object(_V | {"number": _INTEGER, "decision": _whole(Decision)} | _IDS)
 _KEPT = _object(
     _pick(Schedule, "id uid status due_at fires_at created_at")
     | {"when": _TEXT}
     | _pick(ScheduleSpec, "rule grace_s overlap catch_up jitter_s daily_limit_usd")
-    | {"objective": _object(_pick(ObjectiveSpec, "text initial_task instance_name limits"))}
+    | {"objective": _object(_pick(tasks.ObjectiveSpec, "text initial_task instance_name limits"))}
     | {"models": {"type": "object", "additionalProperties": _TEXT}}
 )
 _TICK = _object(_pick(Tick, "schedule_id due_at outcome reason objective_id decided_at"))
 _SCHEDULE = _object(_V | {"schedule": _KEPT})
+_JOINED = {"hindrance": _TEXT, "tasks": _NUMBERS, "duties": _TEXTS}
 _WORKER = _object(
-    _pick(Worker, "id name host pid home since lease_left_s")
-    | {
-        "objectives": _list(
-            _object(
-                _pick(Joined, "objective_id since")
-                | {"hindrance": _TEXT, "tasks": _NUMBERS, "duties": _TEXTS}
-            )
-        )
-    }
+    _pick(tasks.Worker, "id name host pid home since lease_left_s")
+    | {"objectives": _list(_object(_pick(tasks.Joined, "objective_id since") | _JOINED))}
 )
-_EVENT = _object(
-    _V | {"id": _INTEGER, "at": _TIME} | _pick(Event, "objective_id task_id kind") | {"data": _ANY}
-)
+_TOLD = _pick(tasks.Event, "objective_id task_id kind")
+_EVENT = _object(_V | {"id": _INTEGER, "at": _TIME} | _TOLD | {"data": _ANY})
 _INDEXED = {name: _INTEGER for name in ("n_results", "n_indexed", "n_owed")}
 _HIT = _object({"score": {"type": "number"}, "objective_id": _INTEGER, **_FOUND})
+_ASKED = _pick(tasks.Objective, "id uid") | _pick(tasks.ObjectiveSpec, "text further")
+_CHECKED = _pick(
+    CheckReport, "is_whole n_expected n_held n_owed missing extra n_probes probe_misses"
+)
 
 REPLIES: Mapping[str, Schema] = {
     "list_objectives": _list(_OBJECTIVE),
     "submit": _object(
         _V
         | {"objective_id": _INTEGER, "uid": _TEXT, "is_new": _BOOLEAN}
-        | _pick(Objective, "status")
+        | _pick(tasks.Objective, "status")
     ),
     "prune": _object(_V | {"deleted": _NUMBERS}),
     "delete": _object(_V | {"deleted": _NUMBERS, "trouble": _TEXT}),
@@ -349,8 +315,7 @@ REPLIES: Mapping[str, Schema] = {
     ),
     "report": _object(
         _V
-        | {"objective": _object(_pick(Objective, "id uid") | _pick(ObjectiveSpec, "text further"))}
-        | _pick(Objective, "stop_reason")
+        | {"objective": _object(_ASKED), **_pick(tasks.Objective, "stop_reason")}
         | {"is_rehearsal": _BOOLEAN, "markdown": _TEXT}
         | {"sources": _SOURCES, "artifacts": _ARTIFACTS}
     ),
@@ -367,13 +332,7 @@ REPLIES: Mapping[str, Schema] = {
     "index_status": _list(
         _object({"objective_id": _INTEGER, "index": _TEXT, "space": _TEXT, **_INDEXED})
     ),
-    "index_check": _object(
-        _V
-        | {"objective_id": _INTEGER}
-        | _pick(
-            CheckReport, "is_whole n_expected n_held n_owed missing extra n_probes probe_misses"
-        )
-    ),
+    "index_check": _object(_V | {"objective_id": _INTEGER} | _CHECKED),
     "index_rebuild": _object(_V | {"objective_id": _INTEGER, "n_results": _INTEGER}),
     "verify": _object(_V | _pick(Verification, "n_rows n_steps n_results") | {"damages": _TEXTS}),
     "new_code": _object({"code": _TEXT}),

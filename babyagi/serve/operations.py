@@ -26,6 +26,7 @@ from babyagi.files.home import forget, remember_hook
 from babyagi.inbox import Decision
 from babyagi.net.addresses import read_target
 from babyagi.notify import Hooks, is_address
+from babyagi.options import LIMIT_NAMES
 from babyagi.reporting.artifacts import find_artifacts
 from babyagi.reporting.metrics import read_metrics
 from babyagi.reporting.report import load_artifacts, load_page, load_report, load_sources
@@ -36,7 +37,7 @@ from babyagi.serve.door import Keys, Level
 from babyagi.serve.feed import Feed
 from babyagi.serve.wire import Answer, BadRequestError
 from babyagi.settings.fields import declared_fields
-from babyagi.tasks import Limits, Objective, Place, Step, Task, TaskStatus
+from babyagi.tasks import Limits, Objective, Place, Task, TaskStatus
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import shorten
 
@@ -52,7 +53,6 @@ MAX_ANSWERED = 1_000  # answers that are kept for requests with an Idempotency-K
 MAX_TEXT_CHARS = 100_000
 MAX_USD = 1_000_000_000.0
 PROMETHEUS = "text/plain; version=0.0.4"
-_LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 TEXT = "text"
 
 
@@ -320,24 +320,23 @@ class EventsQuery:
 async def list_objectives(call: Call) -> Answer:
     """List objectives, the newest last."""
     query: ObjectivesQuery = call.query
-    found = await verbs.find_objectives(
-        call.store,
-        query.words.split(),
-        is_ended=query.state == "ended",
-        is_active=query.state == "active",
-    )
+    found = await find_objectives(call.store, query)
     limit = _within(query.limit, "limit", 1, MAX_LISTED)
     left = [one for one in found if one.id > query.after]
     page = left[:limit]
-    shapes = [
-        json_shapes.objective_shape(
-            one,
-            await call.store.counts(one.id),
-            last_event_at=await verbs.find_last_event_at(call.store, one),
-        )
-        for one in page
-    ]
+    shapes = []
+    for one in page:
+        counts = await call.store.counts(one.id)
+        last_at = await verbs.find_last_event_at(call.store, one)
+        shapes.append(json_shapes.objective_shape(one, counts, last_event_at=last_at))
     return Answer(value=shapes, next={"after": page[-1].id} if len(left) > limit else None)
+
+
+async def find_objectives(store: TaskStore, query: ObjectivesQuery) -> list[Objective]:
+    words, state = query.words.split(), query.state
+    return await verbs.find_objectives(
+        store, words, is_ended=state == "ended", is_active=state == "active"
+    )
 
 
 async def submit(call: Call) -> Answer:
@@ -346,9 +345,8 @@ async def submit(call: Call) -> Answer:
     app = _app_of(call, body)
     async with call.desk.submitting:
         objective, is_new = await _submit_once(call.desk, app, body, call.key)
-    return Answer(
-        value=json_shapes.submitted_shape(objective, is_new=is_new), status=201 if is_new else 200
-    )
+    shape = json_shapes.submitted_shape(objective, is_new=is_new)
+    return Answer(value=shape, status=201 if is_new else 200)
 
 
 async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tuple[Objective, bool]:
@@ -386,9 +384,8 @@ async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
 
 
 def _other_key() -> BadRequestError:
-    return BadRequestError(
-        422, "this Idempotency-Key was used for a different request", "send a new key"
-    )
+    title = "this Idempotency-Key was used for a different request"
+    return BadRequestError(422, title, "send a new key")
 
 
 async def _start(desk: Desk, app: App, body: Submission, uid: str) -> tuple[Objective, bool]:
@@ -459,7 +456,7 @@ def settings_of(settings: Settings, body: ObjectiveFields) -> Settings:
         "llm_model": body.model,
         "memory": body.memory,
         "planning": body.planning,
-        **{name: getattr(body, name) for name in _LIMITS},
+        **{name: getattr(body, name) for name in LIMIT_NAMES},
     }
     values = {name: _parse(name, one) for name, one in texts.items() if one not in (None, "")}
     more: dict[str, Any] = {}
@@ -501,17 +498,18 @@ def _folder_within(settings: Settings, name: str) -> Path:
 def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
     """Return the limits in the request, parsed as settings. Raises `BadRequestError` if one is
     higher than the server's own limit and the visitor's key has not the level admin."""
-    given = {name: getattr(body, name) for name in _LIMITS}
+    given = {name: getattr(body, name) for name in LIMIT_NAMES}
     limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
     for name, value in limits.items():
         most = getattr(call.desk.settings, name)
         if call.level < Level.ADMIN and most and not 0 < value <= most:
-            raise BadRequestError(
-                403,
-                f"{name} may be {most:g} at most",
-                "only a key of the level admin can set a higher limit",
-            )
+            raise _too_high(name, most)
     return limits
+
+
+def _too_high(name: str, most: float) -> BadRequestError:
+    fix = "only a key of the level admin can set a higher limit"
+    return BadRequestError(403, f"{name} may be {most:g} at most", fix)
 
 
 async def status(call: Call) -> Answer:
@@ -665,9 +663,8 @@ async def move_task(call: Call) -> Answer:
     """Move a queued task to another place of the list."""
     body: Move = call.body
     if (body.to is None) == (body.before is None):
-        raise BadRequestError(
-            422, "the new position is missing", 'send {"to": "first"} or {"before": 3}'
-        )
+        fix = 'send {"to": "first"} or {"before": 3}'
+        raise BadRequestError(422, "the new position is missing", fix)
     to: Place | int = Place.LAST if body.before is None else body.before
     to = Place.FIRST if body.to == "first" else to
     objective = await call.objective()
@@ -710,10 +707,8 @@ async def list_results(call: Call) -> Answer:
         ids = ids[ids.index(query.after) + 1 :]
     found = await call.store.results(objective_id, task_ids=ids[:limit])
     made = await find_artifacts(call.store, found)
-    return Answer(
-        value=[json_shapes.result_shape(one, made) for one in found],
-        next={"after": ids[limit - 1]} if len(ids) > limit else None,
-    )
+    shapes = [json_shapes.result_shape(one, made) for one in found]
+    return Answer(value=shapes, next={"after": ids[limit - 1]} if len(ids) > limit else None)
 
 
 async def search(call: Call) -> Answer:
@@ -764,23 +759,21 @@ async def log(call: Call) -> Answer:
 
 async def inbox(call: Call) -> Answer:
     """List the requests of tasks that wait for a person."""
-    query: ObjectiveQuery = call.query
-    steps = await _open_steps(call.store, query.objective)
-    settings = call.desk.settings
-    requests = [
-        await verbs.gather_request(call.store, step, settings, among=steps) for step in steps
-    ]
+    store, settings = call.store, call.desk.settings
+    steps = await store.inbox(await _chosen_id(call))
+    requests = [await verbs.gather_request(store, step, settings, among=steps) for step in steps]
     return Answer(value=[json_shapes.request_shape(one) for one in requests])
 
 
 async def show_request(call: Call) -> Answer:
     """Show one request of a task that waits for a person."""
-    request = await _request(call)
-    return Answer(value=json_shapes.request_shape(request))
+    return Answer(value=json_shapes.request_shape(await _request(call)))
 
 
-async def _open_steps(store: TaskStore, selector: str) -> list[Step]:
-    return await store.inbox((await pick_objective(store, selector)).id if selector else None)
+async def _chosen_id(call: Call) -> int | None:
+    """Return the id of the objective that the query names; None if it names none."""
+    query: ObjectiveQuery = call.query
+    return (await pick_objective(call.store, query.objective)).id if query.objective else None
 
 
 async def _request(call: Call) -> verbs.Request:
@@ -857,22 +850,10 @@ async def add_schedule(call: Call) -> Answer:
 def _timing_of(call: Call, body: NewSchedule) -> Timing:
     usd = body.daily_limit_usd
     if usd is not None and call.level < Level.ADMIN and not 0 < usd <= DAILY_LIMIT_USD:
-        raise BadRequestError(
-            403,
-            f"daily_limit_usd may be {DAILY_LIMIT_USD:g} at most",
-            "only a key of the level admin can set a higher limit",
-        )
-    return Timing(
-        cron=body.cron,
-        every=body.every,
-        at=body.at,
-        tz=body.tz,
-        grace=body.grace,
-        overlap=body.overlap,
-        catch_up=body.catch_up,
-        jitter=body.jitter,
-        daily_limit=usd if usd is None else _within(usd, "daily_limit_usd", 0, MAX_USD),
-    )
+        raise _too_high("daily_limit_usd", DAILY_LIMIT_USD)
+    names = "cron every at tz grace overlap catch_up jitter".split()
+    daily_limit = usd if usd is None else _within(usd, "daily_limit_usd", 0, MAX_USD)
+    return Timing(**{name: getattr(body, name) for name in names}, daily_limit=daily_limit)
 
 
 async def show_schedule(call: Call) -> Answer:
@@ -932,8 +913,7 @@ async def index_check(call: Call) -> Answer:
 
 async def index_rebuild(call: Call) -> Answer:
     """Rebuild the index of an objective."""
-    body: Rebuilding = call.body
-    objective, model = await call.objective(), body.embedding_model
+    objective, model = await call.objective(), call.body.embedding_model
     async with call.desk.app.beside().open_results(objective, model=model) as opened:
         n_results = await opened.rebuild(lambda _done, _all: None, model=model)
     shape = {"objective_id": objective.id, "n_results": n_results}
@@ -942,10 +922,8 @@ async def index_rebuild(call: Call) -> Answer:
 
 async def verify(call: Call) -> Answer:
     """Check every row of the task store for damage."""
-    query: ObjectiveQuery = call.query
-    store = call.store
-    id_ = (await pick_objective(store, query.objective)).id if query.objective else None
-    return Answer(value=json_shapes.verification_shape(await store.verify(id_)))
+    found = await call.store.verify(await _chosen_id(call))
+    return Answer(value=json_shapes.verification_shape(found))
 
 
 async def metrics(call: Call) -> Answer:

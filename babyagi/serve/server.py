@@ -33,42 +33,12 @@ from babyagi.backends import open_store, utc_now
 from babyagi.errors import BabyagiError, SettingsError
 from babyagi.files import private
 from babyagi.files.home import make_home
-from babyagi.serve import board
-from babyagi.serve.door import (
-    ACCESS,
-    Access,
-    Door,
-    Keys,
-    Level,
-    Names,
-    Refusal,
-    is_local,
-    load_token,
-    read_token,
-)
+from babyagi.serve import board, door, operations, wire
+from babyagi.serve.door import Access, Keys, Level, Names, Refusal
 from babyagi.serve.feed import Feed, Place, parse_place
 from babyagi.serve.openapi import BASE, make_document
-from babyagi.serve.operations import (
-    MAX_KEY_CHARS,
-    METRICS,
-    OPERATIONS,
-    Call,
-    Desk,
-    EventsQuery,
-    Operation,
-    pick_objective,
-)
-from babyagi.serve.wire import (
-    Answer,
-    BadRequestError,
-    parse_body,
-    parse_parameters,
-    read_body,
-    write_answer,
-    write_crash,
-    write_error,
-    write_problem,
-)
+from babyagi.serve.operations import OPERATIONS, Call, Desk, Operation
+from babyagi.serve.wire import Answer, BadRequestError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -199,7 +169,7 @@ def find_token(settings: Settings) -> str:
     """Return the server's token: BABYAGI_SERVE_TOKEN if it is set, else the one stored in the home
     folder, which is created if it is missing."""
     make_home(settings.home)
-    return settings.serve_token.reveal() or load_token(
+    return settings.serve_token.reveal() or door.load_token(
         settings.home, new_token=lambda: secrets.token_urlsafe(32)
     )
 
@@ -207,7 +177,7 @@ def find_token(settings: Settings) -> str:
 def require_door(settings: Settings) -> None:
     """Raises `SettingsError` if other machines could connect to the server's address and
     BABYAGI_SERVE_TOKEN is not set."""
-    if not is_local(settings.serve_host) and not settings.serve_token:
+    if not door.is_local(settings.serve_host) and not settings.serve_token:
         raise SettingsError(
             f"{settings.serve_host} can be reached from other machines, and no token is set",
             why="only --host 127.0.0.1 works without a token",
@@ -272,9 +242,8 @@ async def open_server(app: App, *, tell: Callable[[str], None]) -> AsyncIterator
     )
     listening = listen_at(settings.serve_host, settings.serve_port)
     url = url_of(listening)
-    names = Names(
-        port=listening.getsockname()[1], host=settings.serve_host, more=settings.serve_names
-    )
+    port = listening.getsockname()[1]
+    names = Names(port=port, host=settings.serve_host, more=settings.serve_names)
     try:
         async with open_store(settings, tell=tell) as store:
             feed = Feed(store)
@@ -305,7 +274,7 @@ async def _watch_token(desk: Desk) -> None:
     Does nothing if the token comes from BABYAGI_SERVE_TOKEN."""
     while not desk.settings.serve_token:
         await asyncio.sleep(TOKEN_LOOK_S)
-        token = read_token(desk.settings.home)
+        token = door.read_token(desk.settings.home)
         if token and desk.keys.renew(token):
             desk.feed.send_away()
             logger.warning("the server's token was renewed; earlier keys and sessions have ended")
@@ -386,15 +355,15 @@ def make_application(desk: Desk, names: Names) -> ASGIApp:
     routes = [
         Route("/healthz", _say_alive, methods=["GET"]),
         Route("/readyz", partial(_say_ready, desk), methods=["GET"]),
-        Route(f"{BASE}/openapi.json", partial(_give_document, desk), methods=["GET"]),
+        Route(f"{BASE}/openapi.json", _give_document, methods=["GET"]),
         *(Route(BASE + one.path, _endpoint(desk, one), methods=[one.method]) for one in OPERATIONS),
-        Route("/metrics", _endpoint(desk, METRICS), methods=["GET"]),
+        Route("/metrics", _endpoint(desk, operations.METRICS), methods=["GET"]),
         *board.make_routes(desk, names),
     ]
     handlers: Any = {404: _say_missing, 405: _say_wrong_method, Exception: _say_crash}
     app = Starlette(routes=routes, exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return Door(app, keys=desk.keys, names=names, refuse=_refuse)
+    return door.Door(app, keys=desk.keys, names=names, refuse=_refuse)
 
 
 def _endpoint(desk: Desk, operation: Operation) -> Endpoint:
@@ -408,50 +377,49 @@ def _guarded(desk: Desk, level: Level, answer: Endpoint) -> Endpoint:
     answers errors as problem details."""
 
     async def endpoint(request: Request) -> Response:
-        access: Access | None = request.scope.get(ACCESS)
+        access: Access | None = request.scope.get(door.ACCESS)
         if access is None or access.level < level:
-            return write_problem(
-                403,
-                f"this needs a key of the level {level.word}",
-                f"babyagi open --token {level.word} prints one",
-                kind="level",
-            )
+            title = f"this needs a key of the level {level.word}"
+            fix = f"babyagi open --token {level.word} prints one"
+            return wire.write_problem(403, title, fix, kind="level")
         try:
             return await answer(request)
         except BadRequestError as error:
-            return write_problem(error.status, error.title, error.detail)
+            return wire.write_problem(error.status, error.title, error.detail)
         except BabyagiError as error:
-            return write_error(error, desk.settings.known_secrets)
+            return wire.write_error(error, desk.settings.known_secrets)
         except Exception as error:  # a bug of ours: it is logged, and the client is told
-            return write_crash(error)
+            return wire.write_crash(error)
 
     return endpoint
 
 
 async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
     assert operation.run is not None
-    query = parse_parameters(request.query_params.multi_items(), operation.query)
+    query = wire.parse_parameters(request.query_params.multi_items(), operation.query)
     body = None
     if operation.body is not None:
-        data = await read_body(request)
-        body = parse_body(data, request.headers.get("content-type", ""), operation.body)
+        data = await wire.read_body(request)
+        body = wire.parse_body(data, request.headers.get("content-type", ""), operation.body)
     key = request.headers.get("idempotency-key", "") if operation.takes_key else ""
-    if len(key) > MAX_KEY_CHARS:
-        raise BadRequestError(422, "the Idempotency-Key is too long", f"{MAX_KEY_CHARS} at most")
-    level = request.scope[ACCESS].level
+    if len(key) > operations.MAX_KEY_CHARS:
+        raise BadRequestError(
+            422, "the Idempotency-Key is too long", f"{operations.MAX_KEY_CHARS} at most"
+        )
+    level = request.scope[door.ACCESS].level
     call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level, key=key)
-    return await asyncio.to_thread(write_answer, await operation.run(call), request)
+    return await asyncio.to_thread(wire.write_answer, await operation.run(call), request)
 
 
 async def _stream(desk: Desk, request: Request) -> Response:
     """Return a stream of the events after the last one that the listener has. The id of that event
     is in the header `Last-Event-ID`, which a browser sends when it reconnects, or in the parameter
     `after`. Without an id, the stream has the events from now on."""
-    query: EventsQuery = parse_parameters(request.query_params.multi_items(), EventsQuery)
+    query = wire.parse_parameters(request.query_params.multi_items(), operations.EventsQuery)
     if desk.feed.n_listeners >= MAX_LISTENERS:
         raise BadRequestError(503, "there are too many listeners", "try again in a moment")
     selector = request.path_params.get("objective")
-    objective_id = (await pick_objective(desk.store, selector)).id if selector else None
+    objective_id = (await operations.pick_objective(desk.store, selector)).id if selector else None
     said = request.headers.get("last-event-id") or query.after
     place = parse_place(said) if said else None
     if said and (place is None or (objective_id is not None and place.last_by_objective)):
@@ -460,21 +428,15 @@ async def _stream(desk: Desk, request: Request) -> Response:
             "the header Last-Event-ID, or the parameter `after`, is not the id of an event",
             "send the id of the last event that was received from this stream",
         )
-    if place is None:
-        place = (
-            await desk.feed.now()
-            if objective_id is None
-            else Place(base=await desk.store.last_event_id(objective_id))
-        )
-    return StreamingResponse(
-        desk.feed.listen(objective_id, place),
-        media_type="text/event-stream",
-        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
-    )
+    if place is None and objective_id is not None:
+        place = Place(base=await desk.store.last_event_id(objective_id))
+    frames = desk.feed.listen(objective_id, place or await desk.feed.now())
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(frames, media_type="text/event-stream", headers=headers)
 
 
-async def _give_document(_desk: Desk, request: Request) -> Response:
-    return write_answer(Answer(value=make_document()), request)
+async def _give_document(request: Request) -> Response:
+    return wire.write_answer(Answer(value=make_document()), request)
 
 
 # -- health checks
@@ -502,11 +464,9 @@ async def _say_ready(desk: Desk, _request: Request) -> Response:
 
 def _refuse(refusal: Refusal, is_page: bool) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        response = (
-            board.render_refusal(refusal)
-            if is_page
-            else write_problem(refusal.status, refusal.title, refusal.detail, kind="door")
-        )
+        status, title, detail = refusal.status, refusal.title, refusal.detail
+        page = board.render_refusal(refusal) if is_page else None
+        response = page or wire.write_problem(status, title, detail, kind="door")
         response.headers["connection"] = "close"  # the rest of the request is not read
         await response(scope, receive, send)
 
@@ -514,16 +474,14 @@ def _refuse(refusal: Refusal, is_page: bool) -> ASGIApp:
 
 
 async def _say_missing(_request: Request, _error: Exception) -> Response:
-    return write_problem(404, "there is no such page", f"{BASE}/openapi.json lists the API")
+    return wire.write_problem(404, "there is no such page", f"{BASE}/openapi.json lists the API")
 
 
 async def _say_wrong_method(_request: Request, error: Exception) -> Response:
-    response = write_problem(405, "this path does not support the method")
-    headers = getattr(error, "headers", None) or {}
-    if "Allow" in headers:
-        response.headers["allow"] = headers["Allow"]
+    response = wire.write_problem(405, "this path does not support the method")
+    response.headers.update(getattr(error, "headers", None) or {})
     return response
 
 
 async def _say_crash(_request: Request, error: Exception) -> Response:
-    return write_crash(error)
+    return wire.write_crash(error)

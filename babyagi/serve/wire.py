@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,21 +17,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from babyagi.errors import (
-    BabyagiError,
-    ContextTooLongError,
-    CredentialsError,
-    IndexUnavailableError,
-    LimitReachedError,
-    ModelRejectedError,
-    ModelUnavailableError,
-    NotFoundError,
-    ObjectiveStoppedError,
-    SettingsError,
-    StoreUnavailableError,
-    StoreUnusableError,
-    find_fix,
-)
+from babyagi import errors
+from babyagi.errors import BabyagiError, find_fix
 from babyagi.redaction import redact
 from babyagi.shapes import ShapeError, shape_of
 from babyagi.text import clean
@@ -48,19 +36,17 @@ PROBLEM = "application/problem+json"
 _NO_MARKUP = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 RETRY_AFTER_S = 2
 
-_STATUS_BY_ERROR: tuple[tuple[type[BabyagiError], int], ...] = (
-    (NotFoundError, 404),
-    (SettingsError, 422),
-    (ObjectiveStoppedError, 409),
-    (LimitReachedError, 409),
-    (StoreUnavailableError, 503),
-    (StoreUnusableError, 503),
-    (IndexUnavailableError, 503),
-    (ModelUnavailableError, 503),
-    (CredentialsError, 409),
-    (ModelRejectedError, 409),
-    (ContextTooLongError, 422),
-)
+_ERRORS_BY_STATUS: Mapping[int, tuple[type[BabyagiError], ...]] = {
+    404: (errors.NotFoundError,),
+    422: (errors.SettingsError, errors.ContextTooLongError),
+    503: (
+        errors.StoreUnavailableError,
+        errors.StoreUnusableError,
+        errors.IndexUnavailableError,
+        errors.ModelUnavailableError,
+    ),
+}
+_OTHERWISE = 409
 
 
 class BadRequestError(Exception):
@@ -86,9 +72,8 @@ class BadRequestError(Exception):
 async def read_body(request: Request) -> bytes:
     """Return the request's body. Raises `BadRequestError` if it is too long, incomplete, or does
     not arrive in time."""
-    too_long = BadRequestError(
-        413, "the body is too long", f"a body may have at most {MAX_BODY_BYTES:,} bytes"
-    )
+    most = f"a body may have at most {MAX_BODY_BYTES:,} bytes"
+    too_long = BadRequestError(413, "the body is too long", most)
     said = request.headers.get("content-length", "0")
     if not (said.isascii() and said.isdecimal() and len(said) < 18) or int(said) > MAX_BODY_BYTES:
         raise too_long
@@ -110,18 +95,14 @@ def parse_body(data: bytes, content_type: str, hint: type) -> Any:
     """Parse a JSON body into a value of the type `hint`. An empty body means an empty object.
     Raises `BadRequestError` if the body is not JSON or does not fit the type."""
     if data and content_type.partition(";")[0].strip().casefold() != "application/json":
-        raise BadRequestError(
-            415, "the body is not sent as JSON", "send JSON with Content-Type: application/json"
-        )
+        fix = "send JSON with Content-Type: application/json"
+        raise BadRequestError(415, "the body is not sent as JSON", fix)
     try:
         text = (data or b"{}").decode("utf-8")
         value = _checked(json.loads(text, object_pairs_hook=_require_once))
     except (ValueError, RecursionError):
-        raise BadRequestError(
-            400,
-            "the body is not acceptable JSON",
-            "the JSON is invalid, or has a field twice or a number that is too large",
-        ) from None
+        why = "the JSON is invalid, or has a field twice or a number that is too large"
+        raise BadRequestError(400, "the body is not acceptable JSON", why) from None
     return _read(value, "the body", hint, is_strict=True)
 
 
@@ -222,10 +203,9 @@ def write_answer(answer: Answer, request: Request) -> Response:
     if answer.file_name:
         headers["content-disposition"] = f'attachment; filename="{answer.file_name}"'
     if request.method in ("GET", "HEAD"):
-        tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-        headers["etag"] = tag
-        known = [one.strip() for one in request.headers.get("if-none-match", "").split(",")]
-        if tag in known:
+        tag = headers["etag"] = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+        known = request.headers.get("if-none-match", "").split(",")
+        if tag in map(str.strip, known):
             return Response(status_code=304, headers=headers)
     return Response(data, status_code=answer.status, headers=headers, media_type=answer.media_type)
 
@@ -233,8 +213,7 @@ def write_answer(answer: Answer, request: Request) -> Response:
 def to_bytes(value: Any) -> bytes:
     """Return the value as JSON in ASCII, with `<`, `>` and `&` escaped so that it is safe inside
     HTML."""
-    text = json.dumps(value)
-    return text.translate(_NO_MARKUP).encode()
+    return json.dumps(value).translate(_NO_MARKUP).encode()
 
 
 def write_problem(
@@ -256,25 +235,20 @@ def write_problem(
 def write_error(error: BabyagiError, secrets: Sequence[str]) -> Response:
     """Return a response for the error with what the command line shows: what happened, why, what to
     type, and the page of the guide to read. The `secrets` are removed from the texts."""
-    kind = type(error).__name__.removesuffix("Error")
-    return write_problem(
-        status_of(error),
-        redact(error.what, secrets=secrets),
-        redact(error.why, secrets=secrets),
-        kind="".join(f"-{one.lower()}" if one.isupper() else one for one in kind).lstrip("-"),
-        **{"try": redact(find_fix(error), secrets=secrets), "guide": error.guide},
-    )
+    name = type(error).__name__.removesuffix("Error")
+    kind = re.sub("(?<!^)([A-Z])", r"-\1", name).lower()
+    texts = (error.what, error.why, find_fix(error))
+    what, why, fix = (redact(text, secrets=secrets) for text in texts)
+    more = {"try": fix, "guide": error.guide}
+    return write_problem(status_of(error), what, why, kind=kind, **more)
 
 
 def status_of(error: BabyagiError) -> int:
-    return next((status for kind, status in _STATUS_BY_ERROR if isinstance(error, kind)), 409)
+    by_status = _ERRORS_BY_STATUS.items()
+    return next((status for status, kinds in by_status if isinstance(error, kinds)), _OTHERWISE)
 
 
 def write_crash(error: Exception) -> Response:
     logger.error("a request raised an unexpected error", exc_info=error)
-    return write_problem(
-        500,
-        "an unexpected error",
-        "nothing stored is lost; the server's log has the traceback",
-        kind="unexpected",
-    )
+    detail = "nothing stored is lost; the server's log has the traceback"
+    return write_problem(500, "an unexpected error", detail, kind="unexpected")

@@ -39,9 +39,8 @@ async def reap_namesakes(
 ) -> None:
     """Release the claims of earlier workers with this name in this home folder. They are certainly
     dead, because this process holds the lock on the name."""
-    await store.reap_gone(
-        [lease.worker_id for lease in leases if (lease.name, lease.home) == (name, home)]
-    )
+    mine = [lease for lease in leases if (lease.name, lease.home) == (name, home)]
+    await store.reap_gone([lease.worker_id for lease in mine])
 
 
 class WorkerLease:
@@ -106,11 +105,8 @@ class WorkerLease:
         try:
             await self._store.leave_objective(self.identity.id, objective_id)
         except StoreUnavailableError as error:
-            logger.warning(
-                "objective %d could not be left; this worker leaves it when it ends: %s",
-                objective_id,
-                error.what,
-            )
+            what = "objective %d could not be left; this worker leaves it when it ends: %s"
+            logger.warning(what, objective_id, error.what)
 
     def doubt(self) -> None:
         """Have the lease renewed at the next check, which shows whether it still lives. Called when
@@ -132,16 +128,14 @@ class WorkerLease:
         Raises:
             BabyagiError: the store cannot be used any more.
         """
-        checks_per_renewal = ceil(self._lease_s / RENEWALS_PER_LEASE / self._pause_s)
+        renewal_s = self._lease_s / RENEWALS_PER_LEASE
+        checks_per_renewal = ceil(renewal_s / self._pause_s)
         n_checks, renewed_s = 0, _now_s()
         in_touch_s = patient_until_s = renewed_s
         while True:
             await self._sleep(self._pause_s)
             n_checks, was_in_doubt = n_checks + 1, self._is_in_doubt
-            is_due = (
-                n_checks >= checks_per_renewal
-                or _now_s() - renewed_s >= self._lease_s / RENEWALS_PER_LEASE
-            )
+            is_due = n_checks >= checks_per_renewal or _now_s() - renewed_s >= renewal_s
             try:
                 if is_due or was_in_doubt or not self._is_registered:
                     await self._renew(on_lost)
@@ -154,11 +148,8 @@ class WorkerLease:
                 in_touch_s = _now_s()
             except StoreUnavailableError as error:
                 if not was_in_doubt:
-                    logger.warning(
-                        "the lease cannot be renewed now; the renewal is tried again at every "
-                        "check: %s",
-                        error.what,
-                    )
+                    again = "the renewal is tried again at every check"
+                    logger.warning("the lease cannot be renewed now; %s: %s", again, error.what)
                 self.doubt()
 
     async def _renew(self, on_lost: Callable[[], None]) -> None:
@@ -189,19 +180,18 @@ class WorkerLease:
         if mine is None or mine.has_run_out:
             self.doubt()
         others = [lease for lease in leases if lease is not mine]
-        gone = [
-            one.worker_id for one in others if one.home == self.identity.home and self._is_gone(one)
-        ]
+        gone = [lease.worker_id for lease in others if self._is_gone(lease)]
         n_freed = await self._store.reap_gone(gone)
-        silent = self._watch.look(
-            [lease for lease in others if lease.worker_id not in gone], pause_s=self._pause_s
-        )
+        living = [lease for lease in others if lease.worker_id not in gone]
+        silent = self._watch.look(living, pause_s=self._pause_s)
         if silent and may_judge:
             n_freed += await self._store.reap_workers(silent=silent)
         return n_freed
 
     def _is_gone(self, lease: Lease) -> bool:
-        return lease.name != self.identity.name and self._knows_dead(lease.name)
+        own = self.identity
+        is_near = lease.home == own.home and lease.name != own.name
+        return is_near and self._knows_dead(lease.name)
 
     async def end(self) -> None:
         """Remove this worker from the store, which releases its claims at once."""
@@ -245,15 +235,10 @@ class _Watch:
         Args:
             pause_s: the time since the previous look.
         """
-        before = self._seen_by_id
-        self._seen_by_id = {
-            lease.worker_id: _see(before.get(lease.worker_id), lease, pause_s) for lease in leases
-        }
-        return {
-            lease.worker_id: lease.until
-            for lease in leases
-            if self._seen_by_id[lease.worker_id].is_dead(lease)
-        }
+        before, by_id = self._seen_by_id, {lease.worker_id: lease for lease in leases}
+        seen = {id_: _see(before.get(id_), lease, pause_s) for id_, lease in by_id.items()}
+        self._seen_by_id = seen
+        return {id_: lease.until for id_, lease in by_id.items() if seen[id_].is_dead(lease)}
 
     def forget(self) -> None:
         """Forget all observations, because they prove nothing any more, and start again."""
@@ -263,11 +248,8 @@ class _Watch:
 def _see(before: _Seen | None, lease: Lease, pause_s: float) -> _Seen:
     if before is None or before.until != lease.until:
         return _Seen(until=lease.until)
-    return _Seen(
-        until=lease.until,
-        silent_s=before.silent_s + pause_s,
-        overdue_s=before.overdue_s + pause_s if lease.has_run_out else 0.0,
-    )
+    overdue_s = before.overdue_s + pause_s if lease.has_run_out else 0.0
+    return _Seen(until=lease.until, silent_s=before.silent_s + pause_s, overdue_s=overdue_s)
 
 
 def _now_s() -> float:

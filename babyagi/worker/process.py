@@ -7,7 +7,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from babyagi.errors import (
 from babyagi.schedules import TICK_DECIDED
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import say_count
 from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
 from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving, nobody
 
@@ -33,6 +34,8 @@ CHANGE_WAIT_S = 5.0
 MAX_TICK_WAIT_S = 60.0
 TICK_PAUSE_S = 2.0
 STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# raised where a signal handler is set outside the main thread
+NOT_IN_MAIN_THREAD = (ValueError, RuntimeError, NotImplementedError)
 STOPPING = "this worker was asked to stop"
 
 Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
@@ -100,11 +103,7 @@ class WorkerLoop:
         self._fatal: BabyagiError | None = None
 
     async def run(
-        self,
-        objective_id: int,
-        *,
-        patience: Patience | None = None,
-        known: Objective | None = None,
+        self, objective_id: int, *, patience: Patience | None = None, known: Objective | None = None
     ) -> tuple[Objective, int | None]:
         """Work on the objective until it has ended and its report is written, until it is paused,
         or until a signal asks this process to stop.
@@ -159,10 +158,8 @@ class WorkerLoop:
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals()
-                background = [
-                    group.create_task(keep())
-                    for keep in (self._keep_lease, self._watch_others, *beside)
-                ]
+                keeping = (self._keep_lease, self._watch_others, *beside)
+                background = [group.create_task(keep()) for keep in keeping]
                 try:
                     yield group
                 finally:
@@ -204,13 +201,8 @@ class WorkerLoop:
         except StoreUnusableError as error:
             self._fail(error)
         except Exception:
-            logger.exception(
-                (
-                    "working on objective %d raised an unexpected error; this process does not "
-                    "work on it any more"
-                ),
-                objective_id,
-            )
+            what = "raised an unexpected error; this process does not work on it any more"
+            logger.exception("working on objective %d %s", objective_id, what)
             self._shunned.add(objective_id)
 
     @asynccontextmanager
@@ -218,9 +210,8 @@ class WorkerLoop:
         self, objective_id: int, patience: Patience, known: Objective | None = None
     ) -> AsyncIterator[Serving]:
         """Yield a `Serving` for the objective, and keep it in `_servings` during the context."""
-        serving = self._servings[objective_id] = Serving(
-            self._process, objective_id, patience=patience, known=known
-        )
+        serving = Serving(self._process, objective_id, patience=patience, known=known)
+        self._servings[objective_id] = serving
         if self._stopped_by is not None:
             serving.drain(STOPPING)
         try:
@@ -266,11 +257,9 @@ class WorkerLoop:
         while self._stopped_by is None and self._fatal is None:
             self._may_tick.clear()
             wait_s = await self._fire_schedules()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(min(wait_s, MAX_TICK_WAIT_S)):
                     await self._may_tick.wait()
-            except TimeoutError:
-                continue
 
     async def _fire_schedules(self) -> float:
         """Start the objectives of the schedule ticks that are due now, and return for how many
@@ -304,11 +293,9 @@ class WorkerLoop:
             serving.drop()
 
     async def _wait_for_change(self) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(CHANGE_WAIT_S):
                 await self._changed.wait()
-        except TimeoutError:
-            return
 
     def stop(self) -> None:
         """Stop gently, as at the first signal: make no further call, and let calls in flight end. A
@@ -321,19 +308,15 @@ class WorkerLoop:
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in _heard_signals():
-            try:
+        with suppress(*NOT_IN_MAIN_THREAD):  # there the caller cancels this worker instead
+            for number in _heard_signals():
                 loop.add_signal_handler(number, self._on_signal, number)
-            except (ValueError, RuntimeError, NotImplementedError):
-                return  # not the main thread: the caller cancels this worker instead
 
     def _unhandle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (*STOPPING_SIGNALS, signal.SIGHUP):
-            try:
+        with suppress(*NOT_IN_MAIN_THREAD):
+            for number in (*STOPPING_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(number)
-            except (ValueError, RuntimeError, NotImplementedError):
-                return
 
     def _on_signal(self, number: int) -> None:
         """At the first signal, drain: make no further call, and let calls in flight end. At the
@@ -346,9 +329,9 @@ class WorkerLoop:
         for serving in self._servings.values():
             serving.drain(STOPPING)
         if n_running:
+            pieces = say_count(n_running, "piece")
             self._runtime.tell(
-                f"stopping: waiting up to {self._pace.drain_s:g} s for {n_running} "
-                f"{'piece' if n_running == 1 else 'pieces'} of work; "
+                f"stopping: waiting up to {self._pace.drain_s:g} s for {pieces} of work; "
                 "a second signal (Ctrl-C) stops at once"
             )
         asyncio.get_running_loop().call_later(self._pace.drain_s, self._drop_all)
