@@ -531,10 +531,10 @@ class Journal:
             return await self._call_tool(path, tool, arguments)
 
     async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        request = inbox.write_request(tool.name, arguments)
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
             return Observation.from_json(step.output or "")
+        request = inbox.write_request(tool.name, arguments)
         if tool.offered is not None and not await self._is_begun(path, tool, request):
             try:
                 now = await self._as_allowed(path, tool, await tool.offered())
@@ -542,13 +542,14 @@ class Journal:
                     arguments = parse_arguments(now, json.dumps(dict(arguments)))
             except ToolError as error:
                 return await self._put_observation(path, _refused(tool, error), request)
-            tool = now
+            tool, request = now, inbox.write_request(now.name, arguments)
         if tool.for_call is not None:
             tool = tool.for_call(self._fence.owner, self._prefix + path)
-        return await self._make_call(path, tool, arguments)
+        return await self._make_call(path, tool, arguments, request)
 
-    async def _make_call(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        request = inbox.write_request(tool.name, arguments)
+    async def _make_call(
+        self, path: str, tool: Tool, arguments: Mapping[str, Any], request: str
+    ) -> Observation:
         if tool.asks_person:
             answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
             return await (
@@ -561,7 +562,7 @@ class Journal:
                 path, await self._compose(path, tool, tool.compose, arguments), request
             )
         if tool.effect is Effect.ONCE:
-            return await self._call_once(path, tool, arguments)
+            return await self._call_once(path, tool, arguments, request)
         return await self._put_observation(path, await run_tool(tool, arguments), request)
 
     async def _is_begun(self, path: str, tool: Tool, request: str) -> bool:
@@ -612,11 +613,12 @@ class Journal:
             return _failed(tool, error)
         return Observation(passage=_bound(passage, tool))
 
-    async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+    async def _call_once(
+        self, path: str, tool: Tool, arguments: Mapping[str, Any], request: str
+    ) -> Observation:
         """Make a call that must not be repeated: let a person approve it if required, record that
         it is intended, make it, and record its outcome. If it is unclear whether the call was made,
         a person is asked."""
-        request = inbox.write_request(tool.name, arguments)
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
             return await self._put_observation(path, made, request)

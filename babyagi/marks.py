@@ -73,6 +73,8 @@ def _marks_of(sentence: str) -> Iterator[str]:
     is_heading = _is_heading(chunks)
     run: list[str] = []
     for at, chunk in enumerate(chunks):
+        if not run and chunk.isalpha() and chunk.islower():
+            continue  # most words: neither a name nor a code
         word = _mark_word(chunk)
         is_name = not is_heading and _is_name(word, at, chunks)
         is_number = NUMBER.fullmatch(word) is not None

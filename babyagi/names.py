@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import pairwise
 
 from babyagi.text import LETTERED, OPENING
@@ -631,6 +632,8 @@ def _pieces(word: str) -> list[str]:
     return parts if is_split and not is_joined else [word]
 
 
+N_STEMS = 4_096  # words whose stems are cached; a name is as a rule of words that others have
+
 _AMERICAN = [
     (re.compile("(?<=[a-z]{3})our(ed|ing|al|ful|able|ite|hood|ly)?$"), r"or\1"),
     (re.compile("(?<=[a-z]{3})is(e|ed|er|ing|ation)$"), r"iz\1"),
@@ -641,6 +644,7 @@ _AMERICAN = [
 ]
 
 
+@lru_cache(maxsize=N_STEMS)
 def stem(word: str) -> str:
     """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
     `colours`."""

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from babyagi.agents import phrases
@@ -23,6 +24,7 @@ N_SHINGLE = 5
 MAX_LOOPED_WORDS = 120  # a longer repeated phrase is not detected
 MIN_ECHOED_WORDS = 12
 ECHOED_SHARE = 0.9
+N_TOLD = 64  # texts of prompts whose runs of words are cached: each task has the same instructions
 
 EMPTY = "The reply is empty: it holds no words that answer the task."
 REFUSED = "The reply refuses the task and names nothing that is missing."
@@ -272,13 +274,7 @@ def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
 def _is_covered(words: Sequence[str], told: Sequence[str]) -> bool:
     """Return whether nearly all of the words occur, several in a row, in the texts that the model
     was told."""
-    sources = [source for source in map(_words, told) if len(source) >= 3]
-    known = {
-        tuple(source[at : at + n])
-        for source in sources
-        for n in [min(N_SHINGLE + 1, len(source))]
-        for at in range(len(source) - n + 1)
-    }
+    known = frozenset[tuple[str, ...]]().union(*map(_runs, told))
     sizes = sorted({len(run) for run in known}, reverse=True)
     covered_to, n_left = 0, int((1 - ECHOED_SHARE) * len(words) + 1e-9)
     for at in range(len(words)):
@@ -288,6 +284,14 @@ def _is_covered(words: Sequence[str], told: Sequence[str]) -> bool:
         if n_left < 0:
             return False
     return True
+
+
+@lru_cache(maxsize=N_TOLD)
+def _runs(text: str) -> frozenset[tuple[str, ...]]:
+    """Return every few words in a row of a text; none if the text has fewer than three words."""
+    words = _words(text)
+    n = min(N_SHINGLE + 1, len(words))
+    return frozenset(tuple(words[at : at + n]) for at in range(len(words) - n + 1) if n >= 3)
 
 
 def _words(text: str) -> list[str]:
@@ -543,7 +547,9 @@ def _unwrap(text: str) -> str:
 # -- sentences
 # --------------------------------------------------------------------------------------------------
 
-_SENTENCE_END = re.compile(r"(?<=;)\s+|(?<=[.!?…])[\"'”»)*]*\s+(?=[^\sa-z])|(?<=[。！？；])|\n+")
+_SENTENCE_END = re.compile(
+    r"(?<=[;.!?…。！？；])(?:(?<=;)\s+|(?<=[.!?…])[\"'”»)*]*\s+(?=[^\sa-z])|(?<=[。！？；]))|\n+"
+)
 _ABBREVIATION = re.compile(
     r"(?:\A\s*\d{1,3}|\b(?:dr|mr|mrs|ms|prof|st|no|nr|approx|e\.g|i\.e|etc|vs|cf|ca|z\.b"
     r"|bzw|inc|ltd|fig|vol"
@@ -723,14 +729,15 @@ def _classify_one(sentence: str) -> _Says:
 
 def _classify_want(sentence: str) -> _Says | None:
     """Return the class of a sentence that asks for something; None for any other sentence."""
-    is_offer, is_sure = phrases.OFFER.search(sentence), phrases.REFUSAL_SURE.search(sentence)
+    is_offer = phrases.OFFER.search(sentence)
     asks = not is_offer or sentence.startswith("if you")
-    if phrases.STRONG.search(sentence) and asks and not _is_finding(sentence):
+    if asks and phrases.STRONG.search(sentence) and not _is_finding(sentence):
+        is_sure = phrases.REFUSAL_SURE.search(sentence)
         is_refusal = is_sure and not phrases.NAMES_INPUT.search(sentence)
         return _Says.REFUSAL if is_refusal else _Says.STRONG
     is_proposal = sentence.startswith(("how about", "what about"))
-    is_question = sentence.endswith(("?", "？")) and not is_proposal
-    return _Says.STRONG if is_question and not is_offer and not is_sure else None
+    is_question = sentence.endswith(("?", "？")) and not (is_proposal or is_offer)
+    return _Says.STRONG if is_question and not phrases.REFUSAL_SURE.search(sentence) else None
 
 
 def _is_finding(sentence: str) -> bool:

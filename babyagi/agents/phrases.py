@@ -4,23 +4,29 @@ and the words with which a task says what kind of thing it asks for."""
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from babyagi.text import late_pattern
+
+# Names of tasks of which it is cached what they ask for, because several tests want to know it.
+N_TASKS = 64
 
 
 def any_of(*anywhere: str, start: str = "", words: str = "", abroad: str = "") -> re.Pattern[str]:
     """Return a pattern that finds any of the alternatives.
 
     Alternatives that begin in the same way are grouped, so that their beginning is tested only
-    once. This makes the search two to five times as fast as with `\\b` before each alternative.
+    once, and no word is looked for where one ends. This makes the search two to five times as fast
+    as with `\\b` before each alternative.
 
     Args:
         anywhere: patterns that match at any position.
         start: alternatives that match at the start of the text.
-        words: alternatives that match at the beginning of a word.
+        words: alternatives that match at the beginning of a word; none may begin with another
+            character than one of a word.
         abroad: alternatives that begin with a character beyond ASCII.
     """
-    begun = ((r"^", start), (r"\b", words), (r"(?=[^\x00-\x7f])", abroad))
+    begun = ((r"^", start), (r"\b(?=\w)", words), (r"(?=[^\x00-\x7f])", abroad))
     groups = [f"{begin}(?:{alternatives})" for begin, alternatives in begun if alternatives]
     return late_pattern("|".join([*groups, *anywhere]))
 
@@ -599,6 +605,7 @@ ASKS_NO = any_of(
 )
 
 
+@lru_cache(maxsize=N_TASKS)
 def asks_words(task: str) -> bool:
     """Return whether the task asks for a text in words that are not the agent's own, such as a
     letter, a translation or a quote."""

@@ -157,8 +157,10 @@ def _pick(
     named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
-    has_inputs = asked == task.name and (bool(task.after) or len(named) > 1)
-    if takes_all(task.name) and not (has_inputs or find_marks(task.name)):
+    is_first_try = asked == task.name
+    has_inputs = is_first_try and (bool(task.after) or len(named) > 1)
+    has_marks = bool(marks) if is_first_try else bool(find_marks(task.name))
+    if not (has_inputs or has_marks) and takes_all(task.name):
         picked.add_all(pool.newest_first(), "near")
     elif not _names_all_it_takes(task.name, marks, picked.results):
         threshold = NEAR_BESIDE_MARKS if marks or named else NEAR

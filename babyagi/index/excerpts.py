@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from babyagi.index.trigrams import Words
+from babyagi.index.trigrams import Words, read_texts
 from babyagi.tasks import Result
 from babyagi.text import split_sentences
 
@@ -127,8 +127,9 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
     """Return how much each passage says about the two tasks: the result's own and the reader's. A
     passage beside one with a high score gets a share of that score."""
     texts = [passage.text for passage in passages]
-    own = Words(own_name).score(texts)
-    asked = Words(task_name).score(texts) if task_name else [0.0] * len(texts)
+    read = read_texts(texts)
+    own = Words(own_name).score(read)
+    asked = Words(task_name).score(read) if task_name else [0.0] * len(texts)
     scores = [
         one + other + FIGURE_BONUS * bool(_DIGIT.search(text))
         for one, other, text in zip(own, asked, texts, strict=True)

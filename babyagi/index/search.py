@@ -21,7 +21,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from babyagi.errors import (
     CredentialsError,
@@ -35,11 +35,15 @@ from babyagi.index.builtin import BuiltinIndex, score
 from babyagi.index.hashing import STOP_WORDS, HashEmbedder, split_words
 from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
-from babyagi.index.trigrams import MAX_CHARS, Words, read_text, searchable
+from babyagi.index.trigrams import (
+    MAX_CHARS,
+    ReadTexts,
+    Words,
+    join_texts,
+    read_texts,
+    searchable,
+)
 from babyagi.tasks import Objective, Pending, Result, Task
-
-if TYPE_CHECKING:
-    from babyagi.index.trigrams import ReadText
 
 # Results not yet indexed that are compared one by one; with more, the index is not asked.
 MAX_PENDING = 200
@@ -122,10 +126,23 @@ class Candidates:
 
 @dataclass(slots=True)
 class _Kept:
-    """A cached result. `read` is its text in the form for comparisons; None until the first one."""
+    """A result that was read from the store, and its text in the form for comparisons, which is
+    made for the first one."""
 
     result: Result
-    read: ReadText | None = None
+    _read: ReadTexts | None = None
+
+    @property
+    def read(self) -> ReadTexts:
+        if self._read is None:
+            self._read = read_texts([text_of(self.result)])
+        return self._read
+
+    def renew(self, result: Result) -> _Kept:
+        """Return the same task's result as it is now; if its text is still the same, that is not
+        read again."""
+        is_same = text_of(result) == text_of(self.result)
+        return _Kept(result, self._read if is_same else None)
 
 
 class ResultSearch:
@@ -152,6 +169,9 @@ class ResultSearch:
         # never change.
         self._kept: dict[int, _Kept] = {}
         self._n_kept_chars = 0
+        # Of results that may still change, as they were last, because they are read again for each
+        # search.
+        self._changeable: dict[int, _Kept] = {}
 
     async def relevant(
         self,
@@ -192,15 +212,15 @@ class ResultSearch:
         ]
         by_words = [task_id for task_id in found.by_words if task_id not in exclude]
         # in a fixed order, because sums of floats depend on it
-        results = sorted(
-            await self.results(list({*by_vectors, *by_words, *beside})),
-            key=lambda result: result.task_id,
+        kept = sorted(
+            await self._fetch(list({*by_vectors, *by_words, *beside})),
+            key=lambda one: one.result.task_id,
         )
-        scores = self.compare(Words(text), results)
-        score_by_id = {result.task_id: score for result, score in zip(results, scores, strict=True)}
+        scores = _compare(Words(text), kept)
+        score_by_id = {one.result.task_id: score for one, score in zip(kept, scores, strict=True)}
         candidates = {*by_vectors, *by_words}
         ranked = self._rank(
-            [result for result in results if result.task_id in candidates],
+            [one.result for one in kept if one.result.task_id in candidates],
             score_by_id,
             by_vectors=by_vectors,
             nearest=found.nearest,
@@ -280,24 +300,33 @@ class ResultSearch:
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
         """Return the results of these tasks, in any order; tasks without a result are left out.
         Results that were read recently come from the cache."""
+        return [kept.result for kept in await self._fetch(task_ids)]
+
+    async def _fetch(self, task_ids: Sequence[int]) -> list[_Kept]:
         # taken out before other users of this cache can remove them
         known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
         self._kept |= known  # now the most recently used
         unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
-        self.keep(read)
-        return [*(kept.result for kept in known.values()), *read]
+        return [*known.values(), *self.keep(read)]
 
-    def keep(self, results: Iterable[Result]) -> None:
+    def keep(self, results: Iterable[Result]) -> list[_Kept]:
         """Cache those of the results that can no longer change, because new tasks have been planned
-        from them."""
+        from them. Return all of them."""
+        kept: list[_Kept] = []
         for result in results:
-            if result.is_planned and len(result.text) <= MAX_CHARS:
-                self._forget(result.task_id)
-                self._kept[result.task_id] = _Kept(result)
-                self._n_kept_chars += len(result.text)
+            before = self._changeable.pop(result.task_id, None)
+            one = _Kept(result) if before is None else before.renew(result)
+            kept.append(one)
+            if not one.result.is_planned:
+                self._changeable[one.result.task_id] = one
+            elif len(one.result.text) <= MAX_CHARS:
+                self._forget(one.result.task_id)
+                self._kept[one.result.task_id] = one
+                self._n_kept_chars += len(one.result.text)
         while self._n_kept_chars > MAX_KEPT_CHARS:
             self._forget(next(iter(self._kept)))
+        return kept
 
     def _forget(self, task_id: int) -> None:
         kept = self._kept.pop(task_id, None)
@@ -306,15 +335,14 @@ class ResultSearch:
 
     def compare(self, words: Words, results: Sequence[Result]) -> list[float]:
         """Return how much of the query (`words`) each of these results contains, from 0 to 1."""
-        return words.score([self._read(result) for result in results])
-
-    def _read(self, result: Result) -> ReadText:
-        kept = self._kept.get(result.task_id)
-        if kept is None or kept.result is not result:
-            return read_text(text_of(result))
-        if kept.read is None:
-            kept.read = read_text(text_of(result))
-        return kept.read
+        known = [self._kept.get(result.task_id) for result in results]
+        return _compare(
+            words,
+            [
+                kept if kept is not None and kept.result is result else _Kept(result)
+                for kept, result in zip(known, results, strict=True)
+            ],
+        )
 
     async def task(self, task_id: int) -> Task | None:
         """Return the task with this id, or None if the objective has none."""
@@ -467,6 +495,10 @@ class ResultSearch:
             )
             for result in best
         ]
+
+
+def _compare(words: Words, kept: Sequence[_Kept]) -> list[float]:
+    return words.score(join_texts([one.read for one in kept])) if kept else []
 
 
 def is_lexical(space: str) -> bool:

@@ -6,7 +6,7 @@ their spelling agrees. This is lexical: other words for the same thing do not co
 
 Every three letters in a row are looked up by a code of 16 bits; about one trigram in 500 of a text
 has the code of a different trigram in the query. To compare the same texts with many queries, keep
-the output of `read_text`.
+the output of `read_texts`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Letters = NDArray[np.uint16]  # UTF-16 code units, or the codes of trigrams
-    ReadText = tuple[Letters, NDArray[np.intp]]
+    Places = NDArray[np.intp]
 
 MAX_CHARS = 8_000  # of a text that are compared; 100 texts of 2,000 take about 3 ms
 MAX_PIECES = 120  # of the query
@@ -51,30 +52,24 @@ class Words:
         self._number_by_code = np.zeros(N_CODES, dtype=np.uint8)
         self._number_by_code[asked] = range(1, len(asked) + 1)
 
-    def score(self, texts: Sequence[str | ReadText]) -> list[float]:
+    def score(self, texts: ReadTexts | Sequence[str]) -> list[float]:
         """Return a score for each text, from 0 to 1: mostly the share of the query that the best
         passage contains, and for the rest BM25 of the whole text.
 
         How rare a trigram is, is computed from these texts, so only their scores can be compared.
-
-        Args:
-            texts: plain texts, or what `read_text` returned for them.
         """
         import numpy as np
 
-        if not texts or not self._n_asked:
-            return [0.0] * len(texts)
-        read = [read_text(text) if isinstance(text, str) else text for text in texts]
-        codes = np.concatenate([one for one, _ in read])
-        sizes = np.array([len(one) for one, _ in read])
-        n_passages = np.array([len(one) for _, one in read])
-        passages = np.concatenate([one for _, one in read])
-        passages += np.repeat(np.cumsum(sizes) - sizes, n_passages)
-        first = np.cumsum(n_passages) - n_passages
-        counts = self._count(codes, passages)
+        n_texts = len(texts)
+        if not n_texts or not self._n_asked:
+            return [0.0] * n_texts
+        read = texts if isinstance(texts, ReadTexts) else read_texts(texts)
+        sizes = read.sizes
+        first = np.searchsorted(read.passages, np.cumsum(sizes) - sizes)  # passages of the texts
+        counts = self._count(read.codes, read.passages)
         counts_of_text = np.add.reduceat(counts, first)
         n_having = np.count_nonzero(counts_of_text, axis=0)
-        rarities = np.log(COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)).astype("f4")
+        rarities = np.log(COMMON + (n_texts - n_having + 0.5) / (n_having + 0.5)).astype("f4")
         lengths = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * sizes / sizes.mean()
         # `einsum`, because `@` would wake the threads of BLAS
         best = np.maximum.reduceat(np.einsum("ij,j->i", counts > 0, rarities), first)
@@ -85,7 +80,7 @@ class Words:
         ).tolist()
         return scores
 
-    def _count(self, codes: Letters, passages: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _count(self, codes: Letters, passages: Places) -> Places:
         """Return how often each trigram of the query occurs in each passage, one row per passage.
 
         Args:
@@ -121,23 +116,60 @@ def fold(text: str) -> str:
 def _pieces(text: str) -> list[int]:
     """Return the codes of all trigrams within the words of the text, each once, in order. A blank
     counts at each end of a word."""
-    letters = _letters(" ".join(split_words(text)))
+    import numpy as np
+
+    letters = np.frombuffer(_to_units(" ".join(split_words(text))), dtype="<u2")
     return list(dict.fromkeys(_codes(letters)[letters[1:-1] > _BLANK].tolist()))
 
 
-def read_text(text: str) -> ReadText:
-    """Return the trigram codes of a text, or of as much of it as is compared, and the places where
-    its passages begin."""
-    letters = _letters(text[:MAX_CHARS])
-    return _codes(letters), _passage_starts(letters[:-2])
+@dataclass(frozen=True, slots=True)
+class ReadTexts:
+    """Texts, one after the other, as they are compared: the codes of their trigrams, the places in
+    `codes` where their passages begin, and how many codes each text has."""
+
+    codes: Letters
+    passages: Places
+    sizes: Places
+
+    def __len__(self) -> int:
+        return len(self.sizes)
 
 
-def _letters(text: str) -> Letters:
-    """Return the folded text as code units, with a newline before it and two characters after it
-    that count as blanks, so that a trigram begins with each letter."""
+def read_texts(texts: Sequence[str]) -> ReadTexts:
+    """Return the texts, or as much of each as is compared, as `Words.score` takes them; there must
+    be at least one."""
     import numpy as np
 
-    return np.frombuffer(f"\n{fold(text)}\n\0".encode("utf-16-le", "replace"), dtype="<u2")
+    parts = [_to_units(text[:MAX_CHARS]) for text in texts]
+    letters = np.frombuffer(b"".join(parts), dtype="<u2")
+    ends = np.array([len(part) // 2 for part in parts]).cumsum()
+    # no trigram begins with the last two characters of a text
+    is_first = np.ones(len(letters), dtype=bool)
+    is_first[ends - 1] = is_first[ends - 2] = False
+    return ReadTexts(
+        codes=_codes(letters)[is_first[:-2]],
+        passages=np.flatnonzero(_is_passage_start(letters)[is_first]),
+        sizes=np.diff(ends, prepend=0) - 2,
+    )
+
+
+def join_texts(read: Sequence[ReadTexts]) -> ReadTexts:
+    """Return all these texts, in order, as one object; there must be at least one."""
+    import numpy as np
+
+    n_codes = np.array([len(one.codes) for one in read])
+    starts = np.repeat(n_codes.cumsum() - n_codes, [len(one.passages) for one in read])
+    return ReadTexts(
+        codes=np.concatenate([one.codes for one in read]),
+        passages=np.concatenate([one.passages for one in read]) + starts,
+        sizes=np.concatenate([one.sizes for one in read]),
+    )
+
+
+def _to_units(text: str) -> bytes:
+    """Return the folded text as UTF-16 code units, with a newline before it and two characters
+    after it that count as blanks, so that a trigram begins with each letter."""
+    return f"\n{fold(text)}\n\0".encode("utf-16-le", "replace")
 
 
 def _codes(letters: Letters) -> Letters:
@@ -148,15 +180,14 @@ def _codes(letters: Letters) -> Letters:
     return folded[:-2] * 8281 + folded[1:-1] * 91 + folded[2:]
 
 
-def _passage_starts(letters: Letters) -> NDArray[np.intp]:
-    """Return the places where a passage begins: at the beginning of a line, and after the end of a
-    sentence."""
-    import numpy as np
+def _is_passage_start(letters: Letters) -> NDArray[np.bool_]:
+    """Return, for each place, whether a passage begins there: at the beginning of a line, or after
+    the end of a sentence."""
 
     is_end = (letters == ord(".")) | (letters == ord("!")) | (letters == ord("?"))
-    is_start = letters == ord("\n")
+    is_start: NDArray[np.bool_] = letters == ord("\n")
     is_start[1:] |= is_end[:-1] & (letters[1:] <= _BLANK)
-    return np.flatnonzero(is_start)
+    return is_start
 
 
 @cache

@@ -167,7 +167,8 @@ class _Asker:
         the model is known to follow one."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
-        self.prompt = replace(self.prompt, max_output_tokens=bound)
+        if bound != wanted:
+            self.prompt = replace(self.prompt, max_output_tokens=bound)
         most = await self._calls.bound_output(self._path, 2 * wanted)
         self._has_more_room = most < 2 * wanted
         if self._has_more_room:

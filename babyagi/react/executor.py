@@ -13,7 +13,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -397,9 +397,9 @@ class Executor:
         """Return the request. If earlier requests of the run had to be cut to fit, it is cut as
         often."""
         prompt = protocol.render(conversation)
-        prompt = replace(
-            prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
-        )
+        if self._bounds.stop_words:
+            stop = tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
+            prompt = replace(prompt, stop=stop)
         if (
             self.output is not None
             and self.output.strict
@@ -632,8 +632,11 @@ class _Deadline:
     def __init__(self, max_time_s: float) -> None:
         self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
 
+    def within(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext() if self._at is None else self._timed()
+
     @asynccontextmanager
-    async def within(self) -> AsyncIterator[None]:
+    async def _timed(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout_at(self._at) as timeout:
                 yield

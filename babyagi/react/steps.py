@@ -70,6 +70,10 @@ class AgentStep:
     model: str = ""
     origins: tuple[str, ...] = ()
 
+    # each request looks all of its steps up in a cache, and their decisions tell them apart
+    def __hash__(self) -> int:
+        return hash((self.n, self.decision))
+
 
 class Stopped(StrEnum):
     """Why a run ended."""
