@@ -238,23 +238,25 @@ def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool
     return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
-def status_when_freed(
-    status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
-) -> TaskStatus:
-    """Return the status that a task gets when its worker gives it up: queued; waiting, while a
-    person must answer one of its steps; or cancelled, when the objective ended with a reason that
-    cancels all queued tasks. A status such as done stays.
+def goes_back(status: TaskStatus, *, is_asking: bool) -> bool:
+    """Return whether a task whose worker gives it up, and that would get this status, goes back to
+    the list instead (`status_when_freed`). A status such as done stays.
 
     A task that is asking a person does not become dead, because the call in question may have been
     made.
     """
-    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
+    return status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
         status is TaskStatus.DEAD and is_asking
-    ):
-        if stop_reason in CANCELLING:
-            return TaskStatus.CANCELLED
-        return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
-    return status
+    )
+
+
+def status_when_freed(stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:
+    """Return the status of a task that goes back to the list: queued; waiting, while a person must
+    answer one of its steps; or cancelled, when the objective ended with a reason that cancels all
+    queued tasks."""
+    if stop_reason in CANCELLING:
+        return TaskStatus.CANCELLED
+    return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

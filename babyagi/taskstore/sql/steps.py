@@ -317,7 +317,7 @@ class Parking(SqlAccess):
                     "put_step",
                     **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
                 )
-            transitions.note_freed(tx, transitions.free_task(tx, task))
+            transitions.note_freed(tx, task, transitions.free_task(tx, task))
             return _find_to_park(tx, fence, key) or step
 
         return await self._write(work, fence.objective_id)
@@ -385,7 +385,7 @@ def _hold_back(tx: Transaction, task: Task) -> None:
     transitions.append_event(
         tx, task.objective_id, events.TASK_RELEASED, task.id, reason=reason, delay_s=0.0
     )
-    transitions.note_freed(tx, freed)
+    transitions.note_freed(tx, task, freed)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:
