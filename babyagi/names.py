@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 from itertools import pairwise
 
 from babyagi.text import LETTERED, OPENING
@@ -22,6 +23,7 @@ _KEY_OPENING = "\"'`([{«“”‘’„‹"
 _KEY_CLOSING = "\"'`)]}»“”‘’›"
 _POWERS = {ord(sign): f"^{power}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # 10² is not 102
 _BULLETS = "–—•…"
+N_CACHED_WORDS = 4_000  # the names of an objective's tasks repeat their words
 
 
 def name_key(name: str) -> str:
@@ -641,6 +643,7 @@ _AMERICAN = [
 ]
 
 
+@lru_cache(maxsize=N_CACHED_WORDS)
 def stem(word: str) -> str:
     """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
     `colours`."""

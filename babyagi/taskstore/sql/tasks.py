@@ -597,20 +597,19 @@ def _name(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
-    return _Named(
-        proposal=replace(proposal, name=name, origins=origins),
-        key=_key_of(name),
-        sense=name_sense(rearm(name)),
-    )
+    key, sense = _keys_of(name)
+    return _Named(proposal=replace(proposal, name=name, origins=origins), key=key, sense=sense)
 
 
 def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
     return {"objective_id": objective_id, "name_key": one.key, "sense": one.sense}
 
 
-def _key_of(name: str) -> str:
-    """Return the comparison key of a task name. The name as a prompt shows it has the same key."""
-    return names.name_key(rearm(name) or name)
+def _keys_of(name: str) -> tuple[str, str]:
+    """Return the key and the sense of a task name. The name as a prompt shows it has the same
+    ones."""
+    original = rearm(name)
+    return names.name_key(original or name), name_sense(original)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -718,7 +717,7 @@ class _Batch:
         label = name.casefold()
         if not label:
             return None
-        key, sense = _key_of(name), name_sense(rearm(name))
+        key, sense = _keys_of(name)
         known = [
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
