@@ -562,7 +562,7 @@ class LineTransaction(Transaction):
     def _forget(self, tables: Set[str]) -> None:
         super()._forget(tables)
         if tables:
-            self._asked = self._unchanged(self._asked, tables)
+            self._drop_changed(self._asked, tables)
 
 
 class PostgresDatabase:
