@@ -531,17 +531,16 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a new step (the record of a call), not stored yet, in the state INTENDED, with
-    `fields` as its further fields. Without a `kind` among them it is of the kind "": its outcome is
-    about to be recorded, and nothing was stored before the call."""
+    """Return a new step (the record of a call), not stored yet, with `fields` as its further
+    fields. Without a `state` among them it is INTENDED. Without a `kind` it is of the kind "": its
+    outcome is about to be recorded, and nothing was stored before the call."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
         key=key,
-        state=StepState.INTENDED,
         claim_no=fence.claim_no,
         created_at=at,
-        **{"kind": "", "request_hash": "", **fields},
+        **{"kind": "", "request_hash": "", "state": StepState.INTENDED, **fields},
     )
 
 
@@ -591,14 +590,18 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
     first outcome."""
     if step.state is StepState.DONE:
         return step
-    return replace(
-        step,
-        state=StepState.DONE,
-        output=storable(output),
-        model=storable(model) or step.model,
-        origins=tuple(storable(origin) for origin in origins),
-        done_at=at,
-    )
+    model = storable(model) or step.model
+    return replace(step, model=model, **outcome_fields(output=output, origins=origins, at=at))
+
+
+def outcome_fields(*, output: str, origins: Sequence[str], at: datetime) -> dict[str, Any]:
+    """Return the fields of a step that its outcome sets."""
+    return {
+        "state": StepState.DONE,
+        "output": storable(output),
+        "origins": tuple(map(storable, origins)),
+        "done_at": at,
+    }
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:

@@ -220,8 +220,7 @@ def charge(
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
     """Append an event if an answer cost more than was reserved for its call, or does not state its
     cost. If the objective has a limit that this breaks, mark the limit as overspent, which forbids
-    every further call."""
-    usage = limits.countable_usage(usage)
+    every further call. `usage` is as `limits.countable_usage` returns it."""
     if not reserved.calls:  # how much was reserved is not known any more
         return
     if not limits.costs_more(usage, reserved) and usage.tokens <= reserved.tokens:
