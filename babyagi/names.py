@@ -23,6 +23,7 @@ _KEY_OPENING = "\"'`([{«“”‘’„‹"
 _KEY_CLOSING = "\"'`)]}»“”‘’›"
 _POWERS = {ord(sign): f"^{power}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # 10² is not 102
 _BULLETS = "–—•…"
+N_CACHED_WORDS = 4_000  # the names of an objective's tasks repeat their words
 
 
 def name_key(name: str) -> str:
@@ -632,8 +633,6 @@ def _pieces(word: str) -> list[str]:
     return parts if is_split and not is_joined else [word]
 
 
-N_STEMS = 4_096  # words whose stems are cached; a name is as a rule of words that others have
-
 _AMERICAN = [
     (re.compile("(?<=[a-z]{3})our(ed|ing|al|ful|able|ite|hood|ly)?$"), r"or\1"),
     (re.compile("(?<=[a-z]{3})is(e|ed|er|ing|ation)$"), r"iz\1"),
@@ -644,7 +643,7 @@ _AMERICAN = [
 ]
 
 
-@lru_cache(maxsize=N_STEMS)
+@lru_cache(maxsize=N_CACHED_WORDS)
 def stem(word: str) -> str:
     """Return the word in one spelling, without the `s` of a plural or of a verb: `color` for
     `colours`."""

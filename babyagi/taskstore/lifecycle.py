@@ -238,23 +238,25 @@ def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool
     return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
-def status_when_freed(
-    status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
-) -> TaskStatus:
-    """Return the status that a task gets when its worker gives it up: queued; waiting, while a
-    person must answer one of its steps; or cancelled, when the objective ended with a reason that
-    cancels all queued tasks. A status such as done stays.
+def goes_back(status: TaskStatus, *, is_asking: bool) -> bool:
+    """Return whether a task whose worker gives it up, and that would get this status, goes back to
+    the list instead (`status_when_freed`). A status such as done stays.
 
     A task that is asking a person does not become dead, because the call in question may have been
     made.
     """
-    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
+    return status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
         status is TaskStatus.DEAD and is_asking
-    ):
-        if stop_reason in CANCELLING:
-            return TaskStatus.CANCELLED
-        return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
-    return status
+    )
+
+
+def status_when_freed(stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:
+    """Return the status of a task that goes back to the list: queued; waiting, while a person must
+    answer one of its steps; or cancelled, when the objective ended with a reason that cancels all
+    queued tasks."""
+    if stop_reason in CANCELLING:
+        return TaskStatus.CANCELLED
+    return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -529,17 +531,16 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime, **fields: Any) -> Step:
-    """Return a new step (the record of a call), not stored yet, in the state INTENDED, with
-    `fields` as its further fields. Without a `kind` among them it is of the kind "": its outcome is
-    about to be recorded, and nothing was stored before the call."""
+    """Return a new step (the record of a call), not stored yet, with `fields` as its further
+    fields. Without a `state` among them it is INTENDED. Without a `kind` it is of the kind "": its
+    outcome is about to be recorded, and nothing was stored before the call."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
         key=key,
-        state=StepState.INTENDED,
         claim_no=fence.claim_no,
         created_at=at,
-        **{"kind": "", "request_hash": "", **fields},
+        **{"kind": "", "request_hash": "", "state": StepState.INTENDED, **fields},
     )
 
 
@@ -589,14 +590,18 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
     first outcome."""
     if step.state is StepState.DONE:
         return step
-    return replace(
-        step,
-        state=StepState.DONE,
-        output=storable(output),
-        model=storable(model) or step.model,
-        origins=tuple(storable(origin) for origin in origins),
-        done_at=at,
-    )
+    model = storable(model) or step.model
+    return replace(step, model=model, **outcome_fields(output=output, origins=origins, at=at))
+
+
+def outcome_fields(*, output: str, origins: Sequence[str], at: datetime) -> dict[str, Any]:
+    """Return the fields of a step that its outcome sets."""
+    return {
+        "state": StepState.DONE,
+        "output": storable(output),
+        "origins": tuple(map(storable, origins)),
+        "done_at": at,
+    }
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:

@@ -101,13 +101,16 @@ def end_call(step: Step, usage: Usage, *, claim_no: int, is_held: bool) -> tuple
     """Release the reservation of the call that claim `claim_no` made of this step, and count the
     call's usage.
 
+    Args:
+        usage: the call's usage, as `countable_usage` returns it.
+
     Returns:
         The step with the call's usage and without its reservation; whether a call of another claim
         still holds a reservation; and the usage still to be counted, which is negative when more
         was charged already.
     """
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
-    counted = countable_usage(usage) - charged
+    counted = usage - charged
     holds = is_held and step.claim_no == claim_no
     ended = replace(
         step,

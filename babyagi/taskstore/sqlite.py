@@ -47,7 +47,9 @@ PAUSES_S = (0.0004, 0.0008, 0.0016, *[0.003] * 7)
 
 
 class FileLock:
-    """A lock on a file, for several processes. Only one thread of a process may use it.
+    """A lock on a file, for several processes, held inside `with`. Only one thread of a process may
+    use it. Entering raises `StoreUnavailableError` when another process, such as a frozen one, does
+    not release the lock within `LOCK_TIMEOUT_S`.
 
     Args:
         path: the file to lock.
@@ -59,22 +61,18 @@ class FileLock:
         self._path = path
         self._open_file = open_file
         self._fd = open_file(path)
+        self._waited_fd = -1  # holds the lock where it was waited for
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the lock inside the context. Raise `StoreUnavailableError` when another process,
-        such as a frozen one, does not release it within `LOCK_TIMEOUT_S`."""
-        if self._is_taken():
-            try:
-                yield
-            finally:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
-            return
-        fd = self._wait()
-        try:
-            yield
-        finally:
-            os.close(fd)
+    def __enter__(self) -> None:
+        if not self._is_taken():
+            self._waited_fd = self._wait()
+
+    def __exit__(self, *_: object) -> None:
+        if self._waited_fd < 0:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+        else:
+            os.close(self._waited_fd)
+            self._waited_fd = -1
 
     def _is_taken(self) -> bool:
         """Try a few times to take the lock, without queueing for it. Return whether that
@@ -301,7 +299,7 @@ class SqliteTransaction(Transaction):
         numbered, names, has_time = number_values(sql)
         if has_time:
             values = {**values, "now_us": self._now_us}
-        return self._connection.execute(numbered, [values[name] for name in names])
+        return self._connection.execute(numbered, [*map(values.__getitem__, names)])
 
     def _send_many(self, sql: str, rows: Iterable[Mapping[str, Any]]) -> None:
         numbered, names, _ = number_values(sql)
@@ -309,6 +307,21 @@ class SqliteTransaction(Transaction):
         self._connection.cursor().executemany(
             numbered, [[{**now, **row}[name] for name in names] for row in rows]
         )
+
+
+class _Translated:
+    """A context whose errors are replaced by what `translate` returns, if that is not None."""
+
+    def __init__(self, translate: Callable[[BaseException | None], Exception | None]) -> None:
+        self._translate = translate
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        ours = self._translate(error)
+        if ours is not None:
+            raise ours from error
 
 
 class SqliteEngine:
@@ -483,30 +496,30 @@ class SqliteEngine:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Translate SQLite's errors into the store's errors. Errors that only a wrong SQL statement
-        causes are a programmer's mistake and pass through unchanged."""
-        try:
-            yield
-        except UnicodeDecodeError as error:  # raised when SQLite's message quotes a damaged schema
-            raise self._damaged(str(error)) from error
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", None)
-            if code is not None and code & 0xFF in PASSING_CODES:
-                raise StoreUnavailableError(
-                    f"the task store {self.where} cannot answer now", why=str(error), guide="store"
-                ) from error
-            if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(
-                error
-            ):
-                raise self._damaged(str(error)) from error
-            # SQLite stores the schema as text in the file, which can be damaged as well
-            if str(error).startswith(("no such table", "no such column")):
-                raise self._damaged(str(error)) from error
-            if code == sqlite3.SQLITE_CONSTRAINT_CHECK:
-                raise self._contradictory(str(error)) from error
-            raise
+    def _errors(self) -> _Translated:
+        """Return a context that translates SQLite's errors into the store's errors."""
+        return _Translated(self._translate)
+
+    def _translate(
+        self, error: BaseException | None
+    ) -> StoreUnavailableError | StoreUnusableError | None:
+        """Return the store's error for an error of SQLite; None for any other, also for those that
+        only a wrong SQL statement causes, a programmer's mistake."""
+        if isinstance(error, UnicodeDecodeError):  # SQLite's message quotes a damaged schema
+            return self._damaged(str(error))
+        if not isinstance(error, sqlite3.Error):
+            return None
+        why, code = str(error), getattr(error, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in PASSING_CODES:
+            return StoreUnavailableError(
+                f"the task store {self.where} cannot answer now", why=why, guide="store"
+            )
+        if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in why:
+            return self._damaged(why)
+        # SQLite stores the schema as text in the file, which can be damaged as well
+        if why.startswith(("no such table", "no such column")):
+            return self._damaged(why)
+        return self._contradictory(why) if code == sqlite3.SQLITE_CONSTRAINT_CHECK else None
 
     def _contradictory(self, why: str) -> StoreUnusableError:
         """Return the error for a failed CHECK constraint: a count would fall below zero, so the
@@ -576,7 +589,7 @@ class SqliteDatabase(SqliteEngine):
         self._reader: sqlite3.Connection | None = None
         self._reading = threading.Lock()  # because one thread reads and another one closes
         try:
-            with self._errors(), self._lock.held():
+            with self._errors(), self._lock:
                 # Not when the file exists: if this process has it open already, closing this
                 # descriptor would release the locks of every connection to it (POSIX), and another
                 # process could remove its write-ahead log.
@@ -602,7 +615,7 @@ class SqliteDatabase(SqliteEngine):
             connection = self._open()
             n_before = connection.total_changes
             passing_over = self._watch.passing_over() if self._watch else nullcontext()
-            with self._lock.held(), passing_over:
+            with self._lock, passing_over:
                 done = self._transact("BEGIN IMMEDIATE", work)
             self._is_synced &= connection.total_changes == n_before
         if is_lasting and not self._is_synced:
@@ -642,7 +655,7 @@ class SqliteDatabase(SqliteEngine):
         if self._connection is None:
             return
         self._close_reader()
-        with self._errors(), self._lock.held():
+        with self._errors(), self._lock:
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             except sqlite3.OperationalError as error:

@@ -294,24 +294,18 @@ def test_a_proposed_name_becomes_one_bounded_line(name, line):
 
 
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
-    assert (
-        lifecycle.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False)
-        is TaskStatus.CANCELLED
-    )
-    assert (
-        lifecycle.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False)
-        is TaskStatus.QUEUED
-    )
-    assert (
-        lifecycle.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=True)
-        is TaskStatus.CANCELLED
-    )
-    assert lifecycle.status_when_freed(TaskStatus.DEAD, None, is_asking=True) is TaskStatus.WAITING
-    assert lifecycle.status_when_freed(TaskStatus.DEAD, None, is_asking=False) is TaskStatus.DEAD
-    assert (
-        lifecycle.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False)
-        is TaskStatus.RECORDED
-    )
+    freed = lifecycle.status_when_freed
+    assert freed(StopReason.CANCELLED, is_asking=False) is TaskStatus.CANCELLED
+    assert freed(StopReason.LIMIT_COST, is_asking=False) is TaskStatus.QUEUED
+    assert freed(StopReason.CANCELLED, is_asking=True) is TaskStatus.CANCELLED
+    assert freed(None, is_asking=True) is TaskStatus.WAITING
+
+
+def test_a_task_that_its_worker_gives_up_comes_back_unless_it_is_done_or_dead():
+    assert lifecycle.goes_back(TaskStatus.RUNNING, is_asking=False)
+    assert lifecycle.goes_back(TaskStatus.DEAD, is_asking=True)
+    assert not lifecycle.goes_back(TaskStatus.DEAD, is_asking=False)
+    assert not lifecycle.goes_back(TaskStatus.RECORDED, is_asking=False)
 
 
 def test_every_planning_order_and_check_and_each_later_report_has_steps_of_its_own():

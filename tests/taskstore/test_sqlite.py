@@ -995,7 +995,7 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
         plan = plan_of(database, query)
         assert sum("task_ready" in line for line in plan) == n_ready, plan
         assert not any(line.endswith("task_1 (objective_id=?)") for line in plan), plan
-    for query in ("count_blockers", "ranks", "task"):
+    for query in ("count_blockers", "ranks", "task", "some_tasks"):
         assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, query)), (
             plan_of(database, query)
         )

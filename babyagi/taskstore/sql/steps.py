@@ -66,11 +66,12 @@ class Steps(SqlAccess):
             known, is_held = _find(tx, fence, key)
             step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
             reserved = limits.reserved_for(step, claim_no=fence.claim_no)
+            spent = limits.countable_usage(usage)
             step, is_held, counted = limits.end_call(
-                step, usage, claim_no=fence.claim_no, is_held=is_held
+                step, spent, claim_no=fence.claim_no, is_held=is_held
             )
             if not usage.unconfirmed_tokens:
-                transitions.note_overspending(tx, step, usage, reserved)
+                transitions.note_overspending(tx, step, spent, reserved)
             if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
                 tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
             elif known is not None:
@@ -181,9 +182,8 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     at = to_time(tx.now_us)
     step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
     reserved = limits.reserved_for(step, claim_no=fence.claim_no)
-    step, is_held, counted = limits.end_call(
-        step, outcome.usage, claim_no=fence.claim_no, is_held=is_held
-    )
+    usage = limits.countable_usage(outcome.usage)
+    step, is_held, counted = limits.end_call(step, usage, claim_no=fence.claim_no, is_held=is_held)
     step = lifecycle.done_step(
         step, output=outcome.output, model=outcome.model, origins=outcome.origins, at=at
     )
@@ -192,7 +192,7 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     data = lifecycle.step_data(step, counted, model=outcome.model)
     task_id = lifecycle.task_of(fence.owner)
     transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
-    transitions.note_overspending(tx, step, outcome.usage, reserved)
+    transitions.note_overspending(tx, step, usage, reserved)
     if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
         transitions.wake(tx, fence.objective_id, task_id)
     return step
@@ -222,8 +222,8 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
         kind=kept.kind,
         request_hash=kept.request_hash,
         request=lifecycle.storable(kept.request),
+        **lifecycle.outcome_fields(output=kept.output, origins=kept.origins, at=at),
     )
-    step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))
     task_id = lifecycle.task_of(fence.owner)
     if n_lost and kept.kind != lifecycle.INPUTS:
@@ -317,7 +317,7 @@ class Parking(SqlAccess):
                     "put_step",
                     **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
                 )
-            transitions.note_freed(tx, transitions.free_task(tx, task))
+            transitions.note_freed(tx, task, transitions.free_task(tx, task))
             return _find_to_park(tx, fence, key) or step
 
         return await self._write(work, fence.objective_id)
@@ -385,7 +385,7 @@ def _hold_back(tx: Transaction, task: Task) -> None:
     transitions.append_event(
         tx, task.objective_id, events.TASK_RELEASED, task.id, reason=reason, delay_s=0.0
     )
-    transitions.note_freed(tx, freed)
+    transitions.note_freed(tx, task, freed)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:

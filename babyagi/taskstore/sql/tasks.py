@@ -35,7 +35,6 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
-    Row,
     SqlAccess,
     Transaction,
     checks_to_json,
@@ -71,7 +70,7 @@ class Recording(SqlAccess):
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # this may change the task
-                transitions.prefetch_free_task(tx, claim.fence.objective_id)
+                tx.ask("unsettled_steps", objective_id=claim.fence.objective_id)
                 ask_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
@@ -84,7 +83,9 @@ class Recording(SqlAccess):
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
             tx.run("insert_result", **result_to_values(result))
-            task = transitions.free_task(tx, replace(task, lack=None), to=TaskStatus.RECORDED)
+            if task.lack is not None:
+                task = replace(task, lack=None)
+            transitions.free_task(tx, task, to=TaskStatus.RECORDED)
             transitions.append_event(
                 tx,
                 task.objective_id,
@@ -111,8 +112,9 @@ class Recording(SqlAccess):
         def work(tx: Transaction) -> Task:
             record_first(tx, claim.fence, first)
             task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
-            task = record_lack(tx, lifecycle.lacked(task, lack=lack))
-            if plan is not None and task.status is TaskStatus.RECORDED:
+            task = lifecycle.lacked(task, lack=lack)
+            status = record_lack(tx, task)
+            if plan is not None and status is TaskStatus.RECORDED:
                 apply_plan(tx, task.objective_id, [task], plan)
             return transitions.read_task(tx, task.objective_id, task.id)
 
@@ -130,7 +132,7 @@ class Recording(SqlAccess):
             record_first(tx, claim.fence, first)
             ask_for_plan(tx, claim.fence, task_ids)
             duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            tasks = [transitions.read_task(tx, objective_id, task_id) for task_id in task_ids]
+            tasks = transitions.read_tasks(tx, objective_id, task_ids)
             made = apply_plan(
                 tx,
                 objective_id,
@@ -287,7 +289,7 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
         reason=lifecycle.storable(reason),
         delay_s=delay_s,
     )
-    transitions.note_freed(tx, freed)
+    transitions.note_freed(tx, task, freed)
 
 
 def put_back_lost(tx: Transaction, task: Task) -> None:
@@ -299,10 +301,10 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
         release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
-    written = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
-    if written.status is TaskStatus.DEAD:
+    status = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
+    if status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
-    transitions.note_freed(tx, written)
+    transitions.note_freed(tx, task, status)
 
 
 def _give_up_or_retry(
@@ -311,13 +313,13 @@ def _give_up_or_retry(
     """Release a task after a failure that is counted already: queue it again, or make it dead when
     it has failed `max_failures` times."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
-    written = transitions.free_task(tx, task, to=status, delay_s=delay_s)
+    status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
     transitions.append_event(
         tx, task.objective_id, events.TASK_FAILED, task.id, error=task.error, failures=task.failures
     )
-    if written.status is TaskStatus.DEAD:
+    if status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=task.error)
-    transitions.note_freed(tx, written)
+    transitions.note_freed(tx, task, status)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -578,9 +580,9 @@ def bears_on(name: str, text: str) -> bool:
 def ask_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
     """Announce the queries that recording a plan will read, so that they are sent together."""
     objective_id = fence.objective_id
-    transitions.prefetch_free_task(tx, objective_id)
-    for task_id in task_ids:
-        tx.ask("task", objective_id=objective_id, task_id=task_id)
+    tx.ask("objective", objective_id=objective_id)
+    tx.ask("unsettled_steps", objective_id=objective_id)
+    tx.ask("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
 
 
 # -- the proposals of one commit
@@ -595,20 +597,19 @@ def _name(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
-    return _Named(
-        proposal=replace(proposal, name=name, origins=origins),
-        key=_key_of(name),
-        sense=name_sense(rearm(name)),
-    )
+    key, sense = _keys_of(name)
+    return _Named(proposal=replace(proposal, name=name, origins=origins), key=key, sense=sense)
 
 
 def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
     return {"objective_id": objective_id, "name_key": one.key, "sense": one.sense}
 
 
-def _key_of(name: str) -> str:
-    """Return the comparison key of a task name. The name as a prompt shows it has the same key."""
-    return names.name_key(rearm(name) or name)
+def _keys_of(name: str) -> tuple[str, str]:
+    """Return the key and the sense of a task name. The name as a prompt shows it has the same
+    ones."""
+    original = rearm(name)
+    return names.name_key(original or name), name_sense(original)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -716,7 +717,7 @@ class _Batch:
         label = name.casefold()
         if not label:
             return None
-        key, sense = _key_of(name), name_sense(rearm(name))
+        key, sense = _keys_of(name)
         known = [
             (one, task_id)
             for one, task_id in zip(self.named, self.ids, strict=True)
@@ -848,11 +849,11 @@ def apply_plan(
             progress = progress if n_added else progress.after_no_answer()
             named = unanswered.get(task.id)
             after = [] if named is None else resolve(tx, objective_id, named.after, entered, wanted)
-            _requeue(tx, row, task, named, after=[*own, *after])
+            _requeue(tx, task, named, after=[*own, *after])
         else:
             is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
             progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
-            _finish(tx, row, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
+            _finish(tx, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
     if ends_planning:
         tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
     elif progress != transitions.Progress.of(row):
@@ -894,9 +895,9 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
         )
 
 
-def record_lack(tx: Transaction, task: Task) -> Task:
-    """Record that the latest try of a claimed task lacked information. The task then waits for
-    planning, or is dead if this was its last allowed try."""
+def record_lack(tx: Transaction, task: Task) -> TaskStatus:
+    """Record that the latest try of a claimed task lacked information, and return the task's new
+    status: it waits for planning, or is dead if this was its last allowed try."""
     transitions.append_event(
         tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
     )
@@ -945,21 +946,20 @@ def _is_awaited(tx: Transaction, task: Task) -> bool:
 
 def _finish(
     tx: Transaction,
-    row: Row,
     task: Task,
     *,
     n_added: int,
     n_duplicates: int,
     after: transitions.Progress,
 ) -> None:
-    transitions.free_task(tx, task, to=TaskStatus.DONE, row=row)
+    transitions.free_task(tx, task, to=TaskStatus.DONE)
     n_barren = after.n_tasks_without_progress
     data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
     transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
 
 
 def _requeue(
-    tx: Transaction, row: Row, task: Task, named: Unanswered | None, *, after: Sequence[int]
+    tx: Transaction, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
     """Queue a task with a recorded outcome again as a new try, after the tasks that will provide
     the information that it lacks. After its last allowed try, make it dead instead.
@@ -990,28 +990,27 @@ def _requeue(
             tx, objective_id, events.TASK_AFTER_DROPPED, task.id, named=str(task_id)
         )
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
-    written = transitions.free_task(
-        tx, replace(task, try_no=task.try_no + 1), to=TaskStatus.QUEUED, row=row
-    )
-    if written.status is not TaskStatus.QUEUED:
-        transitions.note_freed(tx, written)
+    task = replace(task, try_no=task.try_no + 1)
+    status = transitions.free_task(tx, task, to=TaskStatus.QUEUED)
+    if status is not TaskStatus.QUEUED:
+        transitions.note_freed(tx, task, status)
         return
     blockers = [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=task.id)]
     transitions.append_event(
-        tx, objective_id, events.TASK_REQUEUED, task.id, try_no=written.try_no, waits_for=blockers
+        tx, objective_id, events.TASK_REQUEUED, task.id, try_no=task.try_no, waits_for=blockers
     )
 
 
-def _give_up(tx: Transaction, task: Task) -> Task:
+def _give_up(tx: Transaction, task: Task) -> TaskStatus:
     error = lifecycle.storable(
         f"after {task.n_lacks} tries it still lacked: {_what(task)}",
         max_chars=lifecycle.MAX_DETAIL_CHARS,
     )
-    written = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
-    if written.status is TaskStatus.DEAD:
+    status = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
+    if status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
-    transitions.note_freed(tx, written)
-    return written
+    transitions.note_freed(tx, task, status)
+    return status
 
 
 def _what(task: Task) -> str:

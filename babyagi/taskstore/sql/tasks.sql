@@ -60,6 +60,10 @@ SELECT id FROM task WHERE objective_id = :objective_id AND status = 'recorded' O
 -- One task.
 SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id;
 
+-- some_tasks --
+-- The tasks with these ids.
+SELECT t.* FROM json_each(:task_ids) AS named CROSS JOIN task AS t WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT);
+
 -- tasks --
 -- The whole list, in its order.
 SELECT * FROM task WHERE objective_id = :objective_id ORDER BY rank, id LIMIT :limit;

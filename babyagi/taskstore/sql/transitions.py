@@ -7,7 +7,7 @@ claim), count (limits and counters).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -47,7 +47,6 @@ from babyagi.taskstore.sql.database import (
     task_from_row,
     to_json,
     to_time,
-    to_time_or_none,
     usage_to_values,
 )
 
@@ -80,6 +79,14 @@ def objective_of(tx: Transaction, row: Row) -> Objective:
     return objective_from_row(row, held=held, active_us=counted_us(tx, row))
 
 
+def _no_task(objective_id: int, task_id: int) -> NotFoundError:
+    return NotFoundError(
+        f"objective {objective_id} has no task {task_id}",
+        fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
+        guide="looking",
+    )
+
+
 def n_results(tx: Transaction, objective_id: int) -> int:
     row = tx.one("n_results", objective_id=objective_id) or objective_row(tx, objective_id)
     return int(row["n"])
@@ -88,12 +95,19 @@ def n_results(tx: Transaction, objective_id: int) -> int:
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
     row = tx.one("task", objective_id=objective_id, task_id=task_id)
     if row is None:
-        raise NotFoundError(
-            f"objective {objective_id} has no task {task_id}",
-            fix=f"babyagi tasks --objective {objective_id} shows the tasks that exist",
-            guide="looking",
-        )
+        raise _no_task(objective_id, task_id)
     return task_from_row(row)
+
+
+def read_tasks(tx: Transaction, objective_id: int, task_ids: Sequence[int]) -> list[Task]:
+    """Return the tasks in the order of their ids in `task_ids`. Raise `NotFoundError` when one of
+    them does not exist."""
+    rows = tx.all("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+    row_by_id = {row["id"]: row for row in rows}
+    for task_id in task_ids:
+        if task_id not in row_by_id:
+            raise _no_task(objective_id, task_id)
+    return [task_from_row(row_by_id[task_id]) for task_id in task_ids]
 
 
 def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
@@ -206,8 +220,7 @@ def charge(
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
     """Append an event if an answer cost more than was reserved for its call, or does not state its
     cost. If the objective has a limit that this breaks, mark the limit as overspent, which forbids
-    every further call."""
-    usage = limits.countable_usage(usage)
+    every further call. `usage` is as `limits.countable_usage` returns it."""
     if not reserved.calls:  # how much was reserved is not known any more
         return
     if not limits.costs_more(usage, reserved) and usage.tokens <= reserved.tokens:
@@ -339,59 +352,40 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
 # -------------------------------------------------------------------------------------
 
 
-def prefetch_free_task(tx: Transaction, objective_id: int) -> None:
-    """Announce the queries that `free_task` will read, so that they are sent together."""
-    tx.ask("objective", objective_id=objective_id)
-    tx.ask("unsettled_steps", objective_id=objective_id)
-
-
 def free_task(
-    tx: Transaction,
-    task: Task,
-    *,
-    to: TaskStatus | None = None,
-    row: Row | None = None,
-    delay_s: float = 0.0,
-) -> Task:
-    """Release a claimed task, store its new state, and charge its open calls. The returned task
-    does not include those charges.
+    tx: Transaction, task: Task, *, to: TaskStatus | None = None, delay_s: float = 0.0
+) -> TaskStatus:
+    """Release a claimed task, store its new state, and charge its open calls. Return the status
+    that the task got.
 
     Args:
         to: the status that the task gets, unless the end of the objective or a question to a person
             decides otherwise; None stands for the status that it has.
-        row: the objective's row, if the caller has read it already.
     """
-    row = row or objective_row(tx, task.objective_id)
     is_asking = settle(tx, task.objective_id, f"task:{task.id}")
-    reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-    status = lifecycle.status_when_freed(to or task.status, reason, is_asking=is_asking)
-    if is_asking:
-        # the person's answer belongs to this try, so the try number must not rise
-        task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)
+    status = to or task.status
+    if lifecycle.goes_back(status, is_asking=is_asking):
+        row = objective_row(tx, task.objective_id)
+        reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+        status = lifecycle.status_when_freed(reason, is_asking=is_asking)
     is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
-    delay = _delay(tx, delay_s if is_delayed else 0.0)
     tx.run(
         "put_task",
         objective_id=task.objective_id,
         task_id=task.id,
         status=status,
-        try_no=task.try_no,
+        # the person's answer belongs to this try, so the try number must not rise
+        try_no=read_task(tx, task.objective_id, task.id).try_no if is_asking else task.try_no,
         failures=task.failures,
         n_lost=task.n_lost,
         error=task.error,
         lack=lack_to_json(task.lack),
         n_lacks=task.n_lacks,
-        **delay,
+        **_delay(tx, delay_s if is_delayed else 0.0),
     )
     if status in lifecycle.SETTLED:
         tx.run("settle_task", objective_id=task.objective_id, task_id=task.id)
-    is_finished = status in (TaskStatus.DONE, TaskStatus.DEAD)
-    return replace(
-        task,
-        status=status,
-        not_before=to_time_or_none(delay["not_before_us"]),
-        finished_at=to_time(tx.now_us) if is_finished else None,
-    )
+    return status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,12 +432,12 @@ def count_no_answer(tx: Transaction, objective_id: int) -> None:
     put_progress(tx, objective_id, progress.after_no_answer())
 
 
-def note_freed(tx: Transaction, task: Task) -> None:
-    """Append an event if a task became cancelled or waiting when its worker released it, although
-    the worker released it for another reason."""
-    if task.status is TaskStatus.CANCELLED:
+def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
+    """Append an event if a task became cancelled or waiting (its new `status`) when its worker
+    released it, although the worker released it for another reason."""
+    if status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
-    elif task.status is TaskStatus.WAITING:
+    elif status is TaskStatus.WAITING:
         rows = tx.all("steps", objective_id=task.objective_id, owner=f"task:{task.id}")
         asked = next(step for step in map(step_from_row, rows) if lifecycle.is_open(step))
         append_event(
