@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import unquote, urlsplit
 
 from babyagi.text import UNSEEN
@@ -13,6 +14,7 @@ from babyagi.text import UNSEEN
 HIDDEN = "***"
 MIN_PIECE_CHARS = 8  # of a known key; shorter pieces occur in ordinary words
 MIN_SECRET_CHARS = 3
+N_CACHED_SECRETS = 64  # patterns; each line of a log is searched for the same few secrets
 
 _HARMLESS = frozenset(  # parameters whose values are not secret
     "api-version version v model deployment region timeout host hostaddr port dbname user sslmode "
@@ -109,13 +111,19 @@ def _hide_key(word: str) -> str:
 
 
 def _hide_secret(text: str, secret: str) -> str:
-    text = re.sub("".join(map(_spellings, secret)), HIDDEN, text)
+    text = _pattern_of(secret).sub(HIDDEN, text)
     for piece in _PIECES:
         text = piece.sub(
             lambda match: HIDDEN if match[0] in secret or unquote(match[0]) in secret else match[0],
             text,
         )
     return text
+
+
+@lru_cache(maxsize=N_CACHED_SECRETS)
+def _pattern_of(secret: str) -> re.Pattern[str]:
+    """Return a pattern that matches the secret in every spelling."""
+    return re.compile("".join(map(_spellings, secret)))
 
 
 def _spellings(character: str) -> str:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import click
@@ -51,8 +52,9 @@ def read(path):
 def topics_named_by_errors():
     """Every text that stands for `guide` in a call, or is its default."""
     topics = set()
-    for path in sorted((ROOT / "babyagi").rglob("*.py")):
-        for node in ast.walk(ast.parse(read(path))):
+    sources = map(read, sorted((ROOT / "babyagi").rglob("*.py")))
+    for source in (source for source in sources if "guide" in source):
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Call):
                 topics |= {
                     _text(keyword.value) for keyword in node.keywords if keyword.arg == "guide"
@@ -118,17 +120,18 @@ def test_the_health_check_of_the_image_is_a_command_that_exists():
     )
 
 
+@cache
 def remedies():
     """(place, text) of every `fix` that an error gives, as it stands in the source."""
-    for path in sorted((ROOT / "babyagi").rglob("*.py")):
-        for call in (
-            node for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Call)
-        ):
-            yield from (
-                (f"{by_name(path)}:{call.lineno}", ast.unparse(keyword.value))
-                for keyword in call.keywords
-                if keyword.arg == "fix"
-            )
+    return [
+        (f"{by_name(path)}:{call.lineno}", ast.unparse(keyword.value))
+        for path in sorted((ROOT / "babyagi").rglob("*.py"))
+        if "fix=" in (source := read(path))
+        for call in ast.walk(ast.parse(source))
+        if isinstance(call, ast.Call)
+        for keyword in call.keywords
+        if keyword.arg == "fix"
+    ]
 
 
 def test_every_command_that_an_error_tells_people_to_type_exists():

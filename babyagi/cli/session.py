@@ -56,12 +56,20 @@ class _LogFile(RotatingFileHandler):
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
+        self._last: tuple[logging.LogRecord | None, str] = (None, "")
         super().__init__(
             path, maxBytes=MAX_BYTES, backupCount=N_KEPT, encoding="utf-8", errors="replace"
         )
 
     def _open(self) -> TextIOWrapper:
         return open_log_file(Path(self.baseFilename), home=self._home)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as a line. It is asked for twice: to see whether the line still fits
+        into the file, and to write it."""
+        if self._last[0] is not record:
+            self._last = (record, super().format(record))
+        return self._last[1]
 
 
 def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:

@@ -30,7 +30,7 @@ from babyagi.json_shapes import event_shape
 from babyagi.redaction import redact
 from babyagi.reporting.transcript import first_line
 from babyagi.reporting.why import describe_outage
-from babyagi.tasks import Event, Joined, Worker
+from babyagi.tasks import Event, Joined, Objective, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.text import say_count
 from babyagi.verbs import serving
@@ -169,11 +169,13 @@ def _words_of(event: Event) -> list[Any]:
 
 class EventNames:
     """Renders events as lines, with the names of their tasks, and for a task that is done, with the
-    first line of its result and its cost. The name of a task is read from the store once."""
+    first line of its result and its cost. The name of a task is read from the store once, and so is
+    what was fixed when an objective was created."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
         self._name_by_id: dict[int, str] = {}
+        self._objective_by_id: dict[int, Objective] = {}
 
     async def render_event(self, event: Event) -> str | None:
         """Return a line such as `12:01:07 task 4 done: Read limits.md (2 new)`, with the local
@@ -181,22 +183,30 @@ class EventNames:
         task makes unnecessary."""
         if event.kind in _SAID_LATER:
             return None
-        text = describe_event(event, await self.name_of(event))
-        if event.kind == events.TASK_DONE:
-            text = f"{text}{await self._found(event)}"
+        is_done = event.kind == events.TASK_DONE
+        text = await (self._describe_done(event) if is_done else self._describe(event))
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
-    async def _found(self, event: Event) -> str:
-        """Return what is shown after the line of a task that is done: the first line of its result,
-        and the cost of the task if it is known."""
-        task_id = event.task_id or 0
-        objective = await self._store.objective(event.objective_id)
-        task = await self._store.task(event.objective_id, task_id)
-        results = await self._store.results(event.objective_id, task_ids=[task_id])
-        line = first_line(redact(results[0].text)) if results else ""
+    async def _describe(self, event: Event) -> str | None:
+        return describe_event(event, await self.name_of(event))
+
+    async def _describe_done(self, event: Event) -> str:
+        """Return the event of a task that is done in words, with the first line of its result, and
+        the cost of the task if it is known."""
+        objective, task_id = await self._objective(event.objective_id), event.task_id or 0
+        task = await self._store.task(objective.id, task_id)
+        results = await self._store.results(objective.id, task_ids=[task_id])
+        self._name_by_id.pop(task_id, None)
+        text = f"{describe_event(event, task.name)}"
+        if line := first_line(redact(_beginning(results[0].text))) if results else "":
+            text += f" → {fit(line, RESULT_WIDTH)}"
         is_known = objective.spec.has_price and not objective.is_free
-        cost = f" · {render_cost(task.usage, objective)}" if is_known else ""
-        return f" → {fit(line, RESULT_WIDTH)}{cost}" if line else cost
+        return f"{text} · {render_cost(task.usage, objective)}" if is_known else text
+
+    async def _objective(self, objective_id: int) -> Objective:
+        if objective_id not in self._objective_by_id:
+            self._objective_by_id[objective_id] = await self._store.objective(objective_id)
+        return self._objective_by_id[objective_id]
 
     async def name_of(self, event: Event) -> str:
         if event.task_id is None or event.kind not in _TASK_WORDS:
@@ -208,6 +218,21 @@ class EventNames:
         if event.kind in (events.TASK_DONE, events.TASK_DEAD, events.TASK_CANCELLED):
             del self._name_by_id[event.task_id]
         return name
+
+
+def _beginning(text: str) -> str:
+    """Return the text up to its second line with words; `first_line` reads no further, and to
+    redact a long text takes milliseconds. A text with a private key, which has many lines, is
+    returned whole."""
+    if "PRIVATE KEY" in text:
+        return text
+    lines, n_said = list[str](), 0
+    for line in text.splitlines(keepends=True):
+        lines.append(line)
+        n_said += any(map(str.isalnum, line))
+        if n_said == 2:
+            break
+    return "".join(lines)
 
 
 def break_line(line: str, width: int) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from babyagi.cli import root
+from babyagi.cli import root, session
 from babyagi.cli.session import close_log, open_log
 from babyagi.errors import CredentialsError, SettingsError, first_error
 from tests.cli.samples import HOSTILE
@@ -138,6 +138,27 @@ def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
     (line,) = (tmp_path / "babyagi.log").read_text().splitlines()
     assert "\x1b" not in line
     assert "INFO" in line
+
+
+def test_a_log_record_becomes_a_line_once_and_a_full_log_file_begins_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "MAX_BYTES", 2_000)
+    open_log(tmp_path / "babyagi.log", home=tmp_path)
+    (handler,) = logging.getLogger().handlers
+    formatted: list[str] = []
+
+    class Counting(logging.Formatter):
+        def format(self, record):
+            formatted.append(super().format(record))
+            return formatted[-1]
+
+    handler.setFormatter(Counting())
+    for n in range(5):
+        logging.getLogger("babyagi.x").info("%d%s", n, "-" * 600)
+
+    assert [line[0] for line in formatted] == ["0", "1", "2", "3", "4"]
+    full, fresh = tmp_path / "babyagi.log.1", tmp_path / "babyagi.log"
+    assert [line[0] for line in full.read_text().splitlines()] == ["0", "1", "2"]
+    assert [line[0] for line in fresh.read_text().splitlines()] == ["3", "4"]
 
 
 def test_a_home_that_cannot_be_written_has_no_log_and_no_crash(tmp_path, capfd):

@@ -1,5 +1,6 @@
 import asyncio
 import os
+import socket
 import stat
 
 import pytest
@@ -181,7 +182,11 @@ async def test_a_body_that_is_cut_off_is_no_fault_of_the_server(served, caplog):
 async def test_who_does_not_read_is_closed(served, monkeypatch):
     monkeypatch.setattr("babyagi.serve.server.WRITE_TIMEOUT_S", 0.05)
     monkeypatch.setattr("babyagi.serve.feed.HEARTBEAT_S", 0.0)
-    _, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=1)
+    narrow = socket.socket()
+    narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the kernel makes it the smallest
+    narrow.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(narrow, ("127.0.0.1", served.port))
+    _, writer = await asyncio.open_connection(sock=narrow, limit=1)
     try:
         writer.write(served.request("GET", "/api/v1/events"))
         async with asyncio.timeout(300):

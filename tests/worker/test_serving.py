@@ -537,10 +537,10 @@ def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over
 
     def answer(prompt, role):
         if not prompt.messages[0].text.startswith("Role: output"):
-            is_down = is_probe(prompt) and len(asked) > 0 and clock() < 3000
+            is_down = is_probe(prompt) and len(asked) > 0 and clock() < 600
             return ModelUnavailableError("away") if is_down else script(prompt, role)
         asked.append(clock())
-        return '"5"' if clock() >= 3000 else ModelUnavailableError("away")
+        return '"5"' if clock() >= 600 else ModelUnavailableError("away")
 
     asked: list[float] = []
     shown: list[str] = []
@@ -554,7 +554,7 @@ def test_the_reading_of_a_report_for_a_program_waits_until_a_long_outage_is_over
         objective = await world.start(output_schema={"type": "string"})
 
         async def look():
-            await asyncio.sleep(2000)
+            await asyncio.sleep(400)
             shown.append(await load_report(world.store, await world.store.objective(1)))
 
         async with asyncio.TaskGroup() as group:
