@@ -494,8 +494,12 @@ class SqliteEngine:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is not None and code & 0xFF in PASSING_CODES:
+                is_full = code & 0xFF == sqlite3.SQLITE_FULL
                 raise StoreUnavailableError(
-                    f"the task store {self.where} cannot answer now", why=str(error), guide="store"
+                    f"the task store {self.where} cannot answer now",
+                    why=str(error),
+                    fix="make room on its disk, then type the same again" if is_full else "",
+                    guide="store",
                 ) from error
             if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(
                 error

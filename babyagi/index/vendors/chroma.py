@@ -105,7 +105,10 @@ def translating() -> Iterator[None]:
         ) from error
     except OSError as error:
         raise IndexUnavailableError(
-            "the directory of the Chroma index cannot be used", why=str(error), guide="results"
+            "the directory of the Chroma index cannot be used",
+            why=str(error),
+            fix="make it a directory that can be written, or set BABYAGI_RESULT_STORE=builtin",
+            guide="results",
         ) from error
     except BaseException as error:
         # a panic of Chroma's native code is not an `Exception`
