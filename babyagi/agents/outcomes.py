@@ -18,6 +18,7 @@ from typing import Any
 
 from babyagi.agents import phrases
 from babyagi.agents.replies.creation import CreationReply
+from babyagi.marks import find_marks
 from babyagi.text import clean, rearm, shorten
 
 N_SHINGLE = 5
@@ -618,7 +619,8 @@ def _judge_words(text: str, sentences: Sequence[str], task: str) -> tuple[Outcom
     if phrases.asks_words(task):
         return answered
     is_short = len(text.split()) < MIN_TALK_WORDS
-    return doubtful if is_short else (OutcomeKind.NOT_DONE, "", NO_RESULT)
+    has_news = any(mark not in task for mark in find_marks(text))
+    return doubtful if is_short or has_news else (OutcomeKind.NOT_DONE, "", NO_RESULT)
 
 
 def _looks_bad(text: str, sentences: Sequence[str], task: str) -> bool:
@@ -701,7 +703,7 @@ def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
         yield says
         is_absent = says is _Says.ABSENT and not _ITEM.match(sentence)
         is_open = says is _Says.STRONG or is_absent or sentence.rstrip(" *_").endswith((":", "："))
-        heading = says if is_open and says is not _Says.CONTENT else None
+        heading = says if is_open and says not in (_Says.CONTENT, _Says.TALK) else None
 
 
 def _classify_one(sentence: str) -> _Says:
@@ -715,8 +717,8 @@ def _classify_one(sentence: str) -> _Says:
     for says, words in (
         (_Says.REFUSAL, phrases.REFUSAL_SURE),
         (_Says.TALK, phrases.OFFER),
-        (_Says.TALK, phrases.TALK),
         (_Says.PLAN, phrases.PLAN),
+        (_Says.TALK, phrases.TALK),
     ):
         if words.search(sentence):
             return says

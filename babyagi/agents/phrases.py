@@ -253,7 +253,7 @@ PLAN = any_of(
     r"|steps)\s*:",
     words="(?:i|we)(?:'ll|'m going to| will| am going to| are going to| plan to| intend to| shall"
     r"| would start| would begin| am about to|'m about to)\b|(?:my|the) (?:plan|approach"
-    r"|strategy|next steps?) (?:is|are|will be|would be)\b",
+    r"|strategy|next steps?) (?:is|are|will be|would be)\b|my (?:plan|approach|strategy):$",
 )
 LACK_ABROAD = any_of(
     words=r"ohne\b.*\b(?:kann|können|lässt|ist|nicht)\b|(?:benötige|brauche|benötigen|brauchen"
@@ -370,7 +370,9 @@ FINDING = any_of(
     "|website|vendor|label|law|contract|clause|statute|register|registry|manual) (?:says"
     r"|gives|does|lists|names|states)|(?:any|no) (?:\w+ ){0,2}(?:mentions?|matches|hits"
     "|duplicates|signs?|evidence|traces?|records?|references?|indications?|instances?"
-    r"|occurrences?|reviews|entries)|looked (?:at|in) (?:both|all|every))\b",
+    r"|occurrences?|reviews|entries)|looked (?:at|in) (?:both|all|every)"
+    r"|(?:not|unable to|nothing) (?:find|found|locate)\b.*\b\w*(?:files?|folders?|documents?|papers"
+    r"|repository|website|pages?|\.[a-z]{2,4}))\b",
 )
 REFUSAL_SURE = any_of(
     r"(?:\b(?:i|we|i'm|i am|we are|sorry|unfortunately,?|afraid|must|have to|assistant)(?: am| "

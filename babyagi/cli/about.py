@@ -432,7 +432,7 @@ def _check_result_store(settings: Settings) -> Check:
     except SettingsError as error:
         return _fail("result store", f"{error.what}: {error.why}", error.fix)
     except BabyagiError as error:
-        fix = f"{error.fix}; meanwhile results are found in the task store"
+        fix = "; ".join(filter(None, (error.fix, "meanwhile results are found in the task store")))
         return _warn("result store", f"{error.what}: {error.why}", fix)
     if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
         fix = "babyagi run: it starts the store, and says whether results can be written to it"

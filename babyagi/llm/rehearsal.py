@@ -48,10 +48,12 @@ QUOTES_IN_COMPARISON = 5
 QUOTES_IN_REPORT = 10
 SURE_IN_REPORT = 5  # are shown whatever their score
 LEAST_SHARE = 0.4  # of the best score, which any further quote must have
+LEAST_WEIGHT = 0.5  # of a word that is named if no document contains it
 MAX_READS = 5
 LARGE_BYTES = 60_000  # a larger document is searched first, and read near the places found
 WINDOW_LINES = 60
 MAX_RESULT_CHARS = 300
+MAX_CHECKED_CHARS = 300  # of a quote that a check gives
 MAX_NOTED_CHARS = 1000
 
 _BLOCK = re.compile(
@@ -392,10 +394,23 @@ def _find_part(
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
     best = _plainest(_ranked(blocks, read_question(question)), instructions) or _quotes(blocks)
     lines = (line for _, *rest in results for line in "".join(rest).splitlines() if line.strip())
-    said = best[0].text if best else next(lines, "")
+    said = _best_part(best[0].text, read_question(question)) if best else next(lines, "")
     numbers = (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest))
     number = next(numbers, "0")
-    return {"part": question[:300], "task": int(number), "quote": said[:300]} if said else None
+    return (
+        {"part": question[:300], "task": int(number), "quote": said[:MAX_CHECKED_CHARS]}
+        if said
+        else None
+    )
+
+
+def _best_part(text: str, question: Question) -> str:
+    """Return the text, or as much of it as a check may quote, from its best sentence on."""
+    if len(text) <= MAX_CHECKED_CHARS:
+        return text
+    sentences = list(sentences_of(text))
+    _, best = _find_best(question, question.weight_by_word, sentences, around=())
+    return text[text.find(sentences[best]) :][:MAX_CHECKED_CHARS]
 
 
 def _questions(blocks: Sequence[tuple[str, str]]) -> list[str]:
@@ -441,10 +456,31 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
         said = "None contains words of the question. They begin:"
         best = [quote.render() for quote in quotes[:QUOTES_IN_REPORT]]
     compared = f"Quotes from {n_documents} document{'s' * (n_documents != 1)} were compared."
-    lines = [f"{compared} {said}", "", *best]
+    lines = [" ".join(filter(None, (compared, _say_unfound(blocks, first), said))), "", *best]
     for question in further:
-        lines += ["", question, "", *_best(blocks, question)[:SURE_IN_REPORT]]
+        unfound = _say_unfound(blocks, question)
+        lines += ["", " ".join(filter(None, (question, unfound))), ""]
+        lines += _best(blocks, question)[:SURE_IN_REPORT]
     return "\n".join(lines)
+
+
+def _say_unfound(blocks: Sequence[tuple[str, str]], question: str) -> str:
+    """Return a sentence with the long words of the question that stand in no document in any form;
+    "" if there are none, or if some document was not counted."""
+    counts, asked = _counts_by_path(blocks), read_question(question)
+    if any(quote.path not in counts for quote in _quotes(blocks)):
+        return ""
+    weights = asked.weight_by_word
+    found = {word for _, words in counts.values() for word in words}
+    around = " ".join((*counts, *(quote.above for quote in _quotes(blocks))))
+    found.update(asked.match(around, least=0.5))
+    unfound = [
+        f"“{token}”"
+        for token in dict.fromkeys(_TOKEN.findall(asked.text))
+        if all(weights.get(word, 0.0) > LEAST_WEIGHT for word in words_of(token))
+        and found.isdisjoint(words_of(token))
+    ]
+    return f"What was read of them does not contain {', '.join(unfound)}." if unfound else ""
 
 
 def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
@@ -497,7 +533,7 @@ def _counts_by_path(
     counts = {}
     for label, text in blocks:
         for path, n, said in _COUNTED.findall(text) if label == "result" else ():
-            words = {word: int(k) for word, k in re.findall(r"(\S+) (\d+)", said)}
+            words = {word: int(k) for word, k in re.findall(r"([^\s,]+) (\d+)", said)}
             counts[path] = (int(n), words)
     return counts
 
@@ -539,7 +575,7 @@ _ASCIIDOC = frozenset({"adoc", "asc", "asciidoc"})
 _WIKI = frozenset({"mediawiki", "wiki", "textile"})
 _WIKI_ITEM = re.compile(r"^[#*:]+ *(?=\S)")
 _FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # a line of YAML at the beginning
-_PROSE = {"md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", ""}
+_PROSE = {"md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", "mbox", ""}
 _DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # around code in AsciiDoc
 _MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # markup without text
 
@@ -720,6 +756,8 @@ def split_document(path: str, lines: Sequence[tuple[int, str]]) -> list[Section]
         return _Prose(fence=_DELIMITER).read(read)
     if suffix in _WIKI:
         return _Prose().read([(n, _WIKI_ITEM.sub("- ", line)) for n, line in lines])
+    if suffix == "pdf":  # its pages have no blank lines between paragraphs
+        return _Prose(has_logs=False).read(lines)
     return _Prose().read(_read_front(lines)) if suffix in _PROSE else _blocks(lines)
 
 
@@ -773,8 +811,9 @@ class _Prose:
     """Splits a document in prose into passages: headings of several kinds, paragraphs, lists,
     tables."""
 
-    def __init__(self, *, fence: re.Pattern[str] = _FENCE) -> None:
+    def __init__(self, *, fence: re.Pattern[str] = _FENCE, has_logs: bool = True) -> None:
         self.fence = fence
+        self.has_logs = has_logs
         self.found: list[Section] = []
         self.headings: list[tuple[int, str]] = []
         self.items: list[tuple[int, str]] = []
@@ -913,7 +952,7 @@ class _Prose:
         if not is_indented:
             self.items = []
         above = [*self._above(), *([self.items[-1][1]] if is_indented else [])]
-        is_log = N_LOG_LINES <= len(block) <= len(units)
+        is_log = self.has_logs and N_LOG_LINES <= len(block) <= len(units)
         runs = [(unit,) for unit in units] if is_log else [units]
         self.found += [
             Section(units=run, above=tuple(filter(None, above)), is_record=is_log) for run in runs

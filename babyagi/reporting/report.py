@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from babyagi import events
 from babyagi.agents.report import Written, read_answer
-from babyagi.inbox import describe
+from babyagi.inbox import asking_task, describe
 from babyagi.index.indexer import find_trouble
 from babyagi.offload import Offload, run_inline
 from babyagi.reporting.artifacts import Made, find_artifacts, render_artifacts
 from babyagi.reporting.next_command import Need, next_command
 from babyagi.reporting.sources import NO_SOURCES, Sources, render_sources, trace_sources
+from babyagi.reporting.why import describe_outage
 from babyagi.tasks import (
     Duty,
     Event,
@@ -65,12 +66,14 @@ async def compose_report(
     objective = await store.objective(objective.id)
     tasks = await store.tasks(objective.id)
     results = await store.results(objective.id)
-    asked = [(step.id, describe(step)) for step in await store.inbox(objective.id)]
+    asked = [(asking_task(step), describe(step)) for step in await store.inbox(objective.id)]
     bit = await store.events_of(objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID)
     left_out = {result.task_id for result in written.left_out}
     read = [result for result in results if result.task_id not in left_out]
+    outage = (await store.standing(objective.id)).outage
     aside = ReportNotes(
         asked=asked,
+        outage=describe_outage(outage.data) if outage is not None else "",
         bounds=list(map(_say_bound, bit)),
         index_trouble=await find_trouble(store, objective.id),
         sources=await trace_sources(store, read),
@@ -193,7 +196,8 @@ class ReportNotes:
     """What a person should know besides the answer.
 
     Attributes:
-        asked: number and text of each question to the person.
+        asked: for each question to the person, the id of the task that asks, and the question.
+        outage: why the model did not answer when it was last asked; "" if it did.
         bounds: a phrase for each thing that was left out of a prompt or a plan because of a maximum
             size or number.
         index_trouble: why results do not reach the index; "" if they do.
@@ -202,6 +206,7 @@ class ReportNotes:
     """
 
     asked: Sequence[tuple[int, str]] = ()
+    outage: str = ""
     bounds: Sequence[str] = ()
     index_trouble: str = ""
     sources: Sources = NO_SOURCES
@@ -245,7 +250,7 @@ def render_report(
         ),
         render_artifacts(aside.artifacts, objective_id=objective.id, most=MAX_SOURCES_LISTED),
         "---",
-        _render_facts(objective, tasks, index_trouble=aside.index_trouble),
+        _render_facts(objective, tasks, aside=aside),
         _render_bounds(aside.bounds),
         _render_tasks("Not done", tasks, OPEN, objective),
         _render_tasks("Cancelled", tasks, (TaskStatus.CANCELLED,), objective),
@@ -354,7 +359,7 @@ def _render_dead(tasks: Sequence[Task]) -> str:
 def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str:
     if not asked:
         return ""
-    lines = [f"* number {number}: {_one_line(text)}" for number, text in asked]
+    lines = [f"* task {task_id}: {_one_line(text)}" for task_id, text in asked]
     how = (
         "`babyagi inbox` shows how to answer; after that `babyagi resume --objective "
         f"{objective.id}` continues it."
@@ -375,7 +380,7 @@ def _render_left_out(left_out: Sequence[Result]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble: str) -> str:
+def _render_facts(objective: Objective, tasks: Sequence[Task], *, aside: ReportNotes) -> str:
     usage, limits = objective.usage, objective.spec.limits
     is_said = objective.stop_reason is StopReason.UNMET  # the list of missing parts says it
     detail = (
@@ -391,9 +396,13 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble:
         f"* Cost: {objective.spent}{cost_limit}; {say_count(usage.calls, 'model call')}, "
         f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out",
         f"* Time: {say_duration(objective.active_s)}. Models: {objective.spec.models}",
-        f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is "
-        f"lost; `babyagi index rebuild {here}` fills it once it works again"
-        if index_trouble
+        f"* Model: it did not answer when it was last asked: {_one_line(aside.outage)}; "
+        "`babyagi doctor` checks it"
+        if aside.outage
+        else "",
+        f"* Result store: results did not get into it: {_one_line(aside.index_trouble)}. No result "
+        f"is lost; `babyagi index rebuild {here}` fills it once it works again"
+        if aside.index_trouble
         else "",
     ]
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))

@@ -511,9 +511,10 @@ class SqliteEngine:
             return None
         why, code = str(error), getattr(error, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in PASSING_CODES:
-            return StoreUnavailableError(
-                f"the task store {self.where} cannot answer now", why=why, guide="store"
-            )
+            is_full = code & 0xFF == sqlite3.SQLITE_FULL
+            fix = "make room on its disk, then type the same again" if is_full else ""
+            what = f"the task store {self.where} cannot answer now"
+            return StoreUnavailableError(what, why=why, fix=fix, guide="store")
         if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in why:
             return self._damaged(why)
         # SQLite stores the schema as text in the file, which can be damaged as well

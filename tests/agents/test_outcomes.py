@@ -245,6 +245,50 @@ def test_an_item_that_only_sounds_like_a_lack_makes_none_of_the_items_below_it()
 @pytest.mark.parametrize(
     "reply",
     [
+        "Here's what I found:\n- the north slope\n- the south slope",
+        "Here is the answer:\n\n12. Juli",
+        "Of course! Below are the slopes:\n1. North\n2. South\n\nLet me know if you need more!",
+        "Here's the answer: 300 sacks",
+        "Sure, 300 sacks.",
+        "Sure! ledger.md gives 300 sacks.",
+        "The following are open: 17, 22, 23",
+        "`ledger.md` - let me know if you need more",
+        "After the third meeting it was moved to 12 July",
+        "The plan is to repair the roof in May for 5,480 EUR",
+    ],
+)
+def test_a_courteous_frame_around_a_value_or_a_list_does_not_make_it_none(reply):
+    assert judge(reply, task="Which slopes are open?").kind not in NOT_ANSWERS
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Here is my plan:\n- read the ledger\n- add the yields",
+        "Here is what I will do:\n- read the ledger\n- add the yields",
+        "Sure! I will compute the total yield.",
+        "Let me look at the ledger first.",
+    ],
+)
+def test_a_plan_without_a_value_is_no_result(reply):
+    assert judge(reply).kind is OutcomeKind.NOT_DONE
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "I could not find a dentist in contacts.json or any other file.",
+        "I was unable to find a dentist in the folder.",
+        "I did not find anything about Kubernetes in the repository.",
+    ],
+)
+def test_that_the_files_hold_nothing_is_no_lack_that_words_alone_decide(reply):
+    assert judge(reply, task="Find the dentist").kind is OutcomeKind.DOUBTFUL
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
         "I do not have the yield of the south slope, though I could not verify that.",
         "I need the yield of the south slope, but I could not confirm it in the ledger.",
         "I cannot confirm the yield of the south slope.",

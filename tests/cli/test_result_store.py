@@ -221,6 +221,18 @@ def test_the_doctor_looks_at_the_second_port_of_weaviate_too(closed_port, monkey
     assert found["state"] == "warn" and f"127.0.0.1:{closed_port} (gRPC)" in found["fix"]
 
 
+def test_the_doctor_says_what_to_do_about_a_directory_that_cannot_be_used(
+    home, monkeypatch, capsys
+):
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "chroma")
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "chroma").write_text("no directory")
+
+    found, _ = doctor_of_store(capsys)
+
+    assert found["state"] == "warn" and found["fix"].startswith("make it a directory")
+
+
 def test_the_doctor_does_not_call_a_weaviate_ok_that_a_run_would_start(monkeypatch, capsys):
     monkeypatch.setenv("WEAVIATE_USE_EMBEDDED", "true")
 

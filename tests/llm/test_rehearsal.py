@@ -79,6 +79,44 @@ async def test_its_report_quotes_a_pdf(tmp_path):
     assert quotes == [("The price of ferries is set by the council.", "fees.pdf", "3")]
 
 
+@pytest.mark.parametrize(
+    ("question", "unfound"),
+    [
+        ("What is the name of our dentist?", "“dentist”"),
+        ("Which minutes name our plumber since 2026?", ""),
+        ("Who repairs the roof in Hamburg?", "“repairs”, “Hamburg”"),
+    ],
+)
+async def test_its_report_names_the_words_that_nothing_holds(tmp_path, question, unfound):
+    (tmp_path / "minutes.md").write_text("# Contacts\n\nPiotr is our plumber since 2026.\n")
+    (tmp_path / "rent.md").write_text("Our rent is 912 EUR a month.\n")
+
+    world, objective = await rehearse(tmp_path, question)
+
+    said = re.findall(
+        r"What was read of them does not contain (.+?)\.",
+        await world.store.report(objective.id) or "",
+    )
+    assert said == ([unfound] if unfound else [])
+
+
+async def test_its_check_quotes_a_long_passage_from_its_best_sentence_on(tmp_path):
+    text = (
+        "Washing machine WM-900 Clean the lint filter every month. To do so, open the flap at the "
+        "lower right and turn the knob to the left. Error E18: the water does not drain. Check the "
+        "pump and the hose. Error E23: the leak protection has acted. Close the tap and call the "
+        "service. Programme Temperature Duration Cotton 60 2 h 40"
+    )
+    (tmp_path / "machine.md").write_text(f"{text}\n")
+    (tmp_path / "rent.md").write_text(
+        "Not covered: floods from the river, and what stands in the garage.\n"
+    )
+
+    _, objective = await rehearse(tmp_path, "What does error E23 mean?")
+
+    assert objective.stop_reason is StopReason.FINISHED
+
+
 async def test_it_speaks_every_protocol_and_says_the_same(tmp_path):
     folder, reports = write_documents(tmp_path / "town"), set()
     for protocol in PROTOCOL_NAMES:

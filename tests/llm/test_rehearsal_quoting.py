@@ -214,3 +214,16 @@ def test_a_passage_with_the_words_of_the_best_ones_is_found_though_the_question_
     )
 
     assert order == [0, 2, 1]
+
+
+def test_a_page_of_a_pdf_is_read_as_prose_though_it_has_no_blank_lines():
+    page = (
+        "## Page 1\n\nWashing machine WM-900\nClean the filter every month. Turn the knob left.\n"
+        "Error E18: it does not drain. Check the pump and the hose.\nProgramme Duration\n"
+        "Cotton 2 h 40\nWool 0 h 45\nQuick 0 h 20"
+    )
+
+    found = best("machine.pdf", page, "How long does the wool programme take?")
+
+    assert "Wool 0 h 45" in found.text
+    assert found.above == "Page 1"

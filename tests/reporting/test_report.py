@@ -3,11 +3,13 @@
 import click
 import pytest
 
+from babyagi import events
 from babyagi.agents.report import Written
 from babyagi.cli.root import babyagi
 from babyagi.pages.markdown import render_html
-from babyagi.reporting.report import render_report
+from babyagi.reporting.report import ReportNotes, compose_report, render_report
 from babyagi.tasks import Checks, StopReason, TaskStatus
+from support.world import World
 from tests.cli import samples
 
 
@@ -197,3 +199,30 @@ def test_an_unknown_cost_is_called_unknown():
     )
 
     assert "* Cost: unknown" in report
+
+
+def test_a_question_that_waits_has_the_number_that_is_typed_to_answer_it():
+    report = render_report(
+        samples.objective(stop_reason=StopReason.WAITING),
+        written=Written(),
+        tasks=[],
+        results=[],
+        aside=ReportNotes(asked=[(12, "What is the budget?")]),
+    )
+
+    assert "* task 12: What is the budget?\n" in report
+
+
+async def test_a_report_says_that_the_model_did_not_answer_until_it_does_again():
+    world = World()
+    store, objective = world.store, await world.start()
+    down = {"reason": "http://lamp cannot be reached", "why": "Connection refused"}
+
+    await store.append_event(objective.id, kind=events.MODEL_UNAVAILABLE, data=down)
+    report = await compose_report(store, objective, Written())
+    await store.append_event(objective.id, kind=events.MODEL_AVAILABLE, data={})
+    later = await compose_report(store, objective, Written())
+
+    said = "it did not answer when it was last asked: http://lamp cannot be reached (Connection"
+    assert said in report
+    assert said not in later

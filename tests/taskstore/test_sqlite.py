@@ -273,12 +273,13 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     connection = store._database._open()
     n_pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {n_pages}")
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(StoreUnavailableError) as raised:
         await store.add_tasks(
             objective_id,
             [Proposal(name="x" * 2000 + str(number)) for number in range(50)],
             allow_duplicates=True,
         )
+    assert raised.value.fix.startswith("make room on its disk")
     assert len(await store.tasks(objective_id)) == 1
     connection.execute("PRAGMA max_page_count = 1000000")
     await store.add_tasks(objective_id, [Proposal(name="fits now")])

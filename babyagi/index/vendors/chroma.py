@@ -115,7 +115,8 @@ def translating() -> Iterator[None]:
         raise IndexUnavailableError(what, why=str(error), fix=fix, guide="results") from error
     except OSError as error:
         what = "the directory of the Chroma index cannot be used"
-        raise IndexUnavailableError(what, why=str(error), guide="results") from error
+        fix = "make it a directory that can be written, or set BABYAGI_RESULT_STORE=builtin"
+        raise IndexUnavailableError(what, why=str(error), fix=fix, guide="results") from error
     except BaseException as error:
         # a panic of Chroma's native code is not an `Exception`
         is_panic = type(error).__module__ == "pyo3_runtime"
