@@ -17,7 +17,7 @@ class ScriptedModel:
     an error to raise.
 
     It is asked for checks only with `answers_checks`; else every check agrees. And for probes with
-    `answers_probes`; else each is answered. Each call takes `latency_s` seconds of the loop's clock.
+    `answers_probes`; else each is answered. A call takes `latency_s` seconds of the loop's clock.
     """
 
     def __init__(
