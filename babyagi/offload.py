@@ -7,10 +7,9 @@ import asyncio
 import contextvars
 import inspect
 import threading
-import weakref
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from queue import Empty, SimpleQueue
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -25,94 +24,19 @@ class Offload(Protocol):
 
 class ThreadOffload:
     """Runs blocking calls in its own `n_threads` threads; with one thread, one after the other.
-    Close it after everything that uses it.
-
-    An executor of the standard library takes half as much time again for each call, because it
-    hands the outcome from one future to another.
-    """
+    Close it after everything that uses it."""
 
     def __init__(self, *, name: str = "taskstore", n_threads: int = 1) -> None:
-        self._name = name
-        self._n_threads = n_threads
-        self._n_open = 0  # calls whose work has not ended
-        self._threads: list[threading.Thread] = []
-        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
-        # called by `close`, or when nothing can use this object any more, or the process ends
-        self._end = weakref.finalize(self, _end_threads, self._calls, self._threads)
+        self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)
 
     async def __call__(self, work: Callable[[], T]) -> T:
         """Run the work in one of the threads, and return its result. Cancelling the call does not
         stop work that has begun."""
-        if not self._end.alive:
-            raise RuntimeError("the threads for blocking work are closed")
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[T] = loop.create_future()
-        if len(self._threads) < min(self._n_open + 1, self._n_threads):
-            self._start_thread()
-        self._n_open += 1
-        self._calls.put((work, loop, done, self._settle))
-        try:
-            return await done
-        finally:
-            del done  # it holds the error, whose traceback holds this frame
-
-    def _start_thread(self) -> None:
-        name = f"{self._name}_{len(self._threads)}"
-        thread = threading.Thread(target=_make_calls, args=(self._calls,), name=name, daemon=True)
-        thread.start()
-        self._threads.append(thread)
-
-    def _settle(self, done: asyncio.Future[T], result: T, error: BaseException | None) -> None:
-        self._n_open -= 1
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def close(self) -> None:
         """Wait for running work, drop work that has not begun, and end the threads."""
-        with suppress(Empty):
-            while call := self._calls.get_nowait():
-                _, loop, done, _ = call
-                _tell(loop, done.cancel)
-        self._end()
-
-
-_Call = tuple[
-    Callable[[], Any], asyncio.AbstractEventLoop, asyncio.Future[Any], Callable[..., None]
-]
-"""Work, the loop and the future of the caller that waits for it, and what settles the future."""
-
-
-def _make_calls(calls: SimpleQueue[_Call | None]) -> None:
-    while call := calls.get():
-        work, loop, done, settle = call
-        outcome = (None, None) if done.cancelled() else _try(work)
-        _tell(loop, settle, done, *outcome)
-        del call, work, loop, done, settle, outcome  # an idle thread holds nothing
-
-
-def _try(work: Callable[[], T]) -> tuple[T | None, BaseException | None]:
-    # a function of its own, so that an error's traceback does not hold the future that holds it
-    try:
-        return work(), None
-    except BaseException as error:
-        return None, error
-
-
-def _tell(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
-    with suppress(RuntimeError):  # the loop is closed, so nobody waits
-        loop.call_soon_threadsafe(*call)
-
-
-def _end_threads(calls: SimpleQueue[_Call | None], threads: Sequence[threading.Thread]) -> None:
-    for _ in threads:
-        calls.put(None)
-    for thread in threads:
-        if thread is not threading.current_thread():
-            thread.join()
+        self._executor.shutdown(wait=True, cancel_futures=True)
 
 
 async def run_inline(work: Callable[[], T]) -> T:
