@@ -107,7 +107,7 @@ MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
 IDLE_S = 60.0  # between two pieces of an answer that has begun
 # For the next call. Uvicorn and Node close an idle connection after 5 s; a request that meets this
-# moment gets no answer.
+# moment gets no answer. How many there are at once is limited by the tasks that run at once.
 KEEP_ALIVE_S = 4.0
 DRAIN_S = 0.1  # for the end of a stream's body, once the answer in it is complete
 WAIT_LONGER = "raise BABYAGI_MODEL_TIMEOUT_S to wait longer"
@@ -482,21 +482,15 @@ class Endpoint:
     def _open_http(self, address: ModelAddress) -> httpx2.AsyncClient:
         import httpx2
 
-        from babyagi.llm.connections import Connections
-
         try:
-            # without encryption no certificates are loaded, which takes 30 ms
-            is_encrypted = not self.base_url.lower().startswith("http://")
-            proxy_url = self._proxies.find(self.base_url)
-            open_one = partial(
-                httpx2.AsyncHTTPTransport,
-                verify=httpx2.create_ssl_context(verify=is_encrypted),
-                proxy=httpx2.Proxy(proxy_url) if proxy_url else None,
-                limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_S),
-            )
             return httpx2.AsyncClient(
                 follow_redirects=False,
-                transport=Connections(open_one, keep_alive_s=KEEP_ALIVE_S),
+                transport=httpx2.AsyncHTTPTransport(
+                    # without encryption no certificates are loaded, which takes 30 ms
+                    verify=not self.base_url.lower().startswith("http://"),
+                    proxy=self._proxies.find(self.base_url),
+                    limits=httpx2.Limits(keepalive_expiry=KEEP_ALIVE_S),
+                ),
                 event_hooks={"request": [_say_less], "response": [_cap_refusal]},
             )
         except (httpx2.InvalidURL, ValueError) as error:
