@@ -198,7 +198,7 @@ class EventNames:
         results = await self._store.results(objective.id, task_ids=[task_id])
         self._name_by_id.pop(task_id, None)
         text = f"{describe_event(event, task.name)}"
-        if line := first_line(redact(_beginning(results[0].text))) if results else "":
+        if line := first_line(redact(results[0].text)) if results else "":
             text += f" → {fit(line, RESULT_WIDTH)}"
         is_known = objective.spec.has_price and not objective.is_free
         return f"{text} · {render_cost(task.usage, objective)}" if is_known else text
@@ -218,21 +218,6 @@ class EventNames:
         if event.kind in (events.TASK_DONE, events.TASK_DEAD, events.TASK_CANCELLED):
             del self._name_by_id[event.task_id]
         return name
-
-
-def _beginning(text: str) -> str:
-    """Return the text up to its second line with words; `first_line` reads no further, and to
-    redact a long text takes milliseconds. A text with a private key, which has many lines, is
-    returned whole."""
-    if "PRIVATE KEY" in text:
-        return text
-    lines, n_said = list[str](), 0
-    for line in text.splitlines(keepends=True):
-        lines.append(line)
-        n_said += any(map(str.isalnum, line))
-        if n_said == 2:
-            break
-    return "".join(lines)
 
 
 def break_line(line: str, width: int) -> list[str]:

@@ -3,9 +3,7 @@ import re
 import pytest
 
 from babyagi import events
-from babyagi.cli.views import _beginning, break_line, describe_event
-from babyagi.redaction import redact
-from babyagi.reporting.transcript import first_line
+from babyagi.cli.views import break_line, describe_event
 from tests.cli import samples
 
 KINDS = {
@@ -150,29 +148,3 @@ def test_on_a_narrow_terminal_what_was_found_has_a_row_of_its_own():
         "         → fifty tasks and one dollar",
     ]
     assert break_line(line, 0) == break_line(line, 120) == [line]
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        "The limit is 50.\nIt stands in limits.md.\n",
-        "\n\n# The limits:\n\n---\npassword=hunter2 and sk-abc123DEF456ghi789\n",
-        "password=\nhunter2\n",
-        "bearer\nsk-abc123DEF456ghi789\n",
-        "see http://me:secret@host/v1\u2028and more\n",
-        "one line of sk-abc123DEF456ghi789 and no end",
-        "***\n>\n",
-        "",
-    ],
-)
-def test_the_beginning_of_a_result_shows_the_same_first_line_as_all_of_it(head):
-    text = head + "a further line with its own words\n" * 200
-
-    assert first_line(redact(_beginning(text))) == first_line(redact(text))
-    assert len(_beginning(text)) < len(head) + 100
-
-
-def test_a_private_key_at_the_beginning_of_a_result_is_left_out_of_its_first_line():
-    text = "The key:\n-----BEGIN PRIVATE KEY-----\nabc\ndef\n-----END PRIVATE KEY-----\nmore\n"
-
-    assert first_line(redact(_beginning(text))) == "The key: more"
