@@ -803,6 +803,9 @@ async def test_a_text_that_is_cut_every_time_is_better_than_none_and_half_a_json
     objective = await world.run()
 
     assert (await world.store.task(objective.id, 1)).status is status
+    results = [result.text for result in await world.store.results(objective.id)]
+    note = "(This answer was cut off at its maximum length.)"
+    assert results == ([f"{text}\n\n{note}"] if status is TaskStatus.DONE else [])
 
 
 async def test_a_result_that_creation_finds_no_answer_is_withdrawn_and_the_task_is_tried_again():

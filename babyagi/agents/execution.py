@@ -27,6 +27,7 @@ from babyagi.tools.recall import RECALL
 MAX_LACK_CHARS = 800  # a shorter text beside a `LACKING:` line may only repeat that line
 # A shorter text may be talk, even if the plan after it says that nothing is lacking.
 MAX_TALK_CHARS = 250
+CUT_NOTE = "(This answer was cut off at its maximum length.)"
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
@@ -165,8 +166,10 @@ def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Messag
         raise MalformedReplyError(f"the model gave the task up: {run.detail[:300]}")
     if outcome.kind is OutcomeKind.NOT_DONE:
         raise MalformedReplyError(f"the model did not carry the task out: {outcome.why}")
+    is_cut = bool(run.steps) and run.steps[-1].is_cut
     return replace(
         outcome,
+        text=f"{outcome.text}\n\n{CUT_NOTE}" if is_cut and outcome.text else outcome.text,
         origins=run.origins,
         plan=None if is_doubtful and outcome.kind is not OutcomeKind.LACKING else plan,
     )

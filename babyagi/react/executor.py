@@ -613,6 +613,7 @@ def to_step(
         usage=asked.usage,
         model=model,
         origins=tuple(dict.fromkeys((*asked.prompt.origins, f"model:{model}", *given))),
+        is_cut=asked.completion.finish_reason == "length",
     )
 
 

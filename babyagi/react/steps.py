@@ -60,7 +60,7 @@ class AgentStep:
     counts from 1.
 
     `origins` names every source in the prompt of this step, the model, and the sources of the
-    observations.
+    observations. `is_cut`: the reply was cut off at its maximum length every time.
     """
 
     n: int
@@ -69,6 +69,7 @@ class AgentStep:
     usage: Usage = field(default_factory=Usage)
     model: str = ""
     origins: tuple[str, ...] = ()
+    is_cut: bool = False
 
     # each request looks all of its steps up in a cache, and their decisions tell them apart
     def __hash__(self) -> int:
