@@ -29,6 +29,7 @@ from babyagi.names import takes_all
 from babyagi.tasks import Objective, Result, Task
 
 N_CACHED = 4000  # texts whose words are cached
+N_SIGNS = 256  # results whose words are cached: one result goes into several prompts
 N_POOL = 50  # nearest results that are examined one by one
 MAX_MARKS = 24
 N_COMMON = 10  # a mark in more results than this is common and distinguishes little
@@ -686,9 +687,14 @@ class _Signs:
 
 
 def _signs(result: Result) -> _Signs:
-    words = frozenset(find_words(fold(result.text)))
+    return _read_signs(result.text, result.task_name)
+
+
+@lru_cache(maxsize=N_SIGNS)
+def _read_signs(text: str, name: str) -> _Signs:
+    words = frozenset(find_words(fold(text)))
     if len(words) < MIN_OWN_WORDS:
-        words |= frozenset(find_words(fold(result.task_name)))
+        words |= frozenset(find_words(fold(name)))
     figures = frozenset(word for word in words if not word.isalpha() and _DIGIT.search(word))
     return _Signs(words=words, figures=figures)
 

@@ -8,6 +8,7 @@ import pytest
 from babyagi.errors import IndexUnavailableError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.context import choose_context, choose_for_objective, drop_repetitions, fit
+from babyagi.index.hashing import find_words
 from babyagi.index.search import N_CANDIDATES, RankedResult, ResultSearch
 from babyagi.tasks import Result
 from tests.index.library import START, TEXTS, Embedding, id_by_name, open_library
@@ -239,6 +240,26 @@ async def test_a_name_that_only_one_result_has_is_found_however_many_others_are_
     )
 
     assert "Needle" in names(await choose(store, objective, task))
+
+
+def test_the_words_of_a_result_are_found_once_however_many_prompts_it_is_compared_for(monkeypatch):
+    results = [
+        make_result(n, f"The kiln of hall {n} was lit in {1900 + n}, and no one saw it go out.")
+        for n in range(3)
+    ]
+    ranked = [RankedResult(result=result, score=0.5) for result in results]
+    found: list[str] = []
+
+    def find(folded):
+        found.append(folded)
+        return find_words(folded)
+
+    monkeypatch.setattr("babyagi.index.context.find_words", find)
+
+    kept = [drop_repetitions(ranked, limit=3) for _ in range(2)]
+
+    assert kept == [ranked, ranked]
+    assert len(found) == len(results)
 
 
 async def test_a_result_that_was_read_for_one_task_is_not_read_again_for_the_next():
