@@ -8,7 +8,7 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -135,32 +135,7 @@ ANSWER_S = 65.0  # longer than the server's own statement_timeout
 
 
 class Line(psycopg.Pipeline):
-    """A connection's pipeline: statements are kept until an answer is needed or the transaction
-    ends, and sent together.
-
-    psycopg's own pipeline sends each one by itself. That costs a turn of the store a fifth more of
-    the processor's time, and the lock of the objective is taken earlier and held longer.
-    """
-
-    _is_due = False  # whether the statements that are kept have to be sent now
-
-    def _enqueue_sync(self) -> None:
-        super()._enqueue_sync()
-        self._is_due = True
-
-    def _communicate_gen(self) -> Generator[Any, Any, None]:
-        if not self._is_due:
-            return
-        self._is_due = False
-        while len(self.command_queue) > 1:
-            self.command_queue.popleft()()  # libpq collects what it is given
-        yield from super()._communicate_gen()
-
-    def _fetch_gen(self, *, flush: bool) -> Generator[Any, Any, None]:
-        if self.command_queue:
-            self._is_due = True
-            yield from self._communicate_gen()
-        yield from super()._fetch_gen(flush=flush)
+    """A connection's pipeline: statements are sent without waiting for the answer to each one."""
 
     def wait_for_answers(self) -> None:
         """Wait for the answers to all statements sent so far. Raise the first error; the statements

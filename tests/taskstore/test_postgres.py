@@ -794,42 +794,6 @@ async def test_a_zombie_on_another_connection_records_nothing(store, other):
 # -- size
 # --------------------------------------------------------------------------------------------------
 
-
-async def test_the_statements_of_a_transaction_are_kept_until_an_answer_is_needed(store):
-    with postgres.in_line(store._database._connections.mine()) as line:
-        connection = line._conn
-        connection.execute("BEGIN")
-        begun = [*line.command_queue]
-        asked = connection.execute("SELECT 1 AS n")
-        kept = [*line.command_queue]
-        line.wait_for_answers()
-        connection.execute("COMMIT")
-        line.wait_for_answers()
-
-    assert begun
-    assert begun == kept[: len(begun)] != kept
-    assert asked.fetchall() == [{"n": 1}]
-
-
-async def test_an_answer_that_is_fetched_at_once_makes_what_is_kept_be_sent(store):
-    with postgres.in_line(store._database._connections.mine()) as line:
-        line._conn.execute("BEGIN")
-        found = line._conn.execute("SELECT 1 AS n").fetchall()
-        line._conn.execute("COMMIT")
-        line.wait_for_answers()
-
-    assert found == [{"n": 1}]
-
-
-async def test_statements_and_answers_of_many_megabytes_do_not_wait_for_each_other(store):
-    text = "x" * 10_000
-    with postgres.in_line(store._database._connections.mine()) as line:
-        asked = [line._conn.execute("SELECT %s::text AS t", (text,)) for _ in range(2_000)]
-        line.wait_for_answers()
-
-    assert all(cursor.fetchall() == [{"t": text}] for cursor in asked)
-
-
 LOOKED_UP = (
     "best_queued tally blocked_lacking blockers task_names "
     "queue_head last_finished objective task step"
