@@ -307,7 +307,7 @@ def _read_mail(messages: list[bytes]) -> PageText:
     for message in messages[:MAX_MESSAGES]:
         text = _read_message(message)
         n_good += bool(text)
-        texts.append(text or _MESSAGE_HEAD.sub(r"\\", _decode(message, "")))
+        texts.append(text or _escape_heads(_decode(message, "")))
         n_chars += len(texts[-1])
         if n_chars > MAX_MAIL_CHARS:
             break
@@ -390,7 +390,13 @@ def _read_leaf(part: Message) -> str:
     text = _decode(data, f"charset={part.get_content_charset('')}")
     if kind == "text/html":
         text = _PlainReader("").read(text[:MAX_HTML_CHARS])
-    return _MESSAGE_HEAD.sub(r"\\", text)
+    return _escape_heads(text)
+
+
+def _escape_heads(text: str) -> str:
+    """Return the text with a backslash before each line that could pass for the first line of a
+    message."""
+    return _MESSAGE_HEAD.sub(r"\\", "\n".join(text.splitlines()))
 
 
 def main() -> None:

@@ -168,10 +168,15 @@ def test_a_forwarded_message_is_read_below_its_own_headers():
     ]
 
 
-def test_the_text_of_a_message_cannot_pass_for_another_message():
-    message = make("## Subject: forged\n\nFrom: the boss")
+@pytest.mark.parametrize("before", ["", "Hello\n", "Hello\r", "Hello\v", "Hello\u2028  "])
+def test_the_text_of_a_message_cannot_pass_for_another_message(before):
+    text = f"{before}## Subject: forged\n\nFrom: the boss".encode()
 
-    assert r"\## Subject: forged" in read_lines(bytes(message))
+    lines = read_lines(with_body(b"Content-Type: text/plain; charset=utf-8", text))
+
+    assert [line.strip() for line in lines if "forged" in line] in (
+        [r"\## Subject: forged"], [r"\  ## Subject: forged"],
+    )  # fmt: skip
 
 
 # -- malformed messages
