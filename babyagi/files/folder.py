@@ -213,7 +213,8 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # written. A file with a hard link that may be outside is not read. `..` and absolute paths are
 # accepted where they stay inside.
 #
-# Text files are read here; the text of a PDF comes from the function that the caller gives.
+# Text files are read here; the text of a document (a PDF, or mail) comes from the function that the
+# caller gives.
 #
 # Does not cover: other formats; what other workers of the same objective write.
 # --------------------------------------------------------------------------------------------------
@@ -222,13 +223,16 @@ MAX_LISTED = 500
 MAX_WALKED = 20_000  # directory entries that one listing examines
 MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
-MAX_PDF_BYTES = 20_000_000
+MAX_DOCUMENT_BYTES = 20_000_000
 MAX_LINE_CHARS = 2000
 MAX_WRITTEN_FILES = 1000  # through one `Folder`; each worker has one per objective
 MAX_WRITTEN_BYTES = 50_000_000
 MAX_UNREADABLE_RATIO = 0.1
 MAX_ACCENTED_RATIO = 0.25  # of a text in a Western language; French has less than a tenth
 MAX_PATH_CHARS = 1000
+
+PDF = "application/pdf"
+MAIL_BY_SUFFIX = {".eml": "message/rfc822", ".mbox": "application/mbox"}
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
 
@@ -249,7 +253,8 @@ class ListedFile:
     state: str = ""
 
 
-ReadPdf = Callable[[ListedFile, bytes], str]  # returns the text of a PDF, or raises `ToolError`
+# returns the text of a document of this media type, or raises `ToolError`
+ReadDocument = Callable[[ListedFile, str, bytes], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,10 +323,10 @@ class Folder:
         first_line: int = 1,
         max_lines: int = 200,
         max_chars: int = 12_000,
-        read_pdf: ReadPdf | None = None,
+        read_document: ReadDocument | None = None,
     ) -> FileText:
-        """Return lines of a text file, or of a PDF if `read_pdf` is given: at least one, at most
-        `max_lines`, in at most `max_chars` characters.
+        """Return lines of a text file, or of the text of a document if `read_document` is given: at
+        least one, at most `max_lines`, in at most `max_chars` characters.
 
         Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. The text is UTF-8,
         UTF-16 or UTF-32 with its mark, or Windows-1252; bytes that fit none of them become U+FFFD.
@@ -329,7 +334,7 @@ class Folder:
         parts = self._resolve(path)
         name = "/".join(parts)
         file, data = self._read(parts, self._count_names)
-        lines, is_cut = _read_lines(file, data, read_pdf)
+        lines, is_cut = _read_lines(file, data, read_document)
         if first_line > max(len(lines), 1):
             has = "is too large; the part that can be read has" if is_cut else "has"
             where = f"{len(lines)} lines, there is no line {first_line}"
@@ -360,7 +365,7 @@ class Folder:
         return data
 
     def read_lines(
-        self, files: Iterable[ListedFile], *, read_pdf: ReadPdf | None = None
+        self, files: Iterable[ListedFile], *, read_document: ReadDocument | None = None
     ) -> Iterator[tuple[ListedFile, Sequence[str] | None]]:
         """Yield all lines of each of these files, of a text file over `MAX_FILE_BYTES` those of its
         beginning; None for a file that is no readable text."""
@@ -368,11 +373,11 @@ class Folder:
         for file in files:
             try:
                 _, data = self._read(tuple(file.path.split("/")), count_names)
-                lines, _ = _read_lines(file, data, read_pdf)
+                lines, _ = _read_lines(file, data, read_document)
             except ToolError:  # not a text file, not allowed, or deleted meanwhile
                 yield file, None
             else:
-                yield file, [_LINE_BREAKERS.sub(" ", line) for line in lines]
+                yield file, lines
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
         """Write a text file, all of it or nothing, and create missing folders. Return its size in
@@ -497,7 +502,7 @@ class Folder:
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
     ) -> tuple[ListedFile, bytes]:
         """Return a regular file as it was when it was opened, and at most `MAX_FILE_BYTES + 1` of
-        its bytes, of a PDF `MAX_PDF_BYTES + 1`. A file with hard links is read only if
+        its bytes, of a document `MAX_DOCUMENT_BYTES + 1`. A file with hard links is read only if
         `count_names` finds all its names inside the folder."""
         name = "/".join(parts)
         if not parts:
@@ -521,7 +526,7 @@ class Folder:
                 why = "it is a hard link, and its other name may be outside the folder"
                 raise ToolError(f"{_show(name)} is not read: {why}; a copy can be read")
             listed = ListedFile(path=name, size_bytes=status.st_size, state=_state_of(status))
-            return listed, _read_beginning(fd)
+            return listed, _read_beginning(name, fd)
         except OSError as error:
             raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
         finally:
@@ -647,29 +652,48 @@ def _natural(path: str) -> list[tuple[list[str | int], str]]:
     return [([int(one) if i % 2 else one for i, one in enumerate(p)], name) for p, name in pieces]
 
 
-def _read_beginning(fd: int) -> bytes:
+def _read_beginning(name: str, fd: int) -> bytes:
     with open(fd, "rb", closefd=False) as file:
         data = file.read(MAX_FILE_BYTES + 1)
-        return data + file.read(MAX_PDF_BYTES + 1 - len(data)) if _is_pdf(data) else data
+        is_document = _media_type(name, data) != ""
+        return data + file.read(MAX_DOCUMENT_BYTES + 1 - len(data)) if is_document else data
 
 
-def _is_pdf(data: bytes) -> bool:
-    return data.startswith(b"%PDF-")
+def _media_type(name: str, data: bytes) -> str:
+    """Return the media type of a PDF, by its content, or of mail, by its name; '' for any other
+    file."""
+    if data.startswith(b"%PDF-"):
+        return PDF
+    return MAIL_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")
 
 
 def _read_lines(
-    file: ListedFile, data: bytes, read_pdf: ReadPdf | None
+    file: ListedFile, data: bytes, read_document: ReadDocument | None
 ) -> tuple[Sequence[str], bool]:
     """Return the lines of a file, and whether only its beginning was read."""
-    if not _is_pdf(data):
-        is_cut = len(data) > MAX_FILE_BYTES
-        return _split_lines(_decode(file.path, data[:MAX_FILE_BYTES]), is_cut=is_cut), is_cut
-    if read_pdf is None:
+    media_type = _media_type(file.path, data)
+    is_cut = len(data) > MAX_DOCUMENT_BYTES
+    if media_type == PDF and read_document is None:
         what = "is a PDF, not a text file; pdftotext, for instance, makes a text of it"
         raise ToolError(f"{_show(file.path)} {what}")
-    if len(data) > MAX_PDF_BYTES:
-        raise ToolError(f"{_show(file.path)} is a PDF over {MAX_PDF_BYTES:,} bytes")
-    return _split_lines(read_pdf(file, data), is_cut=False), False
+    if media_type == PDF and is_cut:
+        raise ToolError(f"{_show(file.path)} is a PDF over {MAX_DOCUMENT_BYTES:,} bytes")
+    if not media_type or read_document is None:
+        return decode_lines(file.path, data)
+    text = read_document(file, media_type, data[:MAX_DOCUMENT_BYTES])
+    return _split_lines(text, is_cut=False), is_cut
+
+
+def decode_lines(path: str, data: bytes) -> tuple[list[str], bool]:
+    """Return the lines of a text file, and whether these are only the lines in its first
+    `MAX_FILE_BYTES`.
+
+    Raises:
+        ToolError: the bytes are not text.
+    """
+    is_cut = len(data) > MAX_FILE_BYTES
+    text = _LINE_BREAKERS.sub(" ", _decode(path, data[:MAX_FILE_BYTES]))
+    return _split_lines(text, is_cut=is_cut), is_cut
 
 
 def _decode(name: str, data: bytes) -> str:
@@ -714,7 +738,6 @@ def _split_lines(text: str, *, is_cut: bool) -> list[str]:
 
 
 def _bound_line(line: str) -> str:
-    line = _LINE_BREAKERS.sub(" ", line)
     n_more = len(line) - MAX_LINE_CHARS
     if n_more <= 0:
         return line

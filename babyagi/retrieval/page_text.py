@@ -3,7 +3,7 @@ may cost much time or memory. It takes the content type and the address as argum
 on standard input, and writes one JSON object to standard output.
 
 The main text of a long HTML page is found by trafilatura, if that is installed (the extra `web`);
-all other HTML is read by `_PlainReader`. PDF is read by pypdf.
+all other HTML is read by `_PlainReader`. PDF is read by pypdf, mail by `email`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,33 @@ import io
 import json
 import re
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 MAX_CHARS = 400_000
 MAX_HTML_CHARS = 3_000_000
 MAX_PDF_PAGES = 200
+MAX_MAIL_CHARS = 2_000_000
+MAX_MESSAGES = 10_000
+MAX_PARTS = 1000  # of one message
+MAX_HEADER_CHARS = 500
+LONGER = "[the mail is longer: its end is not read]"
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
 MAX_WHOLE_CHARS = 6000  # a longer page is reduced to its main text, without menus
 MIN_MAIN_PART = 0.2  # of the whole text; a main text that is shorter has lost too much
+_KIND_BY_MEDIA_TYPE = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "message/rfc822": "mail",
+    "application/mbox": "mbox",
+}
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
@@ -49,12 +65,17 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
         url: the page's address, to which its links are relative.
 
     Raises:
-        UnreadableError: the page is of a type that has no text, or is a PDF that cannot be read.
+        UnreadableError: the page is of a type that has no text, or is a PDF or mail that cannot be
+            read.
     """
     media_type, _, parameters = content_type.partition(";")
     match _kind_of(media_type.strip().casefold(), body):
         case "pdf":
             return _read_pdf(body)
+        case "mail":
+            return _read_mail([body])
+        case "mbox":
+            return _read_mail(_split_mbox(body))
         case "html":
             return _read_html(_decode(body, parameters)[:MAX_HTML_CHARS], url)
         case "text":
@@ -67,8 +88,8 @@ def _kind_of(media_type: str, body: bytes) -> str:
     head = body[:1024].lstrip()
     if head.startswith(b"%PDF-"):
         return "pdf"
-    if media_type in ("text/html", "application/xhtml+xml"):
-        return "html"
+    if media_type in _KIND_BY_MEDIA_TYPE:
+        return _KIND_BY_MEDIA_TYPE[media_type]
     if media_type.startswith("text/") or media_type.endswith(("json", "xml", "yaml", "javascript")):
         return "text"
     if media_type in ("", "application/octet-stream") and b"\0" not in head:
@@ -127,9 +148,7 @@ def _text_encoding(name: str) -> str:
 
 def _read_html(html: str, url: str) -> PageText:
     plain = _PlainReader(url)
-    plain.feed(html)
-    plain.close()
-    whole = plain.text()
+    whole = plain.read(html)
     main = _find_main_text(html, url) if len(whole) > MAX_WHOLE_CHARS else ""
     text = main if len(main) > MIN_MAIN_PART * len(whole) else whole
     return PageText(title=plain.title[:300], text=text[:MAX_CHARS])
@@ -174,7 +193,10 @@ class _PlainReader(HTMLParser):
         self._links: list[str] = []
         self._n_silent, self._silent_tag = 0, ""
 
-    def text(self) -> str:
+    def read(self, html: str) -> str:
+        """Return the text of the whole page."""
+        self.feed(html)
+        self.close()
         lines = [" ".join(line.split()) for line in "".join(self._parts).split("\n")]
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
@@ -262,6 +284,119 @@ def _read_pdf(body: bytes) -> PageText:
     if len(texts) < n_pages or len(text) > MAX_CHARS:
         text = f"{text[:MAX_CHARS]}\n\n[the PDF is longer: its end is not read]"
     return PageText(title=title[:300], text=text)
+
+
+# -- mail ------------------------------------------------------------------------------------------
+
+_MBOX_LINE = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From [^\n]*\n")
+_MBOX_QUOTE = re.compile(rb"^>(?=>*From )", re.M)
+_MESSAGE_HEAD = re.compile(r"^(?= {0,3}#+\s+Subject:)", re.M)
+_PREFERENCE = {"text/plain": 0, "text/html": 2}  # among alternatives; any other kind has 1
+
+
+def _split_mbox(body: bytes) -> list[bytes]:
+    """Return the messages of an mbox: one more than are read if it has more."""
+    messages = _MBOX_LINE.split(body, MAX_MESSAGES + 1)
+    return [_MBOX_QUOTE.sub(b"", message) for message in messages if message.strip()]
+
+
+def _read_mail(messages: list[bytes]) -> PageText:
+    """Return the messages one after the other. One that is malformed is shown as it is; if all are,
+    nothing is."""
+    texts, n_chars, n_good = list[str](), 0, 0
+    for message in messages[:MAX_MESSAGES]:
+        text = _read_message(message)
+        n_good += bool(text)
+        texts.append(text or _escape_heads(_decode(message, "")))
+        n_chars += len(texts[-1])
+        if n_chars > MAX_MAIL_CHARS:
+            break
+    if not n_good:
+        raise UnreadableError("it is no mail that can be read")
+    text = "\n\n".join(texts)
+    if len(texts) < len(messages) or len(text) > MAX_MAIL_CHARS:
+        text = f"{text[:MAX_MAIL_CHARS]}\n\n{LONGER}"
+    return PageText(title="", text=text)
+
+
+def _read_message(raw: bytes) -> str:
+    """Return the headers and the text of a message; '' if it is malformed."""
+    import email
+
+    try:
+        message = email.message_from_bytes(raw)
+        if sum(1 for _ in message.walk()) > MAX_PARTS:
+            return ""
+        is_mail = message["From"] or message["Subject"]
+        return "\n".join(_render_message(message, "##")) if is_mail else ""
+    except Exception:  # the library may raise anything at a malformed message
+        return ""
+
+
+def _render_message(message: Message, signs: str) -> Iterator[str]:
+    yield f"{signs} Subject: {_read_header(message, 'Subject') or '(none)'}"
+    yield ""
+    for name in ("From", "To", "Date"):
+        if value := _read_header(message, name):
+            yield f"{name}: {value}"
+    yield ""
+    yield _read_part(message, signs).strip()
+
+
+def _read_header(message: Message, name: str) -> str:
+    # `raw_items` also gives the bytes of a header that is not ASCII; `message[name]` loses them
+    values = (str(value) for key, value in message.raw_items() if key.casefold() == name.casefold())
+    return _decode_words(next(values, ""))
+
+
+def _decode_words(header: str) -> str:
+    """Return a header as one line, with its encoded words decoded."""
+    from email.errors import HeaderParseError
+    from email.header import decode_header
+
+    text = _decode(header[: 4 * MAX_HEADER_CHARS].encode("utf-8", "surrogateescape"), "")
+    try:
+        words = [
+            _decode(word, f"charset={charset}") if isinstance(word, bytes) else word
+            for word, charset in decode_header(text)
+        ]
+    except HeaderParseError:  # an encoded word is malformed
+        words = [text]
+    line = " ".join("".join(words).split())
+    return line if len(line) <= MAX_HEADER_CHARS else f"{line[:MAX_HEADER_CHARS]} …"
+
+
+def _read_part(part: Message, signs: str) -> str:
+    """Return the text of a message or of one of its parts."""
+    kind, payload = part.get_content_type(), part.get_payload()
+    if not isinstance(payload, list):
+        return _read_leaf(part)
+    inner = [one for one in payload if not isinstance(one, str)]
+    if kind == "message/rfc822":
+        return "\n".join(line for one in inner for line in _render_message(one, f"{signs}#"[:6]))
+    if kind == "multipart/alternative":
+        inner.sort(key=lambda one: _PREFERENCE.get(one.get_content_type(), 1))
+        return next((text for one in inner if (text := _read_part(one, signs)).strip()), "")
+    return "\n\n".join(_read_part(one, signs).strip() for one in inner)
+
+
+def _read_leaf(part: Message) -> str:
+    kind, data = part.get_content_type(), part.get_payload(decode=True)
+    if part.get_content_maintype() == "multipart" or not isinstance(data, bytes):
+        raise ValueError("the message is said to have parts, and has none")
+    name, is_text = part.get_filename(), part.get_content_maintype() == "text"
+    if name or not is_text or part.get_content_disposition() == "attachment":
+        return f"[attachment: {_decode_words(name or kind)}, {len(data):,} bytes]"
+    text = _decode(data, f"charset={part.get_content_charset('')}")
+    if kind == "text/html":
+        text = _PlainReader("").read(text[:MAX_HTML_CHARS])
+    return _escape_heads(text)
+
+
+def _escape_heads(text: str) -> str:
+    """Return the text with a backslash before each line that could pass for the first line of a
+    message."""
+    return _MESSAGE_HEAD.sub(r"\\", "\n".join(text.splitlines()))
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
 # JSON writes a character beyond the first 65,536 with 12 bytes
-MAX_SAID_BYTES = 15 * page_text.MAX_CHARS
+MAX_SAID_BYTES = 15 * page_text.MAX_MAIL_CHARS
 KEPT_FOR = timedelta(days=1)
 MAX_KEPT_PAGES = 500
 MAX_READ_AT_ONCE = 2  # pages that are parsed at the same time
@@ -182,21 +182,26 @@ def _parse_said(said: bytes, what: str) -> dict[str, str]:
         raise ToolError(f"{what} cannot be read: its text takes too much time or memory") from None
 
 
-def read_pdf(name: str, body: bytes, *, timeout_s: float = READ_TIMEOUT_S) -> str:
-    """Return the text of a PDF as Markdown, with a heading for each page. `page_text` extracts it
-    in a separate process, as in `read_apart`; this call blocks meanwhile.
+def read_document(
+    name: str, body: bytes, *, media_type: str, timeout_s: float = READ_TIMEOUT_S
+) -> str:
+    """Return the text of a PDF or of mail as Markdown, with a heading for each page or message.
+    `page_text` extracts it in a separate process, as in `read_apart`; this call blocks meanwhile.
+
+    Args:
+        media_type: `application/pdf`, `message/rfc822` or `application/mbox`.
 
     Raises:
-        ToolError: the package for PDFs is not installed, or the PDF has no text, or none within the
-            bounds. The error is one line, which begins with `name`.
+        ToolError: the package for PDFs is not installed, or the document has no text, or none
+            within the bounds. The error is one line, which begins with `name`.
     """
-    if find_spec("pypdf") is None:
+    if media_type == "application/pdf" and find_spec("pypdf") is None:
         why = "the package that reads PDFs is not installed"
         fix = "pip install pypdf, or make a text of it, for instance with pdftotext"
         raise ToolError(f"{name} is a PDF, and {why}: {fix}")
     try:
         process = subprocess.run(
-            [*_PAGE_TEXT, "application/pdf", ""],
+            [*_PAGE_TEXT, media_type, ""],
             input=body, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             start_new_session=True, env={}, timeout=timeout_s, check=False,
         )  # fmt: skip

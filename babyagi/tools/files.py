@@ -10,14 +10,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import accumulate
+from posixpath import splitext
 from threading import RLock
 from typing import Any
 
 from babyagi.errors import ToolError
-from babyagi.files.folder import MAX_FILE_BYTES, FileText, Folder, ListedFile, Listing
+from babyagi.files.folder import (
+    MAIL_BY_SUFFIX,
+    MAX_FILE_BYTES,
+    PDF,
+    FileText,
+    Folder,
+    ListedFile,
+    Listing,
+    decode_lines,
+)
 from babyagi.offload import Offload
-from babyagi.retrieval.page_text import MAX_CHARS
-from babyagi.retrieval.pages import read_pdf
+from babyagi.retrieval.page_text import LONGER, MAX_CHARS, MAX_MAIL_CHARS
+from babyagi.retrieval.pages import read_document
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
 from babyagi.text import shorten
@@ -102,7 +112,7 @@ DEFAULT_LINES = 200
 MAX_LINES = 400
 NUMBERING_CHARS = 8  # of `123456: ` before each line
 FRAME_CHARS = 1500  # of the lines before and after the text, each with a path
-TIMEOUT_S = 120.0  # a call may wait for searches and PDFs of other tasks
+TIMEOUT_S = 120.0  # a call may wait for searches and documents of other tasks
 
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
@@ -376,6 +386,8 @@ LINE_PIECE_CHARS = 50_000
 MAX_HEADING_CHARS = 80
 MAX_NAMED = 5  # of the files that a search cannot read
 
+_MAX_CHARS_BY_SUFFIX = {".pdf": MAX_CHARS, **dict.fromkeys(MAIL_BY_SUFFIX, MAX_MAIL_CHARS)}
+
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
@@ -416,8 +428,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """What is cached of a file: its passages, or None if it cannot be read as text. Only of a PDF
-    also its lines, or in `fault` why it has none."""
+    """What is cached of a file: its passages, or None if it cannot be read as text. Only of a
+    document (a PDF, or mail) also its lines, or in `fault` why it has none."""
 
     extracts: tuple[Extract, ...] | None
     lines: tuple[str, ...] = ()
@@ -425,9 +437,9 @@ class _Kept:
 
 
 class FileSearch:
-    """Reads the text files and PDFs of a folder, and finds passages in them. Its methods block;
-    only one search runs at a time, and only one PDF is parsed. The passages of a file and the text
-    of a PDF are cached until the file changes."""
+    """Reads the text files, PDFs and mail of a folder, and finds passages in them. Its methods
+    block; only one search runs at a time, and only one document is parsed. The passages of a file
+    and the text of a document are cached until the file changes."""
 
     def __init__(self, folder: Folder, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
@@ -436,13 +448,13 @@ class FileSearch:
         self._turn = RLock()
 
     def read(self, path: str, *, first_line: int, max_lines: int, max_chars: int) -> FileText:
-        """Return lines of a text file or of a PDF, as `Folder.read` does."""
+        """Return lines of a text file or of a document, as `Folder.read` does."""
         return self._folder.read(
             path,
             first_line=first_line,
             max_lines=max_lines,
             max_chars=max_chars,
-            read_pdf=self._read_pdf,
+            read_document=self._read_document,
         )
 
     def find(self, words: str, *, pattern: str = "") -> Found:
@@ -483,13 +495,14 @@ class FileSearch:
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
         """Return what is cached of each of these files, after reading the new ones until the time
-        is over: PDFs last, of these the ones that cannot be cached last, and the smallest first."""
+        is over: documents last, of these the ones that cannot be cached last, and the smallest
+        first."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
-        new.sort(key=lambda file: (_is_named_pdf(file), not file.state, file.size_bytes))
+        new.sort(key=lambda file: (_is_document(file), not file.state, file.size_bytes))
         ends_at = self._monotonic() + MAX_READING_S
-        for file, lines in self._folder.read_lines(new, read_pdf=self._read_pdf):
-            # a PDF is in the cache already
+        for file, lines in self._folder.read_lines(new, read_document=self._read_document):
+            # a document is in the cache already
             split[_key(file)] = self._kept.get(_key(file)) or _Kept(
                 extracts=None if lines is None else tuple(split_extracts(file.path, lines))
             )
@@ -498,13 +511,13 @@ class FileSearch:
         self._keep(split)
         return split
 
-    def _read_pdf(self, file: ListedFile, data: bytes) -> str:
-        """Return the text of a PDF, from the cache if it has not changed. Raises `ToolError` if it
-        has none."""
+    def _read_document(self, file: ListedFile, media_type: str, data: bytes) -> str:
+        """Return the text of a document, from the cache if it has not changed. Raises `ToolError`
+        if it has none."""
         with self._turn:
             kept = self._kept.get(_key(file))
             if kept is None or not (kept.lines or kept.fault):
-                kept = _parse_pdf(file.path, data)
+                kept = _parse_document(file.path, media_type, data)
                 self._keep({_key(file): kept})
         if kept.fault:
             raise ToolError(kept.fault)
@@ -522,26 +535,41 @@ class FileSearch:
                 self._kept[key] = kept
 
 
-def _parse_pdf(path: str, data: bytes) -> _Kept:
+def _parse_document(path: str, media_type: str, data: bytes) -> _Kept:
     try:
-        lines = tuple(read_pdf(repr(shorten(path, 200)), data).split("\n"))
+        lines = tuple(_convert(path, media_type, data).split("\n"))
     except ToolError as error:
         return _Kept(extracts=None, fault=error.what)
     return _Kept(extracts=tuple(split_extracts(path, lines)), lines=lines)
+
+
+def _convert(path: str, media_type: str, data: bytes) -> str:
+    """Return the text of a document; mail that cannot be parsed is read as a text file."""
+    try:
+        return read_document(repr(shorten(path, 200)), data, media_type=media_type)
+    except ToolError:
+        if media_type == PDF:
+            raise
+    lines, is_cut = decode_lines(path, data)
+    return "\n".join([*lines, *([LONGER] if is_cut else [])])
 
 
 def _key(file: ListedFile) -> tuple[str, str]:
     return file.path, file.state
 
 
-def _is_named_pdf(file: ListedFile) -> bool:
-    return file.path.casefold().endswith(".pdf")
+def _suffix(file: ListedFile) -> str:
+    return splitext(file.path)[1].casefold()
+
+
+def _is_document(file: ListedFile) -> bool:
+    return _suffix(file) in _MAX_CHARS_BY_SUFFIX
 
 
 def _text_bytes(file: ListedFile) -> int:
-    """Return how many bytes a file counts for: as many as are read of it, or by its name, of a PDF
-    no more than the text that is made of it."""
-    return min(file.size_bytes, MAX_CHARS if _is_named_pdf(file) else MAX_FILE_BYTES)
+    """Return how many bytes a file counts for: as many as are read of it, or by its name, of a
+    document no more than the text that is made of it."""
+    return min(file.size_bytes, _MAX_CHARS_BY_SUFFIX.get(_suffix(file), MAX_FILE_BYTES))
 
 
 def _within_bytes(files: Sequence[ListedFile]) -> list[ListedFile]:

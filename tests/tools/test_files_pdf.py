@@ -12,7 +12,7 @@ from babyagi.errors import ToolError
 from babyagi.files import folder as folder_room
 from babyagi.files.folder import Folder
 from babyagi.retrieval import pages as pages_room
-from babyagi.retrieval.pages import read_pdf
+from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
 from babyagi.tools.catalog import ToolContext, open_tools
 from babyagi.tools.files import FileSearch, build_file_tools, render_found
@@ -44,13 +44,13 @@ def parsed(monkeypatch):
     """The PDFs that were parsed, in turn, by a parser that only makes letters of the bytes."""
     names = []
 
-    def parse(name, body):
+    def parse(name, body, *, media_type):
         names.append(name)
         if b"broken" in body:
             raise ToolError(f"{name} cannot be read: it is broken")
         return body.decode()
 
-    monkeypatch.setattr(file_tools, "read_pdf", parse)
+    monkeypatch.setattr(file_tools, "read_document", parse)
     return names
 
 
@@ -131,7 +131,7 @@ async def test_without_the_package_a_person_is_told_what_to_install(tools, monke
             join("", ""),
             "cannot be read: it is a PDF without text, perhaps only pictures of its pages",
         ),
-        (b"%PDF-1.7".ljust(folder_room.MAX_PDF_BYTES + 1), r"is a PDF over 20,000,000 bytes"),
+        (b"%PDF-1.7".ljust(folder_room.MAX_DOCUMENT_BYTES + 1), r"is a PDF over 20,000,000 bytes"),
     ],
     ids=["broken", "encrypted", "pictures", "large"],
 )
@@ -216,11 +216,11 @@ async def test_nothing_waits_at_the_end_for_a_pdf_that_is_being_parsed(tmp_path,
     (tmp_path / "slow.pdf").write_bytes(b"%PDF-1.7")
     is_daemon = []
 
-    def parse(name, body):
+    def parse(name, body, *, media_type):
         is_daemon.append(threading.current_thread().daemon)
         return "text"
 
-    monkeypatch.setattr(file_tools, "read_pdf", parse)
+    monkeypatch.setattr(file_tools, "read_document", parse)
     context = ToolContext(offload=asyncio.to_thread, folder=Folder(tmp_path))
     for name in ("read_file", "search_files"):
         (tool,) = open_tools([name], context)
@@ -236,4 +236,9 @@ def test_a_pdf_made_to_cost_time_or_memory_is_one_line():
     start, end = body.index(b"stream\n") + 7, body.index(b"\nendstream")
 
     with pytest.raises(ToolError, match=r"^'x\.pdf' .*(takes too long|too much time or memory)"):
-        read_pdf("'x.pdf'", body[:start] + stream + body[end:], timeout_s=2.0)
+        read_document(
+            "'x.pdf'",
+            body[:start] + stream + body[end:],
+            media_type="application/pdf",
+            timeout_s=2.0,
+        )
