@@ -111,7 +111,11 @@ def describe_event(event: Event, task_name: str) -> str | None:
     events that are not shown. `task_name` is '' to leave the name out."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
         name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
-        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
+        is_said = (
+            event.kind == events.TASK_DUPLICATE_DROPPED and event.data.get("name") == task_name
+        )
+        details = "" if is_said else _describe_data(event)
+        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{details}"
     if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
         return None  # results are indexed as they arrive: nothing to show
     if event.kind in _OTHER_WORDS:
