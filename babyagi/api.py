@@ -124,8 +124,14 @@ class ObjectiveOutcome(Generic[T]):
 
     @property
     def usage(self) -> Usage:
-        """The calls, tokens and money that the objective cost."""
+        """The calls, tokens and money that the objective cost. Calls without a known price count
+        as free."""
         return self.objective.usage
+
+    @property
+    def cost_usd(self) -> float | None:
+        """The money that the objective cost; None if the price of one of its models is unknown."""
+        return self.usage.cost_usd if self.objective.spec.has_price else None
 
     def __repr__(self) -> str:
         one = self.objective

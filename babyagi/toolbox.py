@@ -354,11 +354,11 @@ def grant_to_files(settings: Settings) -> Granted:
 
 
 async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
-    """Return the tools of an MCP server and ''; or an empty list and the reason."""
+    """Return the tools of an MCP server and ''; or an empty list and the reason for a person."""
     try:
         return await connection.list_tools(), ""
     except ToolError as error:
-        return [], error.what
+        return [], "; ".join(filter(None, (error.what, error.why)))
 
 
 def grant_given(tool: Tool) -> ToolGrant:

@@ -35,6 +35,9 @@ def initialize(request):
         time.sleep(60)
     if BEHAVIOUR == "dead at the start":
         os._exit(1)
+    if BEHAVIOUR == "a complaint at the start":
+        sys.stderr.write("x" * 100_000 + "\n\x1b[31mno\tconfig: KEY-OF-OURS\n")
+        sys.exit(3)
     if BEHAVIOUR == "another protocol":
         return {
             "protocolVersion": "1999-01-01",
@@ -92,6 +95,14 @@ def call_tool(request):
             time.sleep(60)
         case "dead at a call":
             os._exit(3)
+        case "killed at a call":
+            sys.stderr.write("out of memory\n")
+            sys.stderr.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "a complaint and no answer":
+            sys.stderr.write("waiting for a login\n")
+            sys.stderr.flush()
+            time.sleep(60)
         case "a flood without end of line":
             for _ in range(64):
                 sys.stdout.write("x" * 2**20)

@@ -14,12 +14,14 @@ from babyagi import api, events
 from babyagi.backends import open_store, utc_now
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.journal import TextPiece
+from babyagi.json_shapes import status_shape
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.load import load_here
 from babyagi.tasks import Duty, Role
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.scripted import ScriptedModel
 from support.workers import join
+from tests.cli import samples
 from tests.taskstore.contract import make_worker
 
 
@@ -497,3 +499,12 @@ def test_limits_can_be_given_as_one():
     limits = babyagi.Limits(max_tasks=3, max_cost_usd=0.5)
 
     assert run(tools=[price], limits=limits).objective.spec.limits == limits
+
+
+@pytest.mark.parametrize(("has_price", "cost_usd"), [(True, 0.0123), (False, None)])
+def test_a_cost_is_none_where_no_price_is_known_as_in_the_json(has_price, cost_usd):
+    objective = samples.objective(spec=samples.spec(has_price=has_price))
+    outcome = babyagi.ObjectiveOutcome(objective=objective, report="", results=())
+
+    assert outcome.cost_usd == cost_usd
+    assert status_shape(objective, {})["usage"]["cost_usd"] == cost_usd

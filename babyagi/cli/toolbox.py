@@ -9,7 +9,7 @@ import click
 
 from babyagi.cli.completion import complete_tools
 from babyagi.cli.options import given_flags, json_option, setting_options
-from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe
+from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe, warn
 from babyagi.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
@@ -235,4 +235,7 @@ async def _call_server(flags: dict[str, object], name: str, arguments: str) -> O
                 fix="babyagi mcp list",
                 guide="tools",
             )
-        return await _call(tool, arguments)
+        observation = await _call(tool, arguments)
+        if observation.is_error and connections[0].last_words:
+            warn(f"the server {server}: {connections[0].last_words}")
+        return observation

@@ -111,7 +111,11 @@ def describe_event(event: Event, task_name: str) -> str | None:
     events that are not shown. `task_name` is '' to leave the name out."""
     if event.kind in _TASK_WORDS and event.task_id is not None:
         name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
-        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
+        is_said = (
+            event.kind == events.TASK_DUPLICATE_DROPPED and event.data.get("name") == task_name
+        )
+        details = "" if is_said else _describe_data(event)
+        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{details}"
     if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
         return None  # results are indexed as they arrive: nothing to show
     if event.kind in _OTHER_WORDS:
@@ -290,16 +294,35 @@ class JsonView:
 
 
 def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, such as `2 workers` or `no worker is
-    running`."""
+    """Return how many workers serve the objective, such as `2 workers`, `no worker on this
+    objective` or `no worker is running`."""
     n_serving = len(serving(workers, objective_id))
-    return say_count(n_serving, "worker") if n_serving else "no worker is running"
+    if n_serving:
+        return say_count(n_serving, "worker")
+    return "no worker on this objective" if _living(workers) else "no worker is running"
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """Return how many workers serve the objective, as `count_serving` does, and their names."""
+    """Return how many workers serve the objective, as `count_serving` does, and their names. If
+    there are none, name the running workers, with what each does."""
+    count = count_serving(workers, objective_id)
     names = ", ".join(worker.name for worker in serving(workers, objective_id))
-    return count_serving(workers, objective_id) + (f": {fit(names, 200)}" if names else "")
+    if names:
+        return f"{count}: {fit(names, 200)}"
+    others = ", ".join(
+        f"{worker.name} ({_say_elsewhere(worker, objective_id)})" for worker in _living(workers)
+    )
+    return count + (f"; running are: {fit(others, 200)}" if others else "")
+
+
+def _living(workers: Sequence[Worker]) -> list[Worker]:
+    return [worker for worker in workers if worker.lease_left_s >= 0]
+
+
+def _say_elsewhere(worker: Worker, objective_id: int) -> str:
+    if any(joined.objective_id == objective_id for joined in worker.joined):
+        return "cannot work on it; babyagi workers says why"
+    return "on other objectives" if worker.joined else "idle"
 
 
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:

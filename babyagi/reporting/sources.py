@@ -5,7 +5,7 @@ journal's data about each page. It uses only origins that the program recorded; 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from urllib.parse import quote
@@ -25,6 +25,7 @@ SHOWN_DIGEST_CHARS = 16
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
 _MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
 _TICKS = re.compile("`+")
+_NOT_NAMED = "**Tasks used these too, and the answer does not name them:**"
 
 
 class SourceKind(StrEnum):
@@ -192,16 +193,20 @@ def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
 
 def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
     """Return the sources section of a report as Markdown; empty if there are no sources from
-    outside. Sources that the answer names come first. Addresses in the answer that no task opened
-    follow.
+    outside. Sources that the answer names come first, and the others apart from them. Addresses in
+    the answer that no task opened follow.
 
     Args:
         most: the number of sources that are listed.
         more: where the others can be read.
     """
-    ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer))
+    addresses = {_compared(url) for url in _find_addresses(answer)}
+    ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer, addresses))
+    n_named = sum(_is_named(one, answer, addresses) for one in ordered)
     lines = [f"* {_render_source(source)}" for source in ordered[:most]]
     n_left = len(ordered) - len(lines)
+    if 0 < n_named < len(lines):
+        lines[n_named:n_named] = ["", _NOT_NAMED, ""]
     if n_left or sources.n_unnamed:
         hint = f"; {more}" if n_left else ""
         lines.append(f"* and {n_left + sources.n_unnamed} more{hint}")
@@ -211,8 +216,22 @@ def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> st
     return "\n".join(["## Sources", "", *lines, *(["", unopened] if unopened else [])])
 
 
-def _is_named(source: Source, answer: str) -> bool:
-    return source.kind in (SourceKind.PAGE, SourceKind.FILE) and source.name in answer
+def _is_named(source: Source, answer: str, addresses: Set[str]) -> bool:
+    """Return whether the answer names the page by its address, or the file by its path or name.
+    `addresses`: those in the answer, as `_compared` returns them."""
+    match source.kind:
+        case SourceKind.PAGE:
+            return not addresses.isdisjoint(map(_compared, _addresses_of(source)))
+        case SourceKind.FILE:
+            names = {source.name, source.name.rpartition("/")[2]}
+            return any(_has_file_name(answer, name) for name in names)
+    return False
+
+
+def _has_file_name(answer: str, name: str) -> bool:
+    # not as a part of another path or name
+    pattern = rf"(?<![\w./-]){re.escape(name)}(?![\w/-]|\.\w)"
+    return bool(name) and re.search(pattern, answer, re.ASCII) is not None
 
 
 def _render_source(source: Source) -> str:
@@ -291,10 +310,18 @@ def find_unopened(sources: Sources, answer: str) -> list[str]:
         _compared(url)
         for source in sources.named
         if source.kind is SourceKind.PAGE
-        for url in (source.name, source.page.asked_url if source.page is not None else "")
+        for url in _addresses_of(source)
     }
-    named = dict.fromkeys(_cut_end(match) for match in _ADDRESS.findall(answer))
-    return [url for url in named if _compared(url) not in opened]
+    return [url for url in _find_addresses(answer) if _compared(url) not in opened]
+
+
+def _addresses_of(page: Source) -> list[str]:
+    """Return the page's address, and the one that was asked for if that is known."""
+    return [page.name, *([page.page.asked_url] if page.page and page.page.asked_url else [])]
+
+
+def _find_addresses(answer: str) -> list[str]:
+    return list(dict.fromkeys(_cut_end(match) for match in _ADDRESS.findall(answer)))
 
 
 def _cut_end(url: str) -> str:

@@ -4,8 +4,9 @@ program between babyagi and an untrusted server:
     python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
 
 Lines are passed on in both directions. A line from the command that is not a JSON object, or is
-longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. The command's
-error output is dropped.
+longer than `MAX_LINE_BYTES`, is dropped, so that babyagi never buffers or parses it. Of the
+command's error output only the end is kept. It is written to this program's error output at the
+end, for a person, after the exit code of a command that ended by itself.
 
 This program's standard input ends when the process that started it ends, for whatever reason. Then
 the command and all its descendants are killed, including those that left its process group: on
@@ -31,27 +32,30 @@ from typing import IO
 
 GRACE_S = 2.0  # seconds for the command to end by itself after its input has ended
 CHUNK_BYTES = 2**16
+MAX_ERROR_BYTES = 2000  # of the command's error output
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
 def main() -> None:
     max_line_bytes, command = int(sys.argv[1]), sys.argv[2:]
+    last_words = _LastWords()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: os._exit(_end(process)))
+        signal.signal(number, lambda *_: os._exit(_end(process, last_words)))
     _control(_PR_SET_CHILD_SUBREAPER)
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         bufsize=0, start_new_session=True,
         preexec_fn=_die_with_parent,  # noqa: PLW1509  no thread has been started yet
     )  # fmt: skip
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdout is not None and process.stderr is not None
+    last_words.follow(process.stderr)
     arguments = (process.stdout, max_line_bytes)
     reading = threading.Thread(target=_pass_lines, args=arguments, daemon=True)
     reading.start()
-    threading.Thread(target=_pass_input, args=(process,), daemon=True).start()
+    threading.Thread(target=_pass_input, args=(process, last_words), daemon=True).start()
     process.wait()
     reading.join(GRACE_S)
-    os._exit(_end(process))
+    os._exit(_end(process, last_words))
 
 
 def _control(option: int, value: int = 1) -> None:
@@ -63,7 +67,37 @@ def _die_with_parent() -> None:
     _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _pass_input(process: subprocess.Popen[bytes]) -> None:
+class _LastWords:
+    """The end of the command's error output, and how the command ended."""
+
+    def __init__(self) -> None:
+        self.is_asked_to_end = False
+        self._end, self._reading = b"", threading.Thread()
+
+    def follow(self, output: IO[bytes]) -> None:
+        self._reading = threading.Thread(target=self._read, args=(output,), daemon=True)
+        self._reading.start()
+
+    def _read(self, output: IO[bytes]) -> None:
+        while chunk := output.read(CHUNK_BYTES):
+            self._end = (self._end + chunk)[-MAX_ERROR_BYTES:]
+
+    def write(self, exit_code: int | None) -> None:
+        """Write them to standard error, at its beginning: several threads may end the command, and
+        they write the same. Standard error that is no file gets nothing."""
+        if self._reading.is_alive():
+            self._reading.join(GRACE_S)
+        said = []
+        if exit_code is not None and not self.is_asked_to_end:
+            how = f"with exit code {exit_code}" if exit_code >= 0 else f"by signal {-exit_code}"
+            said.append(f"it ended {how}".encode())
+        if self._end.strip():
+            said.append(b"its error output ends: " + self._end)
+        with contextlib.suppress(OSError):
+            os.pwrite(2, b"; ".join(said), 0)
+
+
+def _pass_input(process: subprocess.Popen[bytes], last_words: _LastWords) -> None:
     """Copy standard input to the command. At the end of the input, end the command and this
     program."""
     assert process.stdin is not None
@@ -72,11 +106,13 @@ def _pass_input(process: subprocess.Popen[bytes]) -> None:
             process.stdin.write(chunk)
         except OSError:
             break
+    else:
+        last_words.is_asked_to_end = True
     with contextlib.suppress(OSError):
         process.stdin.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(GRACE_S)
-    os._exit(_end(process))
+    os._exit(_end(process, last_words))
 
 
 def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
@@ -106,9 +142,10 @@ def _write_message(line: bytes) -> None:
         line = line[os.write(1, line) :]
 
 
-def _end(process: subprocess.Popen[bytes]) -> int:
-    """Kill all remaining processes of the command, and return the command's exit code (1 if a
-    signal ended it)."""
+def _end(process: subprocess.Popen[bytes], last_words: _LastWords) -> int:
+    """Kill all remaining processes of the command, write its last words, and return the command's
+    exit code (1 if a signal ended it)."""
+    exit_code = process.poll()
     with contextlib.suppress(OSError):
         os.killpg(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + GRACE_S
@@ -120,6 +157,7 @@ def _end(process: subprocess.Popen[bytes]) -> int:
             while os.waitpid(-1, os.WNOHANG) != (0, 0):
                 pass
         time.sleep(0.005)
+    last_words.write(exit_code)
     return process.returncode if process.returncode is not None and process.returncode >= 0 else 1
 
 

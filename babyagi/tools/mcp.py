@@ -12,7 +12,8 @@ default; the server cannot. A tool's parameters and description are stored with 
 the server changes them later, a person is asked before the next call. A server gets only the few
 environment variables that programs need and those that the file names. Its lines, answers and time
 are bounded, and its processes end with it, even if this process is killed. If a server fails, that
-call fails, and the server is not used for `REST_S`.
+call fails, and the server is not used for `REST_S`. How a server on this machine ended, and the end
+of its error output, is said to a person and not to a model.
 
 What a server on this machine does is not restricted: it runs as a program of its own, with the
 rights of the person.
@@ -22,9 +23,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -32,7 +33,8 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
 
 from babyagi.errors import SettingsError, ToolError, first_error
 from babyagi.heavy_imports import import_whole
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from mcp.client.client import Client
     from mcp.client.session import MessageHandlerFnT
 
+logger = logging.getLogger(__name__)
+
 MAX_FILE_BYTES = 256 * 1024
 MAX_SERVERS = 50
 MAX_TOOLS = 200  # tools in the list of one server
@@ -55,6 +59,8 @@ MAX_PAGES = 20  # pages of that list
 MAX_LINE_BYTES = 4 * 2**20
 MAX_SCHEMA_CHARS = 20_000
 MAX_DESCRIPTION_CHARS = 2000
+MAX_ERROR_CHARS = 500  # of an error that a model reads
+MAX_LAST_WORDS_CHARS = 2100  # `tree.MAX_ERROR_BYTES`, and the words around them
 CONNECT_TIMEOUT_S = 30.0
 CALL_TIMEOUT_S = 60.0
 REST_S = 60.0  # how long a server that failed is not used
@@ -212,6 +218,10 @@ class Connection:
 
     One asyncio task opens, holds and closes the client, as the library requires; any task may make
     calls.
+
+    Attributes:
+        last_words: how the server's program ended, and the end of its error output, as one line;
+            empty while it runs.
     """
 
     def __init__(self, server: McpServer) -> None:
@@ -220,6 +230,7 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._rests_until, self._n_calls = 0.0, 0
+        self.last_words = ""
         # the tools that the server listed last; None if they may have changed since
         self._offered: dict[str, Tool] | None = None
 
@@ -327,31 +338,34 @@ class Connection:
         except ToolError:
             raise
         except TimeoutError:
-            await self._give_up()
+            await self._give_up(is_used=self._n_calls > 1)
             raise self._failed(f"it gave no answer in {timeout_s:g} s") from None
         except MCPError as error:
             if error.error.code == CONNECTION_CLOSED:
-                await self._give_up()
+                await self._give_up(is_used=self._n_calls > 1)
             raise self._failed(error.error.message) from None
         except Exception as error:
-            await self._give_up()
+            await self._give_up(is_used=self._n_calls > 1)
             raise self._failed(f"{type(error).__name__}: {first_error(error)}") from None
         finally:
             self._n_calls -= 1
 
-    async def _give_up(self) -> None:
-        """Do not use the server for `REST_S`. Close the connection, unless other calls still wait
-        for their answers."""
+    async def _give_up(self, *, is_used: bool) -> None:
+        """Do not use the server for `REST_S`. Close the connection, unless it `is_used`: other
+        calls still wait for their answers."""
         self._rests_until = asyncio.get_running_loop().time() + REST_S
-        if self._n_calls == 1:
+        if not is_used:
             await self.close()
+            if self.last_words:
+                logger.warning("the server %s failed: %s", self.server.name, self.last_words)
 
     def _failed(self, why: str) -> ToolError:
-        return ToolError(f"the server {self.server.name} failed: {self._shown(why)}")
+        what = f"the server {self.server.name} failed: {self._shown(why)}"
+        return ToolError(what, why=self.last_words)
 
-    def _shown(self, text: str) -> str:
+    def _shown(self, text: str, max_chars: int = MAX_ERROR_CHARS) -> str:
         secrets = [*self.server.env.values(), *self.server.headers.values()]
-        return shorten(one_line(clean(redact(text, secrets=secrets))), 500)
+        return shorten(one_line(clean(redact(text, secrets=secrets))), max_chars)
 
     async def _open(self) -> Client:
         async with self._opening:
@@ -361,7 +375,7 @@ class Connection:
             if left_s > 0:
                 raise self._failed(f"it is tried again in {left_s:.0f} s")
             await self.close()
-            self._offered = None
+            self._offered, self.last_words = None, ""
             return await self._start()
 
     async def _start(self) -> Client:
@@ -372,11 +386,10 @@ class Connection:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 self._client = await asyncio.shield(opened)
         except TimeoutError:
-            self._rests_until = asyncio.get_running_loop().time() + REST_S
-            await self.close()
+            await self._give_up(is_used=False)
             raise self._failed(f"it did not start in {CONNECT_TIMEOUT_S:g} s") from None
         except Exception as error:
-            self._rests_until = asyncio.get_running_loop().time() + REST_S
+            await self._give_up(is_used=False)
             first = first_error(error)
             kind = "" if isinstance(first, OSError) else f"{type(first).__name__}: "
             raise self._failed(f"{kind}{first}") from None
@@ -384,17 +397,24 @@ class Connection:
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
         """Open the client, pass it on through `opened`, and close it when `closing` is set."""
-        try:
-            async with open_client(self.server, hear=self._hear) as client:
-                opened.set_result(client)
-                await closing.wait()
-        except Exception as error:
-            if not opened.done():
-                opened.set_exception(error)
-        finally:
-            self._client = None
-            if not opened.done():
-                opened.cancel()
+        with TemporaryFile() as errors:
+            try:
+                async with open_client(self.server, errors=errors, hear=self._hear) as client:
+                    opened.set_result(client)
+                    await closing.wait()
+            except Exception as error:
+                if not opened.done():
+                    opened.set_exception(error)
+            finally:
+                self._client = None
+                self._keep_last_words(errors)
+                if not opened.done():
+                    opened.cancel()
+
+    def _keep_last_words(self, errors: IO[bytes]) -> None:
+        errors.seek(0)
+        said = errors.read(MAX_LAST_WORDS_CHARS).decode(errors="replace")
+        self.last_words = self._shown(said, MAX_LAST_WORDS_CHARS)
 
     async def _hear(self, message: object) -> None:
         if type(message).__name__ == "ToolListChangedNotification":
@@ -413,9 +433,11 @@ class Connection:
 
 
 @asynccontextmanager
-async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIterator[Client]:
+async def open_client(
+    server: McpServer, *, errors: IO[bytes], hear: MessageHandlerFnT
+) -> AsyncIterator[Client]:
     """Open a client of the MCP library for the server. `hear` is called with the server's
-    notifications."""
+    notifications; a server on this machine leaves its last words in `errors`."""
     await asyncio.to_thread(import_whole, "mcp")
     from mcp.client.client import Client
     from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -430,8 +452,8 @@ async def open_client(server: McpServer, *, hear: MessageHandlerFnT) -> AsyncIte
                 command=sys.executable, args=args, env={**server.env}, cwd=server.cwd or None,
                 encoding_error_handler="replace",
             )  # fmt: skip
-            nowhere: Any = subprocess.DEVNULL
-            transport = stdio_client(guarded, errlog=nowhere)
+            errlog: Any = errors  # it needs only a file descriptor
+            transport = stdio_client(guarded, errlog=errlog)
         else:
             http = await stack.enter_async_context(_open_http(server))
             transport = streamable_http_client(server.url, http_client=http)

@@ -86,6 +86,21 @@ def test_status_says_how_it_stands(capsys):
     assert "Next:     babyagi resume --objective 1\n" in out
 
 
+def test_status_says_that_a_worker_is_running_and_idle(capsys):
+    homes.fill_home()
+    assert run_guarded(["status"]) == 0
+    assert "At work:  no worker is running\n" in capsys.readouterr().out
+
+    async def start():
+        async with open_store(homes.settings()) as store:
+            await store.register_worker(homes.WORKER, lease_s=60)
+
+    asyncio.run(start())
+    assert run_guarded(["status"]) == 0
+    out = capsys.readouterr().out
+    assert "At work:  no worker on this objective; running are: test (idle)\n" in out
+
+
 @pytest.mark.parametrize("line", [["tasks"], ["tasks", "list"]], ids=" ".join)
 def test_tasks_are_listed_in_their_order(line, capsys):
     homes.fill_home()

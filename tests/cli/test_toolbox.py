@@ -113,6 +113,22 @@ def test_the_tools_of_servers_are_listed_and_called(servers, capsys):
 
 
 @pytest.mark.system
+def test_a_server_that_dies_is_shown_with_its_exit_code_and_its_error_output(servers, capsys):
+    for behaviour, line in [
+        ("a complaint at the start", ["mcp", "list"]),
+        ("a complaint at the start", ["mcp", "test", "s__echo"]),
+        ("killed at a call", ["mcp", "test", "s__echo", '{"text": "x"}']),
+        ("a complaint at the start", ["run", "x", "--model", "rehearsal"]),
+    ]:
+        s = {"command": sys.executable, "args": ["-S", str(MCP_SERVER), behaviour]}
+        servers.write_text(json.dumps({"mcpServers": {"s": s}}))
+
+        assert run_guarded([*line, "--mcp", str(servers)]) != 0
+        said = "".join(capsys.readouterr())
+        assert "it ended " in said and ("no config" in said or "out of memory" in said)
+
+
+@pytest.mark.system
 def test_an_objective_has_the_tools_of_servers_and_of_files_and_needs_them_again(
     servers, tmp_path, monkeypatch, capsys
 ):

@@ -94,6 +94,11 @@ def test_every_change_of_state_has_words(kind):
             "task 4 proposed a task that exists already: Read a.md (Read b.md)",
         ),
         (
+            events.TASK_DUPLICATE_DROPPED,
+            {"name": "Read a.md", "repeats": 4},
+            "task 4 proposed a task that exists already: Read a.md",
+        ),
+        (
             events.STEP_OVERSPENT,
             {"tokens": 9000, "reserved_tokens": 3000, "is_said": True, "limit": "cost"},
             "the cost of an answer differs from its reservation: 9,000 tokens, where 3,000 "

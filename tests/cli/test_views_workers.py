@@ -17,10 +17,25 @@ def test_only_the_living_who_are_not_hindered_are_at_work():
 
     assert [worker.name for worker in serving(workers, 3)] == ["able"]
     assert (count_serving(workers, 3), render_serving(workers, 3)) == ("1 worker", "1 worker: able")
-    assert (count_serving(workers, 9), render_serving(workers, 9)) == (
+    assert (count_serving([], 3), render_serving([], 3)) == (
         "no worker is running",
         "no worker is running",
     )
+
+
+def test_living_workers_who_do_not_serve_the_objective_are_said_with_what_they_do():
+    idle, dead = samples.worker("idle", joined=()), samples.worker("dead", lease_left_s=-1.0)
+    elsewhere = samples.worker("elsewhere", objective_id=4)
+    blocked = samples.worker("blocked", blocked_reason="no key\x1b[31m")
+
+    assert render_serving([dead], 3) == "no worker is running"
+    assert count_serving([dead, idle], 3) == "no worker on this objective"
+    assert render_serving([idle, elsewhere], 3) == (
+        "no worker on this objective; running are: idle (idle), elsewhere (on other objectives)"
+    )
+    said = render_serving([blocked], 3)
+    assert said.endswith("running are: blocked (cannot work on it; babyagi workers says why)")
+    assert render_serving([samples.worker("able"), idle, elsewhere], 3) == "1 worker: able"
 
 
 def test_a_line_says_on_what_since_when_and_what_keeps_one():

@@ -1311,6 +1311,20 @@ class TaskStoreContract(ScheduleContract):
             (1, {"name": proposal.name, "repeats": 2})
         ]
 
+    async def test_a_name_that_one_plan_repeats_is_one_event(self, store):
+        objective_id = await begin(store)
+        task = (await store.tasks(objective_id))[0]
+        names = (task.name, task.name.lower(), task.name, "Find another", "Find another")
+        proposals = [Proposal(name=name, parent_id=task.id) for name in names]
+
+        _, made = await finish_one(store, objective_id, proposals=proposals)
+
+        assert made.duplicates == (task.name, task.name.lower(), task.name, "Find another")
+        assert await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED) == [
+            (task.id, {"name": task.name, "repeats": task.id}),
+            (task.id, {"name": "Find another", "repeats": task.id + 1}),
+        ]
+
     async def test_two_proposals_that_ask_the_same_are_one(self, store):
         objective_id = await begin(store)
         names = (

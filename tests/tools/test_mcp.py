@@ -167,6 +167,37 @@ async def test_a_server_that_cannot_be_used_costs_one_call_and_rests(behaviour, 
 
 
 @pytest.mark.system
+async def test_how_a_server_ended_and_what_it_complained_of_is_said_to_a_person_alone(caplog):
+    async with open_servers([describe("a complaint at the start")]) as (connection,):
+        with pytest.raises(ToolError) as raised:
+            await connection.list_tools()
+
+    assert raised.value.what == "the server s failed: MCPError: Connection closed"
+    assert raised.value.why.startswith("it ended with exit code 3; its error output ends: xxx")
+    assert raised.value.why.endswith("x \N{REPLACEMENT CHARACTER}[31mno config: ***")
+    assert len(raised.value.why) <= mcp.MAX_LAST_WORDS_CHARS
+    assert caplog.messages == [f"the server s failed: {raised.value.why}"]
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("dead at a call", "it ended with exit code 3"),
+        ("killed at a call", "it ended by signal 9; its error output ends: out of memory"),
+        ("a complaint and no answer", "its error output ends: waiting for a login"),
+        ("no answer but an error", ""),
+    ],
+)
+async def test_a_call_that_fails_says_to_a_person_how_the_server_ended(behaviour, why):
+    async with open_servers([describe(behaviour)]) as (connection,):
+        with pytest.raises(ToolError) as raised:
+            await connection.call("echo", {"text": "hello"})
+
+    assert raised.value.why == why
+
+
+@pytest.mark.system
 @pytest.mark.parametrize(
     ("behaviour", "text"),
     [

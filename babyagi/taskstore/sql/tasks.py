@@ -691,21 +691,22 @@ class _Batch:
         )
 
     def note_duplicates(self) -> tuple[str, ...]:
-        """Append an event for each proposal that was not added because it repeats a task, and
-        return the names of these proposals."""
-        names = []
-        for one, task_id in zip(self.named, self.ids, strict=True):
-            if one is not None and self.new.get(task_id or 0) is not one:
-                names.append(one.proposal.name)
+        """Return the names of the proposals that were not added because each repeats a task.
+        Append one event for each name and parent."""
+        dropped = [
+            (one, task_id)
+            for one, task_id in zip(self.named, self.ids, strict=True)
+            if one is not None and self.new.get(task_id or 0) is not one
+        ]
+        said: set[tuple[str, int | None]] = set()
+        for one, task_id in dropped:
+            parent_id = one.proposal.parent_id
+            if (one.key, parent_id) not in said:
+                said.add((one.key, parent_id))
                 data = {"name": one.proposal.name, "repeats": task_id}
-                transitions.append_event(
-                    self.tx,
-                    self.objective_id,
-                    events.TASK_DUPLICATE_DROPPED,
-                    one.proposal.parent_id,
-                    **data,
-                )
-        return tuple(names)
+                kind = events.TASK_DUPLICATE_DROPPED
+                transitions.append_event(self.tx, self.objective_id, kind, parent_id, **data)
+        return tuple(one.proposal.name for one, _ in dropped)
 
     def meant(self, named: int | str) -> int | None:
         """Return the id of the task that a dependency refers to, None when there is none. A
