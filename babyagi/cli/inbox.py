@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from babyagi.cli.completion import complete_inbox
-from babyagi.cli.options import json_option, objectives_option
+from babyagi.cli.options import json_option, objectives_option, pick_or_all
 from babyagi.cli.text import (
     Line,
     Style,
@@ -227,7 +227,7 @@ def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) 
     A long request is cut in the list; the number of its TASK shows the whole request.
     """
     from babyagi import json_shapes, verbs
-    from babyagi.cli.session import NOTHING, load, pick_or_all, with_store
+    from babyagi.cli.session import NOTHING, load, with_store
     from babyagi.inbox import find_named, pick_named
 
     settings = load(needs=NOTHING).settings
@@ -323,7 +323,7 @@ def _decide(
     settings = session.load(needs=session.STORE).settings
 
     async def change(store: TaskStore) -> tuple[Step, str] | None:
-        steps = await store.inbox(await session.pick_or_all(store, named.objective))
+        steps = await store.inbox(await pick_or_all(store, named.objective))
         ask = f"babyagi {decision.value}"
         step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
         decide(step, decision, text)  # checked before the person is shown and asked anything

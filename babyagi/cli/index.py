@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from babyagi.cli.objectives import results
-from babyagi.cli.options import ALL, json_option, objective_option, objectives_option
+from babyagi.cli.options import (
+    ALL,
+    json_option,
+    objective_option,
+    objectives_option,
+    pick_or_all,
+)
 from babyagi.cli.text import (
     Line,
     Style,
@@ -271,7 +277,7 @@ def verify(objective: str, as_json: bool) -> int:
     from babyagi.json_shapes import verification_shape
 
     async def read(store: TaskStore) -> Verification:
-        return await store.verify(await session.pick_or_all(store, objective))
+        return await store.verify(await pick_or_all(store, objective))
 
     found = session.with_store(read)
     if as_json:

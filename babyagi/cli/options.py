@@ -4,7 +4,7 @@ settings."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -12,6 +12,9 @@ from click.core import ParameterSource
 from babyagi.cli.completion import complete_choices, complete_objectives, complete_tools
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
+
+if TYPE_CHECKING:
+    from babyagi.taskstore.port import TaskStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +35,16 @@ def _objective_option(metavar: str, default: str) -> Callable[[F], F]:
 
 objective_option = _objective_option("ID|latest", "latest")
 objectives_option = _objective_option(f"ID|latest|{ALL}", ALL)
+
+
+async def pick_or_all(store: TaskStore, selector: str) -> int | None:
+    """Return the number of the objective that a value of `objectives_option` means; None for
+    `all`."""
+    from babyagi.cli.session import pick_objective
+
+    return None if selector == ALL else (await pick_objective(store, selector)).id
+
+
 new_option = click.option(
     "--new",
     "always_new",

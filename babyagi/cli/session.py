@@ -17,7 +17,6 @@ from typing import TypeVar
 
 import click
 
-from babyagi.cli.options import ALL
 from babyagi.cli.text import safe
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, SettingsError
@@ -268,11 +267,6 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     if not newest:
         raise _none_yet()
     return newest[0]
-
-
-async def pick_or_all(store: TaskStore, selector: str) -> int | None:
-    """Return the number of the objective that `selector` means; None for `all`."""
-    return None if selector == ALL else (await pick_objective(store, selector)).id
 
 
 def _none_yet() -> NotFoundError:
