@@ -44,7 +44,9 @@ def completion(shell: str) -> None:
     says how to install it.
     """
     kind = get_completion_class(shell)
-    assert kind is not None  # click supports all three
+    if kind is None:  # click supports all three
+        why = f"there is no completion for the shell {shell}"
+        raise click.UsageError(why, click.get_current_context())
     root = click.get_current_context().find_root().command
     script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
     echo(f"# To install: {INSTALL_BY_SHELL[shell]}")
