@@ -1419,13 +1419,14 @@ class SqlTaskStore(
         return await self._read(lambda tx: transitions.n_results(tx, objective_id))
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
-        return await self._list(
+        rows = await self._list(
             objective_id,
             "result_ids",
-            lambda row: int(row["task_id"]),
+            lambda row: row["task_id"],
             n_rows=ALL_ROWS,
             is_indexed=None if is_indexed is None else int(is_indexed),
         )
+        return [int(task_id) for task_id in rows if task_id is not None]
 
     # -- events
     # ----------------------------------------------------------------------------------------------

@@ -227,8 +227,9 @@ SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN t
  WHERE r.objective_id = :objective_id ORDER BY r.id;
 
 -- result_ids --
--- The tasks that have a result: all, the indexed ones, or those that are not.
-SELECT task_id FROM result WHERE objective_id = :objective_id AND (CAST(:is_indexed AS BIGINT) IS NULL OR is_indexed = :is_indexed) ORDER BY id;
+-- The tasks that have a result: all, the indexed ones, or those that are not. One row without a task where there is none; no row where there is no such objective.
+SELECT r.task_id FROM objective AS o LEFT JOIN result AS r ON r.objective_id = o.id AND (CAST(:is_indexed AS BIGINT) IS NULL OR r.is_indexed = :is_indexed)
+ WHERE o.id = :objective_id ORDER BY r.id;
 
 -- n_results --
 -- How many results there are; no row where there is no such objective.
