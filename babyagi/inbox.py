@@ -187,7 +187,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
             for way in decisions(step)
         )
         raise SettingsError(
-            f"`{decision.value}` cannot be used for the request of task {asking_task(step)}",
+            f"task {asking_task(step)} waits for something else than `babyagi {decision.value}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",

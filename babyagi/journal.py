@@ -158,12 +158,13 @@ OnPiece = Callable[[TextPiece], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """The store, the models and the embedder that all journals of a worker use.
+    """What all journals of a worker use: the store that they record in, and the models and the
+    embedder that they call.
 
     Attributes:
         sleep: waits the given seconds; it is the worker's clock.
-        new_secret: makes the secret from which the random marks around prompt passages are derived,
-            when the store has none.
+        new_secret: makes the secret of a store that has none yet. From it come the
+            delimiters around passages in a prompt, which the author of a passage cannot guess.
         on_piece: called with the text of answers as it arrives, if a person watches.
         max_output_tokens: bounds every answer; 0: as many as each call asks for.
     """

@@ -222,7 +222,7 @@ class Notifier:
         if (await self._told_up_to(event.objective_id) or 0) >= event.id:
             return True  # another worker sent it first
         if self._now() - event.at > MAX_AGE:
-            logger.warning("the notification of %s failed for a day and is dropped", event.kind)
+            logger.warning("the notification about %s failed for a day and is dropped", event.kind)
             await self._note(event.objective_id, event.id)
             return True
         async with self._sending:

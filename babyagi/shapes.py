@@ -452,9 +452,11 @@ def _of_fields(fields: Mapping[str, _Field], build: Callable[..., Any], name: st
         if not isinstance(value, dict):
             raise _expected(where, words, value)
         if unknown := [key for key in value if key not in fields]:
-            raise ShapeError(f"{where} takes no {unknown[0][:MAX_SHOWN_CHARS]!r}; it is {words}")
+            raise ShapeError(
+                f"{where} takes no {unknown[0][:MAX_SHOWN_CHARS]!r}; it must be {words}"
+            )
         if missing := [key for key, one in fields.items() if one.is_required and key not in value]:
-            raise ShapeError(f"{where} lacks {missing[0]!r}; it is {words}")
+            raise ShapeError(f"{where} lacks {missing[0]!r}; it must be {words}")
         found = {
             key: fields[key].shape.read(one, f"{where}.{key}", is_strict)
             for key, one in value.items()

@@ -555,7 +555,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     path = settings.files or remembered_folder(settings.home, objective.uid)
     if path is None:
         raise SettingsError(
-            "the folder of this objective is not known here",
+            "this machine does not know the folder that the objective's tools read and write",
             fix="set BABYAGI_FILES to the path of that folder",
             guide="inbox",
         )

@@ -238,7 +238,7 @@ async def test_a_notification_that_failed_for_a_day_is_dropped(caplog):
             await asyncio.sleep(0)
 
     assert told == []
-    assert "the notification of objective.ended failed for a day" in caplog.text
+    assert "the notification about objective.ended failed for a day" in caplog.text
 
 
 async def test_a_redirect_is_not_followed(hook, caplog):

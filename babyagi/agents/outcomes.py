@@ -685,8 +685,8 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
 
 
 def _asks_refusal(text: str, task: str) -> bool:
-    """Return whether the task itself asks for a text of this kind (a refusal, a list of gaps, a
-    quotation), so that the text is an answer."""
+    """Return whether the task itself asks for such a text, so that what looks like a refusal is the
+    answer. Examples are a task to write a refusal, to list gaps, or to quote."""
     is_quote = phrases.asks_words(task) and _QUOTED.match(text)
     return bool(phrases.ASKS_REFUSAL.search(task) or phrases.ASKS_GAPS.search(task) or is_quote)
 

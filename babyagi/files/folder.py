@@ -524,7 +524,9 @@ class Folder:
                 raise ToolError(f"{_show(name)} is not a regular file")
             if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
                 why = "it is a hard link, and its other name may be outside the folder"
-                raise ToolError(f"{_show(name)} is not read: {why}; a copy can be read")
+                raise ToolError(
+                    f"{_show(name)} is not read: {why}; a copy of it in the folder would be read"
+                )
             listed = ListedFile(path=name, size_bytes=status.st_size, state=_state_of(status))
             return listed, _read_beginning(name, fd)
         except OSError as error:

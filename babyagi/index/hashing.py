@@ -140,7 +140,8 @@ def find_words(folded: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The code of a word, its n-grams (parts of 2 to 5 characters), and the codes of these."""
+    """A word as the embedder counts it: its n-grams (parts of 2 to 5 characters), and the hash
+    codes of the word and of the n-grams."""
 
     code: int
     grams: tuple[str, ...]

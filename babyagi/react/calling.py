@@ -49,7 +49,7 @@ def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
 
 
 class Caller:
-    """Makes the calls of a decision.
+    """Makes the tool calls that the model decided on in one reply.
 
     Args:
         max_parallel: how many calls run at once. A call that may wait for a person runs alone, so

@@ -474,8 +474,8 @@ class _Reading:
                     yield _Given(text, source, label, variable, layer.untrusted)
 
     def ineffective_variables(self) -> Iterator[str]:
-        """Yield one line for each file with variables that have an effect only in the
-        environment."""
+        """Yield one line for each file that sets variables of other programs, which would have an
+        effect only in the environment."""
         for layer in self._layers[1:]:
             foreign = filter(_OF_THE_ENVIRONMENT.fullmatch, layer.values)
             if names := [name for name in foreign if name not in self._variables]:

@@ -617,7 +617,8 @@ class TaskStore(WorkerStore, ScheduleStore, Protocol):
         first: Outcome | Kept | None = None,
     ) -> Task:
         """Release a running task without a result, because the try lacked information. Its status
-        becomes `recorded`, or `dead` when this was the last of `lifecycle.MAX_LACKS` such tries.
+        becomes `recorded`, which means that it waits for planning, or `dead` when this was the last
+        of `lifecycle.MAX_LACKS` such tries.
 
         Args:
             plan: tasks that the execution agent itself proposed to find the lacking information.

@@ -354,10 +354,15 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
 
 
 def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
-    """Return the arguments if the model wrote a `value` that is not a JSON object. It is taken as
-    the argument for the only parameter (as it was `written`, if that takes a text and the value is
-    a number); otherwise a list is taken as the arguments for all parameters in order. Raises
-    `ToolError` if neither fits."""
+    """Return the arguments for a `value` that is not a JSON object.
+
+    If the tool has only one parameter, or only one is required, the value is its argument. A number
+    for a parameter that takes text stays as it was `written`, such as `007`. If there are more, a
+    list has the arguments of the parameters in their order.
+
+    Raises:
+        ToolError: the value is neither.
+    """
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
     if value is not None and (len(properties) == 1 or len(required) == 1):

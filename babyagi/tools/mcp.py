@@ -7,13 +7,14 @@ The file has the form that other programs use, too:
                               "allow": ["search"], "effects": {"search": "read"}},
                     "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "…"}}}}
 
-The name of a tool is SERVER__TOOL, so that it is unique. The file sets the tool's effect, `once` by
-default; the server cannot. A tool's parameters and description are stored with the objective; if
-the server changes them later, a person is asked before the next call. A server gets only the few
-environment variables that programs need and those that the file names. Its lines, answers and time
-are bounded, and its processes end with it, even if this process is killed. If a server fails, that
-call fails, and the server is not used for `REST_S`. How a server on this machine ended, and the end
-of its error output, is said to a person and not to a model.
+The name of a tool is SERVER__TOOL, so that it is unique. The file sets the tool's effect; the
+server cannot. `read` and `idempotent` calls may be repeated after a crash; a `once` call, the
+default, never is: if its outcome is unknown, a person decides. A tool's parameters and description
+are stored with the objective; if the server changes them later, a person is asked before the next
+call. A server gets only the few environment variables that programs need and those that the file
+names. Its lines, answers and time are bounded, and its processes end with it, even if this process
+is killed. If a server fails, that call fails, and the server is not used for `REST_S`. How a server
+on this machine ended, and the end of its error output, is said to a person and not to a model.
 
 What a server on this machine does is not restricted: it runs as a program of its own, with the
 rights of the person.
@@ -259,7 +260,7 @@ class Connection:
         return found
 
     async def list_tools(self) -> list[Tool]:
-        """Ask the server for its tools, and return those that the file allows.
+        """Ask the server for its tools, and return those that its `allow` list names.
 
         Raises:
             ToolError: the server does not start, does not answer, or its answer is invalid. The

@@ -114,8 +114,8 @@ class Outages:
         return waited
 
     def work_again(self) -> None:
-        """Reset the counts after work succeeded, perhaps with another model than the failing
-        one."""
+        """Note that work succeeded, so that no outage counts any more, even if it was the outage of
+        another model."""
         self.n, self.is_down, self.is_partial = 0, False, False
 
 
@@ -631,7 +631,7 @@ class Serving:
                     )
                     self._wake.set()
             except BabyagiError as error:  # the work gets the same error, and handles it
-                logger.warning("the time limit cannot be checked now: %s", error.what)
+                logger.warning("the objective's time limit is not checked for now: %s", error.what)
 
     # -- claiming
     # ----------------------------------------------------------------------------------------------

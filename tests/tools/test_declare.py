@@ -269,7 +269,7 @@ async def test_a_function_is_given_values_of_its_types():
         ({"day": "soon"}, "'day' must be a date as 2026-11-22, got \"soon\""),
         ({"to": {"number": 1}}, "'to' lacks 'street'"),
         ({"to": {"street": "x", "number": "y"}}, "'to'.number must be an integer, got \"y\""),
-        ({"to": {"street": "x", "city": "y"}}, "'to' takes no 'city'; it is an object"),
+        ({"to": {"street": "x", "city": "y"}}, "'to' takes no 'city'; it must be an object"),
         (
             {"buyer": {"name": "Ann", "age": 3}},
             "'buyer' is not a valid Buyer: age: Input should be",

@@ -464,9 +464,12 @@ def _decides(label: _Label) -> bool:
 
 
 def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
-    """Return the labels of the reply in order, without those in a quotation (a code fence, a data
-    fence, lines after `>`). If a fence is opened before the first call or answer and never closed,
-    all after its opening is a quotation, except an observation that the model wrote itself."""
+    """Return the labels of the reply (`Action:`, `Observation:`), in order.
+
+    Labels in a quotation are left out: in a code block, in a passage of the prompt that the reply
+    repeats, or after `>`. A quotation that is opened before the first call or answer and never
+    closed goes on to the end of the reply. Of the labels in it, only `Observation:` counts, because
+    it shows that the model invented an observation."""
     patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
     is_quoted, end = _quoted(lines, matches)

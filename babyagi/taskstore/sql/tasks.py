@@ -1091,8 +1091,13 @@ def finish_check(
 def _add_for_missing(
     tx: Transaction, objective: Objective, wanted: Sequence[Sequence[Proposal]]
 ) -> tuple[Task, ...]:
-    """Add the proposals for the missing parts, which may repeat answered tasks. If all of them are
-    dropped, add those fallback proposals that repeat no task. Return the added tasks."""
+    """Add tasks for the parts of the objective that a check found missing, and return them.
+
+    Args:
+        wanted: proposals, which may repeat answered tasks, and a second list of proposals. The
+            second list is used if all proposals of the first are dropped as duplicates; none of it
+            may repeat a task.
+    """
     proposed, fallback = wanted
     added = enter(tx, objective.id, [replace(one, is_missing=True) for one in proposed]).plan.added
     return added or enter(tx, objective.id, fallback).plan.added
