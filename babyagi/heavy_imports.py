@@ -1,8 +1,10 @@
-"""Imports large packages one at a time, and keeps other programs' variables away from them.
+"""Imports large packages one at a time, and hides environment variables of other programs from
+those that would read them as their own settings.
 
 Two threads that import parts of the same package may each hold a lock that the other needs. Python
 then fails one of the imports, and that package stays half imported as long as the process lives. So
-every package that is imported in a thread, or shares packages with one, is imported here.
+every package that is imported in a thread is imported here, and so is every package that imports
+some of the same packages.
 """
 
 from __future__ import annotations

@@ -425,8 +425,10 @@ def _ranked(items: list[Any]) -> list[Any]:
 
 
 def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
-    """Return the items of an object in a reply in order. The object maps ranks (`"1"`, `"first"`)
-    to ids or names, or ids to ranks or names."""
+    """Return the tasks (ids, names or items) that a JSON object in a reply puts in order.
+
+    The object maps ranks (`"1"`, `"first"`) to tasks, or ids to ranks; otherwise the order of its
+    keys counts, as of an object that maps ids to names."""
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
     if None in ranks:

@@ -639,8 +639,8 @@ def _say_asked(step: Step) -> str:
 
 
 def _say_decided(step: Step) -> str:
-    """Return what a person decided about this recorded call or question; for a tool call that must
-    not be repeated, the call and its recorded outcome."""
+    """Return one line about a step: what a person decided about a question or a call; for a tool
+    call about which nobody was asked, the call and its outcome."""
     said = first_line(said_in(step))
     match step.kind:
         case "question":

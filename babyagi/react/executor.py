@@ -175,7 +175,8 @@ class Executor:
             can be found out. If not, it begins with native tool calls, and changes to text if the
             endpoint refuses tools.
         path: the prefix of the keys of its steps: `PATH/N/model`, `PATH/N/tool/M`, counted from 1;
-            `PATH/N/last` for the last question.
+            `PATH/N/last` where the steps are used up
+            and the model is asked for its answer, without tools.
         output: what an answer must be. After any other answer the model is told what is wrong and
             asked again.
     """

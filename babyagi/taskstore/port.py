@@ -457,8 +457,8 @@ class Vitals:
         standings: the `Standing` (why it goes on or not) and the `Queue` of each active objective;
             `Standing.counts` is empty here.
         n_queued_paused, n_queued_ended: numbers of queued tasks of paused and of ended objectives.
-        totals: counts by three words, a measurement's name and two labels; the SQL query `totals`
-            lists them.
+        totals: counts by (name of the measurement, label, label), as the SQL query `totals` returns
+            them.
         n_by_event: how often each counted kind of event has happened.
         next_tick_s: seconds until the next tick of a schedule; None when no tick is to come.
     """

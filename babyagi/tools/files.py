@@ -428,8 +428,11 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Kept:
-    """What is cached of a file: its passages, or None if it cannot be read as text. Only of a
-    document (a PDF, or mail) also its lines, or in `fault` why it has none."""
+    """What is cached of a file: its passages, or None if it cannot be read as text.
+
+    A document (a PDF, or mail) also has its lines here, because it is slow to read; if it cannot be
+    read, `fault` says why.
+    """
 
     extracts: tuple[Extract, ...] | None
     lines: tuple[str, ...] = ()

@@ -229,8 +229,10 @@ class _Watch:
         self._seen_by_id: dict[str, _Seen] = {}
 
     def look(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
-        """Return, by worker id, the expiry of each lease that was not renewed for its full length,
-        or for `COMING_BACK_S` after it ran out, while this process watched.
+        """Return the leases of workers that count as dead, as their expiry by worker id.
+
+        A worker counts as dead once this process has watched its lease, without seeing a renewal,
+        either for as long as a lease lasts or for `COMING_BACK_S` after the lease ran out.
 
         Args:
             pause_s: the time since the previous look.

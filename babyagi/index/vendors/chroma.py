@@ -281,11 +281,12 @@ class _Chroma:
 
     @contextmanager
     def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
-        """Yield Chroma's client. While the caller uses it, the crash marker exists.
+        """Yield Chroma's client. While the caller uses it, a marker file exists. A process that
+        finds it at its start knows that an earlier one crashed during a call.
 
         Args:
-            reads_graph: whether the calls read the files that may crash a process; if the calls
-                succeed, the files are sound.
+            reads_graph: whether the calls read the files of the vector graph, which crash a process
+                if they are damaged. If such calls succeed, the crashes are counted from 0 again.
         """
         with translating():
             self._own()
