@@ -179,6 +179,9 @@ class Agent(Generic[T]):
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
         self.memory = _read_memory(options.pop("memory", None))
+        if not (is_client(model) or isinstance(model, str | ChatModel)):
+            kinds = "a name, a client or a ChatModel"
+            raise TypeError(f"an agent takes {kinds} as its model, not {type(model).__name__}")
         self._client: AsyncOpenAI | None = model if is_client(model) else None
         self._model: str | ChatModel = "" if is_client(model) else model
         self._ask = ask

@@ -35,7 +35,7 @@ from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.journal import OnPiece, TextPiece
 from babyagi.llm.client import is_client
 from babyagi.llm.embeddings import fetch_files
-from babyagi.llm.port import Completion
+from babyagi.llm.port import ChatModel, Completion
 from babyagi.offload import call_either, run_blocking
 from babyagi.options import (
     LIMIT_NAMES,
@@ -380,6 +380,10 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
             raise TypeError(
                 "run takes a name or a ChatModel as its model; a client can be used with an agent: "
                 "babyagi.Agent(client, llm_model=…)"
+            )
+        if not isinstance(model, ChatModel):
+            raise TypeError(
+                f"run takes a name or a ChatModel as its model, not {type(model).__name__}"
             )
         models, flags["llm_model"] = {model.name: model}, model.name
     ask = flags["ask"] if callable(flags.get("ask")) else None

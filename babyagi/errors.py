@@ -35,7 +35,7 @@ from typing import Any
 
 
 class BabyagiError(Exception):
-    """An error that tells a person what happened, why, and what to do.
+    """An error that tells a person what happened, why, and what to do. A traceback shows all three.
 
     Args:
         what: what happened, with the value that caused it.
@@ -68,6 +68,8 @@ class BabyagiError(Exception):
         self.fix = fix
         self.guide = guide
         self.may_be_billed = may_be_billed
+        for note in filter(None, (why, fix and f"try: {fix}")):
+            self.add_note(note)
 
 
 class MalformedReplyError(BabyagiError):

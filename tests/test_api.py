@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import threading
+import traceback
 from dataclasses import dataclass
 from typing import Literal
 
@@ -472,16 +473,26 @@ async def test_everything_works_where_an_event_loop_runs_already():
         ({"tools": [price, price]}, ValueError, "two tools are called 'price'"),
         ({"tools": [len]}, ValueError, "tool len"),
         ({"output_type": object}, ValueError, "cannot be described to a model"),
-        ({"max_tasks": "many"}, SettingsError, "--max-tasks"),
+        ({"max_tasks": "many"}, SettingsError, "^max_tasks must be a whole number"),
+        ({"model": 5}, TypeError, "a name or a ChatModel as its model, not int"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(options, error, said):
     with pytest.raises(error, match=said):
-        babyagi.run("What does tea cost?", model="rehearsal", **options)
+        babyagi.run("What does tea cost?", **{"model": "rehearsal", **options})
+
+
+def test_a_traceback_says_what_to_do():
+    with pytest.raises(CredentialsError) as caught:
+        babyagi.run("What does tea cost?")
+
+    last_lines = traceback.format_exception_only(caught.value)
+    assert last_lines[0].endswith("no key for the model gpt-6-luna\n")
+    assert any(line.startswith("try: ") and "OPENAI_API_KEY" in line for line in last_lines)
 
 
 def test_a_folder_that_is_not_there_is_told_by_its_name_and_no_objective_is_left():
-    with pytest.raises(SettingsError, match=r"^there is no folder .*nowhere$"):
+    with pytest.raises(SettingsError, match=r"(?m)^there is no folder .*nowhere$"):
         babyagi.run("Read the notes", model="rehearsal", files="nowhere")
 
     assert babyagi.run("Read the notes", model="rehearsal").objective.id == 1

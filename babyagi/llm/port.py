@@ -85,6 +85,7 @@ class Adaptive(Protocol):
         ...
 
 
+@runtime_checkable
 class ChatModel(Protocol):
     """A model that answers prompts. It keeps nothing between calls, and may be called
     concurrently."""
