@@ -33,7 +33,7 @@ from babyagi.backends import require_result_store, utc_now
 from babyagi.errors import MalformedReplyError, NotFoundError
 from babyagi.inbox import describe, needs_leave, take_words
 from babyagi.journal import OnPiece, TextPiece
-from babyagi.llm.client import is_client
+from babyagi.llm.client import is_client, missing_key
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import ChatModel, Completion
 from babyagi.offload import call_either, run_blocking
@@ -439,6 +439,13 @@ async def run_objective(
 
 async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
     settings = load_for_program(work.flags, environ=environ, cwd=cwd)
+    missing = missing_key(
+        set(settings.model_by_role.values()) - set(work.given.model_by_name),
+        has_key=bool(settings.openai_api_key),
+        base_url=settings.openai_base_url,
+    )
+    if missing is not None:
+        raise missing
     require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
         await asyncio.to_thread(fetch_files)

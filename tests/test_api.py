@@ -482,6 +482,13 @@ def test_what_cannot_be_is_refused_before_anything_is_started(options, error, sa
         babyagi.run("What does tea cost?", **{"model": "rehearsal", **options})
 
 
+def test_a_run_without_a_key_leaves_no_objective_that_a_later_run_would_take_up():
+    with pytest.raises(CredentialsError):
+        babyagi.run("What does tea cost?")
+
+    assert babyagi.run("What does tea cost?", model="rehearsal").objective.id == 1
+
+
 def test_a_traceback_says_what_to_do():
     with pytest.raises(CredentialsError) as caught:
         babyagi.run("What does tea cost?")
