@@ -977,18 +977,18 @@ class Loop:
             claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out))
         )
 
-    async def has_answer(self, claim: DutyClaim) -> bool:
+    async def has_answer(self, claim: DutyClaim, objective: Objective) -> bool:
         """Return whether the model has written the report's text, so that only reading it into the
         required type is left to do."""
-        return bool(await self._find_answer(claim.fence))
+        return bool(await self._find_answer(claim.fence, objective))
 
-    async def _find_answer(self, fence: Fence) -> str:
-        return read_answer(await self._store.steps(fence.objective_id, owner=fence.owner))
+    async def _find_answer(self, fence: Fence, objective: Objective) -> str:
+        return read_answer(await self._store.steps(objective.id, owner=fence.owner), objective)
 
     async def _give_up_report(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
         """Write the report without a further call: with the model's text if there is one. `why` is
         the reason that the report gives for a missing text, or for a missing typed output."""
-        answer, left_out = await self._find_answer(claim.fence), list[Result]()
+        answer, left_out = await self._find_answer(claim.fence, objective), list[Result]()
         if answer:
             results = await self._store.results(objective.id)
             left_out += (await self._excerpts_for(objective, results, REPORT_TOKENS))[1]

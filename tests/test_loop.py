@@ -554,6 +554,48 @@ async def test_when_the_model_cannot_write_the_report_the_results_stand_in_for_i
     assert "No summary was written (no)" in report
 
 
+NO_REPORTS = (
+    "I'm sorry, but I can't help with that request.",
+    "Sure! Before I go on: which of the two folders do you mean?",
+    "I'll write the report now.",
+)
+
+
+@pytest.mark.parametrize("said", NO_REPORTS)
+async def test_a_report_that_refuses_or_asks_back_is_asked_for_again(said):
+    class Second(Script):
+        def __call__(self, prompt, role):
+            is_first = role is Role.REPORT and len(prompt.messages) == 2
+            return said if is_first else super().__call__(prompt, role)
+
+    world = make_world(Second())
+
+    objective = await world.run(text="When do backups run?")
+
+    report = await world.store.report(objective.id) or ""
+    assert "The answer." in report and said not in report
+
+
+@pytest.mark.parametrize("said", NO_REPORTS)
+async def test_where_every_report_refuses_or_asks_back_the_results_stand_in_for_it(said):
+    world = make_world(Script(execute=lambda prompt: "forty-two", report=said))
+
+    objective = await world.run(text="When do backups run?")
+
+    report = await world.store.report(objective.id) or ""
+    assert "forty-two" in report and said not in report
+
+
+async def test_a_report_may_say_that_something_is_not_known():
+    said = "The price is not known. None of the results names it."
+    world = make_world(Script(report=said))
+
+    objective = await world.run(text="When do backups run?")
+
+    assert said in (await world.store.report(objective.id) or "")
+    assert len(world.model.asked(Role.REPORT)) == 1
+
+
 async def test_an_ended_objective_is_not_asked_about_again():
     world = make_world(Script())
     objective = await world.run()

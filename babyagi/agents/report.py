@@ -11,10 +11,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
+from babyagi.agents.outcomes import OutcomeKind, judge_reply
 from babyagi.agents.prompting import build_messages
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
+    MalformedReplyError,
     ModelUnavailableError,
     ObjectiveStoppedError,
     StoreUnavailableError,
@@ -23,7 +25,7 @@ from babyagi.errors import (
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
-from babyagi.react.asking import ask, read_text
+from babyagi.react.asking import ask
 from babyagi.shapes import to_strict
 from babyagi.tasks import (
     Objective,
@@ -40,12 +42,22 @@ REPORT = "report"  # path of the report's calls in its journal
 OUTPUT = "output/text"  # key under which the report's journal keeps the answer as JSON
 NO_OUTPUT = "output/none"  # key under which it keeps the reason why there is no JSON
 
+ASKS_BACK = "The reply asks for something in the place of an answer."
+FROM_RESULTS = "Nobody can reply to you: write the answer from the results that you were given."
+
 
 async def write_answer(
     objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int
 ) -> str:
     """Ask the model to answer the objective from the excerpts, and return the answer as Markdown.
-    Raises what `react.asking.ask` raises."""
+    A reply that only refuses, asks back or announces an answer is asked for again. Raises what
+    `react.asking.ask` raises."""
+
+    def read(completion: Completion) -> str:
+        if fault := _find_fault(completion.text, objective):
+            raise MalformedReplyError(f"{fault} {FROM_RESULTS}")
+        return clean(completion.text).strip()
+
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "report",
@@ -66,16 +78,19 @@ async def write_answer(
         },
     )
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
-    return clean(
-        (
-            await ask(
-                journal, REPORT, prompt, role=Role.REPORT, read=read_text, read_last=read_text
-            )
-        ).value
-    ).strip()
+    asked = await ask(journal, REPORT, prompt, role=Role.REPORT, read=read, read_last=read)
+    return asked.value
 
 
-def read_answer(steps: Sequence[Step]) -> str:
+def _find_fault(text: str, objective: Objective) -> str:
+    """Return a sentence that says why the text answers nothing; "" if it may be an answer. That
+    something is not known is an answer too."""
+    outcome = judge_reply(text, task_name=objective.spec.asked)
+    asks_back = outcome.kind is OutcomeKind.LACKING and outcome.lack.endswith("?")
+    return outcome.why or (ASKS_BACK if asks_back else "")
+
+
+def read_answer(steps: Sequence[Step], objective: Objective) -> str:
     """Return the answer that the model has written for the report, from the steps of its journal;
     "" if no answer is complete."""
     said = [
@@ -83,7 +98,11 @@ def read_answer(steps: Sequence[Step]) -> str:
         for step in steps
         if step.output is not None and (step.key == REPORT or step.key.startswith(f"{REPORT}/"))
     ]
-    whole = [one.text for one in said if one.finish_reason == "stop" and not one.refusal]
+    whole = [
+        one.text
+        for one in said
+        if one.finish_reason == "stop" and not one.refusal and not _find_fault(one.text, objective)
+    ]
     return clean(whole[-1]).strip() if whole else ""
 
 

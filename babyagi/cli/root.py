@@ -749,6 +749,9 @@ def _mend_extra(words: str, context: click.Context) -> tuple[str, str]:
     return f"{command} takes no words such as {words!r}", f"{command} --help"
 
 
+REMOVALS = ("cancel", "delete", "drop", "forget", "remove", "rm", "skip", "prune")
+
+
 def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
     command, group = context.command_path, context.command
     if word.isdecimal() and group.name in ("tasks", "results"):
@@ -757,8 +760,11 @@ def _mend_unknown(word: str, context: click.Context) -> tuple[str, str]:
     names = list(group.commands) if isinstance(group, click.Group) else []
     near = difflib.get_close_matches(word, names, n=1)
     fix = f"{command} {near[0]}" if near else f"{command} --help"
-    if not near and word in babyagi.commands:
+    top = babyagi.commands.get(word)
+    if not near and top is not None and any(isinstance(one, click.Argument) for one in top.params):
         fix = f"babyagi {word}"
+    elif not near and word in REMOVALS:
+        fix = next((f"{command} {name}" for name in names if name in REMOVALS), fix)
     return f"{command} has no command {word!r}, only {', '.join(names)}", fix
 
 

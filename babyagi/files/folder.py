@@ -213,8 +213,8 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # written. A file with a hard link that may be outside is not read. `..` and absolute paths are
 # accepted where they stay inside.
 #
-# Text files are read here; the text of a document (a PDF, or mail) comes from the function that the
-# caller gives.
+# Text files are read here; the text of a document (a PDF, mail, Word or Excel) comes from the
+# function that the caller gives.
 #
 # Does not cover: other formats; what other workers of the same objective write.
 # --------------------------------------------------------------------------------------------------
@@ -233,6 +233,17 @@ MAX_PATH_CHARS = 1000
 
 PDF = "application/pdf"
 MAIL_BY_SUFFIX = {".eml": "message/rfc822", ".mbox": "application/mbox"}
+_OPEN_XML = "application/vnd.openxmlformats-officedocument"
+OFFICE_BY_SUFFIX = {
+    ".docx": f"{_OPEN_XML}.wordprocessingml.document",
+    ".xlsx": f"{_OPEN_XML}.spreadsheetml.sheet",
+}
+_MEDIA_TYPE_BY_SUFFIX = {**MAIL_BY_SUFFIX, **OFFICE_BY_SUFFIX}
+_KIND_BY_WHOLE = {  # the kind of each media type of which a beginning alone cannot be read
+    PDF: "a PDF",
+    OFFICE_BY_SUFFIX[".docx"]: "a Word document",
+    OFFICE_BY_SUFFIX[".xlsx"]: "an Excel workbook",
+}
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
 
@@ -662,11 +673,11 @@ def _read_beginning(name: str, fd: int) -> bytes:
 
 
 def _media_type(name: str, data: bytes) -> str:
-    """Return the media type of a PDF, by its content, or of mail, by its name; '' for any other
-    file."""
+    """Return the media type of a PDF, by its content, or of mail, Word or Excel, by its name; ''
+    for any other file."""
     if data.startswith(b"%PDF-"):
         return PDF
-    return MAIL_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")
+    return _MEDIA_TYPE_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")
 
 
 def _read_lines(
@@ -678,8 +689,8 @@ def _read_lines(
     if media_type == PDF and read_document is None:
         what = "is a PDF, not a text file; pdftotext, for instance, makes a text of it"
         raise ToolError(f"{_show(file.path)} {what}")
-    if media_type == PDF and is_cut:
-        raise ToolError(f"{_show(file.path)} is a PDF over {MAX_DOCUMENT_BYTES:,} bytes")
+    if is_cut and (kind := _KIND_BY_WHOLE.get(media_type)):
+        raise ToolError(f"{_show(file.path)} is {kind} over {MAX_DOCUMENT_BYTES:,} bytes")
     if not media_type or read_document is None:
         return decode_lines(file.path, data)
     text = read_document(file, media_type, data[:MAX_DOCUMENT_BYTES])

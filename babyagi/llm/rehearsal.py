@@ -265,7 +265,7 @@ def _quote_document(path: str, observations: Sequence[str], question: Question) 
     }
     sections = split_document(path, sorted(line_by_number.items()))
     if not sections:
-        return f"{path}: nothing that could be quoted was read. " + " ".join(observations)[:200]
+        return f"{path}: {UNREAD} " + " ".join(observations)[:200]
     statistics = count_sections(question, sections)
     quotes = find_quotes(question, statistics, path, sections, n=QUOTES_PER_DOCUMENT)
     head = f"{path}: {len(line_by_number)} lines read, {len(sections)} passages; "
@@ -443,6 +443,20 @@ def _instructions(prompt: Prompt) -> str:
 
 
 def _report(blocks: Sequence[tuple[str, str]]) -> str:
+    return "\n".join([_answer(blocks), *_say_unread(blocks)])
+
+
+def _say_unread(blocks: Sequence[tuple[str, str]]) -> list[str]:
+    """Return lines that name the documents of which nothing could be quoted, each with the
+    reason."""
+    texts = [text for label, text in blocks if label == "result"]
+    found = sorted({one for text in texts for one in _UNREAD.findall(text)})
+    if not found:
+        return []
+    return ["", f"{NOTHING_READ}:", "", *(f"- {why.strip() or path}" for path, why in found)]
+
+
+def _answer(blocks: Sequence[tuple[str, str]]) -> str:
     quotes = _quotes(blocks)
     if not quotes:
         texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
@@ -567,6 +581,9 @@ _BOLD_LINE = re.compile(r"(\*\*|__)(.+?)\1:?$")
 _ITEM = re.compile(r"(\s*)(?:[-*+•–·▪◦‣]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])\s+(?=\S)")
 _ROW = re.compile(r"\s*\|.*\|\s*$")
 _RULE = re.compile(r"[\s|:+=-]+$")
+UNREAD = "nothing that could be quoted was read."  # after a document's path, before the reason
+NOTHING_READ = "Nothing could be quoted of these documents"
+_UNREAD = re.compile(rf"^(.+): {re.escape(UNREAD)}(.*)$", re.MULTILINE)
 _FIELD = re.compile(r"[^\W\d_][\w -]{0,24}:(?:\s|$)")
 _FENCE = re.compile(r"\s*(```|~~~)")
 _QUOTED = re.compile(r"^(?:\s*>)+ ?")
@@ -575,7 +592,7 @@ _ASCIIDOC = frozenset({"adoc", "asc", "asciidoc"})
 _WIKI = frozenset({"mediawiki", "wiki", "textile"})
 _WIKI_ITEM = re.compile(r"^[#*:]+ *(?=\S)")
 _FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # a line of YAML at the beginning
-_PROSE = {"md", "markdown", "mdx", "txt", "text", "rst", "org", "log", "eml", "mbox", ""}
+_PROSE = frozenset("md markdown mdx txt text rst org log eml mbox docx xlsx".split()) | {""}
 _DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # around code in AsciiDoc
 _MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # markup without text
 

@@ -99,7 +99,8 @@ async def load_report(
     elif has_ended:
         why = "the model is asked for it now, or at the next `babyagi resume`"
     owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
-    text = read_answer(await store.steps(objective.id, owner=owner)) if has_ended else ""
+    steps = await store.steps(objective.id, owner=owner) if has_ended else []
+    text = read_answer(steps, objective)
     return await compose_report(store, objective, Written(text=text, why_not=why), offload=offload)
 
 

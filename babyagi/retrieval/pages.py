@@ -185,11 +185,11 @@ def _parse_said(said: bytes, what: str) -> dict[str, str]:
 def read_document(
     name: str, body: bytes, *, media_type: str, timeout_s: float = READ_TIMEOUT_S
 ) -> str:
-    """Return the text of a PDF or of mail as Markdown, with a heading for each page or message.
+    """Return the text of a document as Markdown, with a heading for each page, message or sheet.
     `page_text` extracts it in a separate process, as in `read_apart`; this call blocks meanwhile.
 
     Args:
-        media_type: `application/pdf`, `message/rfc822` or `application/mbox`.
+        media_type: that of a PDF, of mail, of a Word document or of an Excel workbook.
 
     Raises:
         ToolError: the package for PDFs is not installed, or the document has no text, or none

@@ -18,7 +18,7 @@ from babyagi.errors import ToolError
 from babyagi.files.folder import (
     MAIL_BY_SUFFIX,
     MAX_FILE_BYTES,
-    PDF,
+    OFFICE_BY_SUFFIX,
     FileText,
     Folder,
     ListedFile,
@@ -26,7 +26,7 @@ from babyagi.files.folder import (
     decode_lines,
 )
 from babyagi.offload import Offload
-from babyagi.retrieval.page_text import LONGER, MAX_CHARS, MAX_MAIL_CHARS
+from babyagi.retrieval.page_text import LONGER, MAX_CHARS, MAX_MAIL_CHARS, MAX_OFFICE_CHARS
 from babyagi.retrieval.pages import read_document
 from babyagi.retrieval.rank import Counted, count_words, cut_pieces, score_words
 from babyagi.tasks import Effect, Passage
@@ -158,8 +158,8 @@ def _build_read_file(search: FileSearch, offload: Offload) -> Tool:
     return Tool(
         name="read_file",
         description=(
-            "Read a text file or a PDF of the folder. Each line comes with its number, so that it "
-            "can be cited as path:number."
+            "Read a text file, a PDF, mail, a .docx or an .xlsx of the folder. Each line comes "
+            "with its number, so that it can be cited as path:number."
         ),
         parameters=takes(
             "path",
@@ -188,8 +188,8 @@ def _build_search_files(search: FileSearch, offload: Offload) -> Tool:
     return Tool(
         name="search_files",
         description=(
-            "Find the passages of the folder's text files and PDFs that come closest to a question "
-            "or to some words, the best first. Each line comes with its number, so that it can be "
+            "Find the passages of the folder's files that come closest to a question or to some "
+            "words, the best first. Each line comes with its number, so that it can be "
             "cited as path:number, and read_file reads on from there. In a folder of many files, "
             "search before you read."
         ),
@@ -386,7 +386,11 @@ LINE_PIECE_CHARS = 50_000
 MAX_HEADING_CHARS = 80
 MAX_NAMED = 5  # of the files that a search cannot read
 
-_MAX_CHARS_BY_SUFFIX = {".pdf": MAX_CHARS, **dict.fromkeys(MAIL_BY_SUFFIX, MAX_MAIL_CHARS)}
+_MAX_CHARS_BY_SUFFIX = {
+    ".pdf": MAX_CHARS,
+    **dict.fromkeys(MAIL_BY_SUFFIX, MAX_MAIL_CHARS),
+    **dict.fromkeys(OFFICE_BY_SUFFIX, MAX_OFFICE_CHARS),
+}
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(\S.*)|(={1,6})\s*([^=\s].*)")
 _UNDERLINE = re.compile(r"([=\-~^*+#])\1{2,}\s*")
@@ -430,7 +434,7 @@ class Found:
 class _Kept:
     """What is cached of a file: its passages, or None if it cannot be read as text.
 
-    A document (a PDF, or mail) also has its lines here, because it is slow to read; if it cannot be
+    A document, such as a PDF, also has its lines here, because it is slow to read; if it cannot be
     read, `fault` says why.
     """
 
@@ -440,7 +444,7 @@ class _Kept:
 
 
 class FileSearch:
-    """Reads the text files, PDFs and mail of a folder, and finds passages in them. Its methods
+    """Reads the text files and documents of a folder, and finds passages in them. Its methods
     block; only one search runs at a time, and only one document is parsed. The passages of a file
     and the text of a document are cached until the file changes."""
 
@@ -551,7 +555,7 @@ def _convert(path: str, media_type: str, data: bytes) -> str:
     try:
         return read_document(repr(shorten(path, 200)), data, media_type=media_type)
     except ToolError:
-        if media_type == PDF:
+        if media_type not in MAIL_BY_SUFFIX.values():
             raise
     lines, is_cut = decode_lines(path, data)
     return "\n".join([*lines, *([LONGER] if is_cut else [])])

@@ -833,7 +833,7 @@ class Serving:
                 and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
             )
             may_wait = is_short and claim.fence.claim_no < MAX_REPORT_TRIES
-            if may_wait or await self._loop.has_answer(claim):
+            if may_wait or await self._loop.has_answer(claim, objective):
                 raise
             await self._loop.give_up_duty(
                 claim, objective, why=f"the model could not be reached: {error.what}"

@@ -68,6 +68,11 @@ def test_an_unknown_flag_is_a_usage_error(capsys):
     [
         ("tasks lsit", "has no command 'lsit', only list, add", "babyagi tasks list"),
         ("tasks show 1", "has no command 'show'", "babyagi show"),
+        ("tasks cancel 3", "has no command 'cancel'", "babyagi tasks skip"),
+        ("tasks delete 3", "has no command 'delete'", "babyagi tasks skip"),
+        ("schedule delete 1", "has no command 'delete'", "babyagi schedule remove"),
+        ("memory delete me", "has no command 'delete'", "babyagi memory forget"),
+        ("tasks pause", "has no command 'pause'", "babyagi tasks --help"),
         ("tasks 1", "to show one task", "babyagi show 1"),
         ("results 12", "to show one task", "babyagi show 12"),
         ("report 1", "chosen with --objective", "babyagi report --objective 1"),

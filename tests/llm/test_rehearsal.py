@@ -79,6 +79,19 @@ async def test_its_report_quotes_a_pdf(tmp_path):
     assert quotes == [("The price of ferries is set by the council.", "fees.pdf", "3")]
 
 
+async def test_its_report_names_the_documents_of_which_nothing_was_read(tmp_path):
+    (tmp_path / "heron.md").write_text("The heron breeds in the reeds.\n")
+    (tmp_path / "Bild 1.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\0")
+    (tmp_path / "empty.txt").touch()
+
+    report = await ask_demo(tmp_path, "Where does the heron breed?")
+
+    assert (
+        "\n\nNothing could be quoted of these documents:\n\n"
+        "- 'Bild 1.png' is not a text file\n- empty.txt is empty\n\n"
+    ) in report
+
+
 @pytest.mark.parametrize(
     ("question", "unfound"),
     [
