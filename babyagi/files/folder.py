@@ -213,8 +213,8 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # written. A file with a hard link that may be outside is not read. `..` and absolute paths are
 # accepted where they stay inside.
 #
-# Text files are read here; the text of a document (a PDF, mail, Word or Excel) comes from the
-# function that the caller gives.
+# Text files are read here; the text of a document (a PDF, mail, a Word document or a workbook)
+# comes from the function that the caller gives.
 #
 # Does not cover: other formats; what other workers of the same objective write.
 # --------------------------------------------------------------------------------------------------
@@ -237,12 +237,14 @@ _OPEN_XML = "application/vnd.openxmlformats-officedocument"
 OFFICE_BY_SUFFIX = {
     ".docx": f"{_OPEN_XML}.wordprocessingml.document",
     ".xlsx": f"{_OPEN_XML}.spreadsheetml.sheet",
+    ".xls": "application/vnd.ms-excel",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
 }
 _MEDIA_TYPE_BY_SUFFIX = {**MAIL_BY_SUFFIX, **OFFICE_BY_SUFFIX}
 _KIND_BY_WHOLE = {  # the kind of each media type of which a beginning alone cannot be read
     PDF: "a PDF",
+    **dict.fromkeys(OFFICE_BY_SUFFIX.values(), "a workbook"),
     OFFICE_BY_SUFFIX[".docx"]: "a Word document",
-    OFFICE_BY_SUFFIX[".xlsx"]: "an Excel workbook",
 }
 
 SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
@@ -673,8 +675,8 @@ def _read_beginning(name: str, fd: int) -> bytes:
 
 
 def _media_type(name: str, data: bytes) -> str:
-    """Return the media type of a PDF, by its content, or of mail, Word or Excel, by its name; ''
-    for any other file."""
+    """Return the media type of a PDF, by its content, or of another document, by its name; '' for
+    any other file."""
     if data.startswith(b"%PDF-"):
         return PDF
     return _MEDIA_TYPE_BY_SUFFIX.get(posixpath.splitext(name)[1].casefold(), "")

@@ -592,7 +592,7 @@ _ASCIIDOC = frozenset({"adoc", "asc", "asciidoc"})
 _WIKI = frozenset({"mediawiki", "wiki", "textile"})
 _WIKI_ITEM = re.compile(r"^[#*:]+ *(?=\S)")
 _FRONT_LINE = re.compile(r"[\w-]+:(?:\s|$)|[\s#-]|$")  # a line of YAML at the beginning
-_PROSE = frozenset("md markdown mdx txt text rst org log eml mbox docx xlsx".split()) | {""}
+_PROSE = frozenset("md markdown mdx txt text rst org log eml mbox docx xlsx xls ods".split()) | {""}
 _DELIMITER = re.compile(r"(-{4,}|\.{4,})$")  # around code in AsciiDoc
 _MARKUP_LINE = re.compile(r"\[.*\]$|\(\(\(.*\)\)\)$|={4,}$|\*{4,}$|_{4,}$")  # markup without text
 

@@ -3,9 +3,8 @@ may cost much time or memory. It takes the content type and the address as argum
 on standard input, and writes one JSON object to standard output.
 
 The main text of a long HTML page is found by trafilatura, if that is installed (the extra `web`);
-all other HTML is read by `_PlainReader`. PDF is read by pypdf, mail by `email`. Of Word documents
-(.docx) the paragraphs, headings and tables are read, of Excel workbooks (.xlsx) the values of the
-cells as they were last calculated: no comments, pictures, headers or footers.
+all other HTML is read by `_PlainReader`. PDF is read by pypdf, mail by `email`, Word by mammoth,
+workbooks by calamine: text and values of cells, no pictures, headers or footers.
 """
 
 from __future__ import annotations
@@ -15,17 +14,16 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 if TYPE_CHECKING:
     from email.message import Message
-    from xml.etree.ElementTree import Element
-    from zipfile import ZipFile
+
+    from python_calamine import CalamineWorkbook
 
 MAX_CHARS = 400_000
 MAX_HTML_CHARS = 3_000_000
@@ -36,8 +34,7 @@ MAX_PARTS = 1000  # of one message
 MAX_HEADER_CHARS = 500
 LONGER = "[the mail is longer: its end is not read]"
 MAX_OFFICE_CHARS = 2_000_000
-MAX_XML_BYTES = 64_000_000  # of one part of a Word document or an Excel workbook
-MAX_COLUMNS = 200
+MAX_CELLS = 5_000_000  # of a sheet, empty ones between its first and its last value included
 MAX_CPU_S = 15
 MAX_MEMORY_BYTES = 1536 * 2**20
 MAX_WHOLE_CHARS = 6000  # a longer page is reduced to its main text, without menus
@@ -48,7 +45,9 @@ _KIND_BY_MEDIA_TYPE = {
     "message/rfc822": "mail",
     "application/mbox": "mbox",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "word",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "excel",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheets",
+    "application/vnd.ms-excel": "sheets",
+    "application/vnd.oasis.opendocument.spreadsheet": "sheets",
 }
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
 _BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
@@ -87,9 +86,9 @@ def read_text(body: bytes, *, content_type: str, url: str) -> PageText:
         case "mbox":
             return _read_mail(_split_mbox(body))
         case "word":
-            return _read_office(body, "Word document", _read_word)
-        case "excel":
-            return _read_office(body, "Excel workbook", _read_excel)
+            return _read_word(body)
+        case "sheets":
+            return _read_sheets(body)
         case "html":
             return _read_html(_decode(body, parameters)[:MAX_HTML_CHARS], url)
         case "text":
@@ -415,207 +414,95 @@ def _escape_heads(text: str) -> str:
 
 # -- Word and Excel --------------------------------------------------------------------------------
 
-# ECMA-376, parts 1 and 4; read without namespaces, because the strict form has others
-_HEADING_NAME = re.compile(r"heading ([1-6])", re.IGNORECASE)
-_DATE_FORMATS = frozenset([*range(14, 23), *range(45, 48)])  # of the built-in number formats
-_NO_FORMAT = re.compile(r'"[^"]*"|\\.|\[[^\]]*\]')  # text, escapes, colours and conditions
-_DATE_SIGN = re.compile(r"[ymdhs]", re.IGNORECASE)
-_COLUMN = re.compile(r"[A-Z]+")
+
+class _WordReader(_PlainReader):
+    """Reads the HTML that mammoth makes of a Word document. The text of a table's cell stays on one
+    line, although it is made of paragraphs."""
+
+    _n_cells = 0  # that are open: a cell may hold a table
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("p", "br", "li") or not self._n_cells:
+            super().handle_starttag(tag, attrs)
+        else:
+            self._parts.append(" ")
+        self._n_cells += tag in ("td", "th")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._n_cells -= tag in ("td", "th")
+        if tag not in ("p", "ul", "ol") or not self._n_cells:
+            super().handle_endtag(tag)
 
 
-def _read_office(body: bytes, kind: str, read: Callable[[ZipFile], Iterator[str]]) -> PageText:
-    from zipfile import ZipFile
+def _read_word(body: bytes) -> PageText:
+    """Return a Word document as Markdown. Text that was inserted while changes were tracked is part
+    of it, and text that was deleted is not."""
+    import mammoth
 
-    texts, n_chars = list[str](), 0
+    def leave_out(image: object) -> list[object]:
+        return []
+
     try:
-        with ZipFile(io.BytesIO(body)) as archive:
-            for text in read(archive):
-                texts.append(text)
-                n_chars += len(text)
-                if n_chars > MAX_OFFICE_CHARS:
-                    break
-    except Exception as error:  # the libraries may raise anything at a broken file
-        why = "it is damaged, encrypted or of another format"
-        raise UnreadableError(
-            f"it is no {kind} that can be read ({type(error).__name__}): {why}"
-        ) from None
-    text = "\n".join(texts)
+        html = mammoth.convert_to_html(
+            io.BytesIO(body), convert_image=leave_out, external_file_access=False
+        ).value
+    except Exception as error:  # mammoth may raise anything at a broken file
+        raise _unreadable_office("Word document", error) from None
+    return _bound_office("Word document", _WordReader("").read(html))
+
+
+def _read_sheets(body: bytes) -> PageText:
+    """Return each sheet of a workbook (.xlsx, .xls, .ods) as a table. Formulas have the values that
+    were last calculated. Rows without a value are left out."""
+    from python_calamine import CalamineWorkbook
+
+    tables, n_chars = list[str](), 0
+    try:
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(body))
+        for name in workbook.sheet_names:
+            rows = [[_show_cell(cell) for cell in row] for row in _rows_of(workbook, name)]
+            lines = [f"| {' | '.join(row)} |" for row in rows if any(row)]
+            if lines:
+                rule = "|" + " --- |" * len(rows[0])
+                tables.append("\n".join([f"## {name}", "", lines[0], rule, *lines[1:]]))
+                n_chars += len(tables[-1])
+            if n_chars > MAX_OFFICE_CHARS:
+                break
+    except Exception as error:  # calamine may raise anything at a broken file
+        raise _unreadable_office("workbook", error) from None
+    return _bound_office("workbook", "\n\n".join(tables))
+
+
+def _rows_of(workbook: CalamineWorkbook, name: str) -> list[list[Any]]:
+    """Return the rows of a sheet, all as wide as the widest one; [] for a sheet that is only a
+    diagram."""
+    sheet = workbook.get_sheet_by_name(name)
+    if sheet.height * sheet.width > MAX_CELLS:
+        raise ValueError(f"the sheet {name!r} has over {MAX_CELLS:,} cells")
+    return sheet.to_python()
+
+
+def _show_cell(value: object) -> str:
+    """Return a cell's value on one line: numbers in at most 15 digits, as Excel shows them, and
+    dates as in ISO 8601."""
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    if isinstance(value, bool):
+        return str(value).upper()
+    return " ".join(str(value).split()).replace("|", r"\|")
+
+
+def _unreadable_office(kind: str, error: Exception) -> UnreadableError:
+    why = "it is damaged, encrypted or of another format"
+    return UnreadableError(f"it is no {kind} that can be read ({type(error).__name__}): {why}")
+
+
+def _bound_office(kind: str, text: str) -> PageText:
     if not text.strip():
         raise UnreadableError(f"the {kind} has no text")
-    if n_chars > MAX_OFFICE_CHARS:
+    if len(text) > MAX_OFFICE_CHARS:
         text = f"{text[:MAX_OFFICE_CHARS]}\n\n[the {kind} is longer: its end is not read]"
     return PageText(title="", text=text)
-
-
-def _read_part_of(archive: ZipFile, name: str) -> Element:
-    from xml.etree import ElementTree
-
-    with archive.open(name) as file:
-        data = file.read(MAX_XML_BYTES + 1)
-    if len(data) > MAX_XML_BYTES:
-        raise ValueError("the part is too large")
-    root = ElementTree.fromstring(data)
-    for element in root.iter():
-        element.tag = _local(element.tag)
-        element.attrib = {_local(key): value for key, value in element.attrib.items()}
-    return root
-
-
-def _local(name: str) -> str:
-    return name.rpartition("}")[2]
-
-
-def _render_rows(rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the rows as those of a table in Markdown; the first one is its head."""
-    for n, row in enumerate(rows):
-        cells = [" ".join(cell.split()).replace("|", r"\|") for cell in row]
-        yield f"| {' | '.join(cells)} |"
-        if n == 0:
-            yield "|" + " --- |" * len(row)
-
-
-def _read_word(archive: ZipFile) -> Iterator[str]:
-    level_by_style = dict[str, int]()
-    if "word/styles.xml" in archive.namelist():
-        for style in _read_part_of(archive, "word/styles.xml").iter("style"):
-            name = style.find("name")
-            found = _HEADING_NAME.fullmatch(name.get("val", "")) if name is not None else None
-            if found:
-                level_by_style[style.get("styleId", "")] = int(found[1])
-    body = _read_part_of(archive, "word/document.xml").find("body")
-    if body is None:
-        raise ValueError("the document has no body")
-    yield from _read_blocks(body, level_by_style)
-
-
-def _read_blocks(parent: Element, level_by_style: dict[str, int]) -> Iterator[str]:
-    """Yield the lines of paragraphs and tables, with a blank line after each."""
-    for block in parent:
-        if block.tag == "p":
-            text = "".join(_read_runs(block)).strip()
-            style = block.find("pPr/pStyle")
-            level = level_by_style.get(style.get("val", ""), 0) if style is not None else 0
-            is_item = block.find("pPr/numPr") is not None
-            signs = "#" * level + " " if level else "- " if is_item else ""
-            if text:
-                yield signs + (" ".join(text.split()) if signs else text)
-                yield ""
-        elif block.tag == "tbl":
-            yield from _render_rows(
-                [" ".join(_read_blocks(cell, {})) for cell in row.iter("tc")]
-                for row in block.iter("tr")
-            )
-            yield ""
-        else:  # a content control, or what holds one
-            yield from _read_blocks(block, level_by_style)
-
-
-def _read_runs(element: Element) -> Iterator[str]:
-    """Yield the text of a paragraph, without text that was deleted while changes were tracked."""
-    for child in element:
-        if child.tag == "t":
-            yield child.text or ""
-        elif child.tag in ("tab", "br", "cr"):
-            yield "\t" if child.tag == "tab" else "\n"
-        elif child.tag not in ("pPr", "rPr", "Fallback"):  # `Fallback` repeats what precedes it
-            yield from _read_runs(child)
-
-
-def _read_excel(archive: ZipFile) -> Iterator[str]:
-    names = frozenset(archive.namelist())
-    workbook = _read_part_of(archive, "xl/workbook.xml")
-    relations = _read_part_of(archive, "xl/_rels/workbook.xml.rels").iter("Relationship")
-    target_by_id = {one.get("Id", ""): one.get("Target", "") for one in relations}
-    shared = list[str]()
-    if "xl/sharedStrings.xml" in names:
-        shared += map(_read_string, _read_part_of(archive, "xl/sharedStrings.xml").iter("si"))
-    dates = _find_dates(archive) if "xl/styles.xml" in names else frozenset[int]()
-    properties = workbook.find("workbookPr")
-    is_1904 = properties is not None and properties.get("date1904") in ("1", "true")
-    start = datetime(1904, 1, 1, tzinfo=UTC) if is_1904 else datetime(1899, 12, 30, tzinfo=UTC)
-    for sheet in workbook.iter("sheet"):
-        target = target_by_id.get(sheet.get("id", ""), "").lstrip("/")
-        path = target if target.startswith("xl/") else f"xl/{target}"
-        if path not in names or "/worksheets/" not in path:  # such as a sheet with only a diagram
-            continue
-        yield f"## {' '.join(sheet.get('name', '').split())}"
-        yield ""
-        yield from _render_rows(_read_sheet(_read_part_of(archive, path), shared, dates, start))
-        yield ""
-
-
-def _read_string(element: Element) -> str:
-    """Return a string of a workbook, without the pronunciation that may stand beside it."""
-    parts = [*element.findall("t"), *element.findall("r/t")]
-    return "".join(part.text or "" for part in parts)
-
-
-def _find_dates(archive: ZipFile) -> frozenset[int]:
-    """Return the numbers of the cell formats that show a number as a date or a time."""
-    styles = _read_part_of(archive, "xl/styles.xml")
-    codes = {one.get("numFmtId"): one.get("formatCode", "") for one in styles.iter("numFmt")}
-    formats = [one.get("numFmtId", "0") for one in styles.iterfind("cellXfs/xf")]
-    return frozenset(
-        n
-        for n, one in enumerate(formats)
-        if int(one) in _DATE_FORMATS or _DATE_SIGN.search(_NO_FORMAT.sub("", codes.get(one, "")))
-    )
-
-
-def _read_sheet(
-    sheet: Element, shared: Sequence[str], dates: frozenset[int], start: datetime
-) -> Iterator[list[str]]:
-    """Yield the rows of a sheet that are not empty, all as wide as the widest one."""
-    rows = list[dict[int, str]]()
-    for row in sheet.iterfind("sheetData/row"):
-        values, at = dict[int, str](), 0
-        for cell in row.iterfind("c"):
-            column = _COLUMN.match(cell.get("r", ""))
-            at = _count_column(column[0]) if column else at + 1
-            value = _read_cell(cell, shared, dates, start)
-            if value.strip() and at <= MAX_COLUMNS:
-                values[at] = value
-        if values:
-            rows.append(values)
-    width = max((max(row) for row in rows), default=0)
-    yield from ([row.get(at, "") for at in range(1, width + 1)] for row in rows)
-
-
-def _count_column(letters: str) -> int:
-    n = 0
-    for letter in letters[:4]:
-        n = 26 * n + ord(letter) - ord("A") + 1
-    return n
-
-
-def _read_cell(cell: Element, shared: Sequence[str], dates: frozenset[int], start: datetime) -> str:
-    kind, inline = cell.get("t", "n"), cell.find("is")
-    if inline is not None:
-        return _read_string(inline)
-    value = cell.findtext("v") or ""
-    if not value and (formula := cell.findtext("f")):
-        return f"={formula}"  # it was never calculated
-    if kind == "s":
-        return shared[int(value)] if value else ""
-    if kind == "b":
-        return "TRUE" if value == "1" else "FALSE"
-    if kind != "n" or not value:
-        return value
-    return _render_number(float(value), start if int(cell.get("s", "0")) in dates else None)
-
-
-def _render_number(number: float, start: datetime | None) -> str:
-    """Return a number as Excel shows it, in at most 15 digits; with `start` (the day 0) as a date,
-    or as a time of day if it is less than a day."""
-    if start is None:
-        return f"{number:.15g}"
-    try:
-        moment = start + timedelta(seconds=round(number * 86_400))
-    except OverflowError:
-        return f"{number:.15g}"
-    if 0 <= number < 1:
-        return f"{moment:%H:%M:%S}"
-    return f"{moment:%Y-%m-%d %H:%M:%S}" if number % 1 else f"{moment:%Y-%m-%d}"
 
 
 def main() -> None:

@@ -189,7 +189,7 @@ def read_document(
     `page_text` extracts it in a separate process, as in `read_apart`; this call blocks meanwhile.
 
     Args:
-        media_type: that of a PDF, of mail, of a Word document or of an Excel workbook.
+        media_type: that of a PDF, of mail, of a Word document or of a workbook.
 
     Raises:
         ToolError: the package for PDFs is not installed, or the document has no text, or none

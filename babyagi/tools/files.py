@@ -158,8 +158,8 @@ def _build_read_file(search: FileSearch, offload: Offload) -> Tool:
     return Tool(
         name="read_file",
         description=(
-            "Read a text file, a PDF, mail, a .docx or an .xlsx of the folder. Each line comes "
-            "with its number, so that it can be cited as path:number."
+            "Read a text file, a PDF, mail, a Word document or a workbook of the folder. Each "
+            "line comes with its number, so that it can be cited as path:number."
         ),
         parameters=takes(
             "path",

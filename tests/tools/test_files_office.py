@@ -15,6 +15,7 @@ ROWS = (
     '<row><c t="inlineStr"><is><t>Bird</t></is></c><c t="inlineStr"><is><t>Nests</t></is></c></row>'
     '<row><c t="inlineStr"><is><t>Heron</t></is></c><c><v>12</v></c></row>'
 )
+FAR_ROW = '<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'  # 17 billion cells from the first
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def tools(tmp_path):
     (tmp_path / "Vögel (Entwurf).DOCX").write_bytes(make_docx(paragraph("Herons breed in trees.")))
     (tmp_path / "nests.xlsx").write_bytes(make_xlsx(ROWS))
     (tmp_path / "broken.docx").write_bytes(b"PK\x03\x04 not really")
+    (tmp_path / "far.xlsx").write_bytes(make_xlsx(ROWS + FAR_ROW))
     (tmp_path / "vast.xlsx").write_bytes(b"PK".ljust(folder_room.MAX_DOCUMENT_BYTES + 1))
     return {
         tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
@@ -47,5 +49,7 @@ async def test_a_search_finds_what_stands_in_a_workbook_and_names_what_it_cannot
 async def test_an_office_document_that_cannot_be_read_is_an_error_and_never_text(tools):
     with pytest.raises(ToolError, match=r"'broken\.docx' cannot be read: it is no Word document"):
         await read(tools, "broken.docx")
-    with pytest.raises(ToolError, match=r"is an Excel workbook over 20,000,000 bytes"):
+    with pytest.raises(ToolError, match=r"'far\.xlsx' cannot be read"):
+        await read(tools, "far.xlsx")
+    with pytest.raises(ToolError, match=r"is a workbook over 20,000,000 bytes"):
         await read(tools, "vast.xlsx")
