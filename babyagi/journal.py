@@ -511,8 +511,8 @@ class Journal:
         )
 
     async def earlier_sources(self) -> tuple[str, ...]:
-        """Return where the texts that earlier tries of this task read came from, as far as they
-        came from outside (tools, files, pages)."""
+        """Return the origins from outside (tools, files, pages) of the texts that earlier tries of
+        this task read."""
         steps = [
             step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)
         ]

@@ -1043,8 +1043,8 @@ def _quotes_by_task(objective: Objective) -> Mapping[int, str]:
 
 
 def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:
-    """Of the tasks that wait for planning, return the ids of the first ones, as many as have
-    results that together fit into one prompt; at least one id."""
+    """Return the ids of the tasks to plan from next: the first of `recorded`, as many as have
+    results that fit into one prompt together, and at least one."""
     task_ids = recorded[:MAX_PLANNED]
     size = {task_id: estimate_tokens(result.text) for task_id, result in results.items()}
     chosen: list[int] = []
@@ -1059,7 +1059,8 @@ def _is_there(
     proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
 ) -> bool:
     """Return whether a proposed task is superfluous: it was proposed for a task that lacks
-    information, and it repeats that task or one for which that task will wait anyway."""
+    information, and it repeats that lacking task, or a listed task for which the lacking task will
+    wait anyway."""
     task = lacking.get(proposal.parent_id or 0)
     return task is not None and (
         renames(proposal.name, task)
@@ -1109,7 +1110,7 @@ def is_fault_of_the_task(error: BabyagiError) -> bool:
 
 def tries_for(error: BabyagiError, max_failures: int) -> int:
     """Return how many tries may fail with this error before the task is given up: 1 if another try
-    would fail the same way, at most 2 if an answer did not end, else `max_failures`."""
+    would fail the same way, at most 2 if the model did not end its answer, else `max_failures`."""
     if isinstance(error, ContextTooLongError | RequestRefusedError):
         return 1
     return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

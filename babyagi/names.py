@@ -882,8 +882,8 @@ def _what_year(words: list[str]) -> list[str]:
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
-    """Return whether the verb asks for whatever follows it, and the words that follow; no words
-    when it is not a verb of asking."""
+    """Return (whether the verb at the beginning asks for whatever follows it, the words that
+    follow). There are no words if the beginning is not a verb of asking."""
     pair = (words[0], words[1])
     if pair in _ASK_IN_TWO:
         return _ASK_IN_TWO[pair], words[2:]

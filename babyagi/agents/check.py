@@ -184,10 +184,10 @@ def look_up(
     objective_text: str,
     doers: Collection[str] = DOERS,
 ) -> tuple[bool, Checked]:
-    """Return (whether the reply shows that the objective is met, what the reply shows). A part
-    counts as answered only if its quote is found in a result and is evidence. If the objective asks
-    for an action, and the tools only read texts and carried out no action, the action counts as
-    missing.
+    """Return (whether the objective is met, the parts found answered and those found missing). A
+    part counts as answered only if its quote is found in a result and is evidence. If the objective
+    asks for an action, and the tools only read texts and carried out no action, the action counts
+    as missing.
 
     A quote is looked for in the result that the reply names, then in the others: a reply that gives
     the wrong number of a result may still quote correctly.
@@ -226,7 +226,7 @@ def still_shown(
     doers: Collection[str] = DOERS,
 ) -> tuple[CheckedPart, ...]:
     """Return those of the answered parts whose quotes are still found in the same results, and are
-    still evidence."""
+    still evidence. `doers` are the tools that act on the world, as origins (`tool:NAME`)."""
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
     computed = _find_computed(results)
@@ -249,8 +249,8 @@ def _only_names(quote: str, objective_text: str) -> bool:
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:
     """Return the ids of the tasks whose results a tool only computed, from numbers that the model
-    wrote, without reading anything. In such a result even a single digit may be an answer. A number
-    that is the whole result may be one even if the objective contains it."""
+    wrote, without reading anything. In such a result even a single digit may be an answer, and so
+    may a number that is the whole result, even if the objective contains it."""
     return frozenset(
         result.task_id
         for result in results
@@ -288,8 +288,8 @@ def _find(
 
 
 def _as_words(piece: str) -> str:
-    """Return a pattern that finds the piece only as whole words; in scripts without spaces,
-    anywhere."""
+    """Return a pattern that finds the piece only as whole words. In a script without spaces, it
+    also finds the piece inside a word."""
     before = "" if UNSPACED.match(piece[0]) else rf"(?<![^\W{NO_SPACES}])"
     behind = "" if UNSPACED.match(piece[-1]) else rf"(?![^\W{NO_SPACES}])"
     return f"{before}{re.escape(piece)}{behind}"

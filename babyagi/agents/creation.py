@@ -205,9 +205,9 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
     """Return the tasks of the list that provide the information that the task lacks: those whose
     subjects occur in `lack`, the model's text about that information.
 
-    A task that was given up should be done again. So should an answered task whose result the
-    prompt already contained, but only if the task lacks something for the second time: the first
-    time, the model may have overlooked that result.
+    A listed task that was given up should be done again. So should an answered one whose result
+    was already in the prompt of the lacking task, but only if that task lacks something for the
+    second time: the first time, the model may have overlooked the result.
     """
     listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
     find = _find_by_code if find_codes(lack.what) else _find_by_subject
@@ -228,8 +228,8 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 
 
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """Return (tasks, number of codes without a task): the newest task for each code in `lack`, the
-    text about the missing information, except the task's own code.
+    """Return (tasks, number of codes without a task): the newest task for each code (such as `A17`)
+    in `lack`, the text about the missing information, except the code of `task` itself.
 
     The first code in a task's name says what that task is about. If its name and `lack` both have
     further words, they must share one: a task about the price of X does not provide the weight of
@@ -395,8 +395,9 @@ def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, .
 
 
 def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[list[Any]]:
-    """Yield the lists in the JSON of a reply that may be the order, likeliest first: those of the
-    last JSON value first, and a row of separate objects last."""
+    """Yield the lists in the JSON of a reply that may be the order, likeliest first. A later JSON
+    value comes before an earlier one. The separate objects of the reply, taken together as one
+    list, come last."""
     for json_ in reversed(found):
         if not json_.is_whole or (isinstance(json_.value, list) and not json_.is_labelled):
             continue
@@ -427,8 +428,8 @@ def _ranked(items: list[Any]) -> list[Any]:
 def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
     """Return the tasks (ids, names or items) that a JSON object in a reply puts in order.
 
-    The object maps ranks (`"1"`, `"first"`) to tasks, or ids to ranks; otherwise the order of its
-    keys counts, as of an object that maps ids to names."""
+    The object may map ranks (`"1"`, `"first"`) to tasks, or ids to ranks. In any other object, such
+    as one that maps ids to names, the order of the keys counts."""
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
     if None in ranks:

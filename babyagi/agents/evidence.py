@@ -1,8 +1,8 @@
 """Decides which quotes can show that a part of an objective is answered.
 
-A text that was read may claim that everything is done, or give instructions. Such a text is not
-evidence, however it is worded. This module recognizes such wordings, and determines what the
-clauses of an objective ask for: a quote from outside must provide exactly that.
+A file, a page or the output of a tool may claim that everything is done, or give instructions. Such
+a text is not evidence, however it is worded. This module recognizes such wordings, and determines
+what the clauses of an objective ask for: a quote from outside must provide exactly that.
 """
 
 from __future__ import annotations

@@ -289,7 +289,8 @@ def _is_covered(words: Sequence[str], told: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=N_TOLD)
 def _runs(text: str) -> frozenset[tuple[str, ...]]:
-    """Return every few words in a row of a text; none if the text has fewer than three words."""
+    """Return the n-grams of a text: every `N_SHINGLE + 1` words in a row, or all words of a shorter
+    text. Return none if the text has fewer than three words."""
     words = _words(text)
     n = min(N_SHINGLE + 1, len(words))
     return frozenset(tuple(words[at : at + n]) for at in range(len(words) - n + 1) if n >= 3)
@@ -413,8 +414,8 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     """Classify the reply, in time linear in its length.
 
     Args:
-        prompt_texts: the texts of the prompt. A reply may consist only of text from their fenced
-            results, files and observations, but not only of other parts of the prompt.
+        prompt_texts: the texts of the prompt. A reply that only repeats them is no answer, unless
+            it repeats their fenced results, files or observations.
     """
     body, lack = _split_marker(strip_noise(reply), task_name)
     found = _judge_body(body, task_name, prompt_texts, has_lack=bool(lack))
@@ -692,8 +693,9 @@ def _asks_refusal(text: str, task: str) -> bool:
 
 
 def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
-    """Yield the class of each sentence. Items of a list have the class of the line above them, such
-    as "I need:". That one item says that something is absent says nothing about the next one."""
+    """Yield the class of each sentence. Items of a list have the class of the line above the list,
+    such as "I need:". An item that says that something is absent does not change the class of the
+    next item."""
     heading = None
     for sentence in sentences:
         if heading is not None and _ITEM.match(sentence):

@@ -229,7 +229,8 @@ class Granted:
     Attributes:
         keys: the keys for services, each by the environment variable that holds it
             (`KEY_VARIABLES`); '' if that is not set.
-        variables: the environment variables, for `<NAME>_PARAMS_<PARAM>`.
+        variables: the environment variables; one that is called `<NAME>_PARAMS_<PARAM>` overrides
+            a parameter of the component `<NAME>`.
         hosts: the hosts that the file may name, besides the providers' own.
     """
 
@@ -551,8 +552,8 @@ def _read_agent_template(
 
 
 def _before_transcript(template: PromptTemplate, where: str) -> PromptTemplate:
-    """Return the template up to its placeholder for the transcript. There must be no text after
-    that."""
+    """Return the template up to its placeholder for the transcript. Raise `SettingsError` if text
+    follows the placeholder. `where` names the template in messages."""
     before, *behind = template.split(TRANSCRIPT)
     if not behind:
         logger.warning("%s has no placeholder for the transcript; it is added at the end", where)

@@ -163,8 +163,8 @@ class _Asker:
     async def prepare(self, known: Abilities | None) -> None:
         """Limit the reply to the length that `Calls.bound_output` allows. If it allows less than
         twice the wanted length, bound the schema to fit, and do not lengthen the limit after a
-        cut-off reply. Remove a schema that is to be sent late (`is_schema_late`) for now, unless
-        the model is known to follow one."""
+        cut-off reply. With `is_schema_late`, leave the schema out of the first request, unless the
+        model is known to follow schemas."""
         wanted = self.prompt.max_output_tokens
         bound = await self._calls.bound_output(self._path, wanted)
         if bound != wanted:
@@ -309,8 +309,8 @@ def _reach(with_tool: Completion | None, without: Completion | None) -> bool:
 
 
 def _is_held(text: str) -> bool:
-    """Return whether the reply follows the schema. The question does not describe it, so the model
-    cannot follow it by chance."""
+    """Return whether the reply to a probe follows the schema that was sent with it. The text of the
+    probe does not describe the schema, so a reply cannot follow it by chance."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -71,8 +71,9 @@ Arguments = Mapping[str, Any]
 
 
 def with_reflection(tool: Tool) -> Tool:
-    """Return the tool with as many rounds of self-reflection as its `reflect` says; unchanged if
-    that is 0."""
+    """Return the tool with self-reflection: after a call the model judges the output, and may have
+    the tool called again with other arguments, at most `tool.reflect` times. If `tool.reflect` is
+    0, return the tool unchanged."""
     if not tool.reflect:
         return tool
     inner = replace(tool, reflect=0)
@@ -174,9 +175,9 @@ class Executor:
         protocol: a protocol, or its name. `auto` chooses one by the abilities of the model, if they
             can be found out. If not, it begins with native tool calls, and changes to text if the
             endpoint refuses tools.
-        path: the prefix of the keys of its steps: `PATH/N/model`, `PATH/N/tool/M`, counted from 1;
-            `PATH/N/last` where the steps are used up
-            and the model is asked for its answer, without tools.
+        path: the prefix of the keys of its steps: `PATH/N/model`, `PATH/N/tool/M`, counted from 1.
+            When the steps are used up, the model is asked for its answer, without tools, at
+            `PATH/N/last`.
         output: what an answer must be. After any other answer the model is told what is wrong and
             asked again.
     """
@@ -395,8 +396,8 @@ class Executor:
         )
 
     def _render(self, protocol: AgentProtocol, conversation: Conversation) -> Prompt:
-        """Return the request. If earlier requests of the run had to be cut to fit, it is cut as
-        often."""
+        """Return the request. If earlier requests of the run had to be cut to fit, this request is
+        cut the same number of times."""
         prompt = protocol.render(conversation)
         if self._bounds.stop_words:
             stop = tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
@@ -579,7 +580,8 @@ class Executor:
 
 
 def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:
-    """Return whether a reply in this protocol that gives the answer contains nothing else."""
+    """Return whether the model gives its answer in this protocol as the whole text of its reply,
+    without a label or an object around it."""
     has_form = bool(conversation.tools) or conversation.is_last
     return protocol.name == "native" or (protocol.name == "text" and not has_form)
 

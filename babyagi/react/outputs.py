@@ -29,7 +29,8 @@ class OutputType:
         schema: a JSON Schema of type object.
         strict: the same for an endpoint that guarantees a schema; None if it cannot be written in
             that form.
-        is_wrapped: whether the value is not an object itself, and so is the field `answer` of one.
+        is_wrapped: whether the model gives the value as the field `answer` of an object, because
+            the value itself is not an object.
     """
 
     shape: Shape

@@ -625,8 +625,8 @@ def parse_creation(
     The words of a name are kept exactly. Only white space is collapsed, and four things are
     removed: quotes or bold around the whole name, the numbers of a list, a note such as "(high
     priority)", and chat markers such as `<|im_end|>`. Of a reply that was cut off, only complete
-    objects count. A number in `after` is always the id of a known or finished task; a reference to
-    anything else than such a task, or another task of the reply, is dropped.
+    objects count. A number in `after` is always the id of a known or finished task. References may
+    also name another task of the reply; all other references are dropped.
 
     Raises:
         MalformedReplyError: the reply says neither which tasks are needed nor that none are.
@@ -988,9 +988,9 @@ def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> Pr
 def _to_drafts(
     items: list[Any], known: frozenset[int]
 ) -> tuple[list[_Draft], dict[str, str], bool]:
-    """Return (tasks, names by label, whether the items without a task can be read). Each name
-    occurs once among the tasks; the label of a repeated task stands for the first one. An item
-    without a task can be read if it says "none"."""
+    """Return (tasks, names by label, whether all items could be read). Each name occurs once among
+    the tasks; the label of a repeated task stands for the first one. An item without a task counts
+    as read only if it says that there is no task."""
     drafts: dict[str, _Draft] = {}
     name_by_label: dict[str, str] = {}
     is_readable = True
@@ -1009,9 +1009,9 @@ def _to_drafts(
 
 
 def _is_nameless(item: Any, name: str) -> bool:
-    """Return whether the text does not name a task. Small models put other texts in place of a
-    name, such as a piece of the lines that surround data in the prompt, or the letter of the
-    item."""
+    """Return whether `name`, the text found in place of a name, does not name a task. Small models
+    put other texts in place of a name, such as a piece of the lines that surround data in the
+    prompt, or the letter of the item."""
     if not has_words(name) or is_nothing(name) or _FENCE_MARK.fullmatch(name):
         return True
     label = first_of(fold_keys(item), LABEL_KEYS) if isinstance(item, dict) else None
@@ -1079,7 +1079,8 @@ def _texts(node: Mapping[str, Any]) -> list[str]:
 
 
 def _inner_of(node: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """Return the first of these members that is an object; empty if none is."""
+    """Return the first value under these keys that is an object, with its keys folded; an empty
+    dictionary if there is none."""
     found = (node.get(key) for key in keys)
     return next((fold_keys(one) for one in found if isinstance(one, dict)), {})
 

@@ -220,7 +220,8 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
 
 def read_partial(text: str) -> dict[str, Any] | None:
     """Parse a text that begins with a JSON object and is cut off inside a string of it. Return the
-    object with what was received; None if the text is not of this kind."""
+    object with what was received; None if the text does not begin with an object, or is not cut off
+    inside a string."""
     closing, is_string, escape_at = list[str](), False, -2
     for at, char in enumerate(text):
         if is_string and escape_at != at - 1:

@@ -84,7 +84,7 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     if completion.tool_calls and conversation.tools and completion.finish_reason != "length":
         return read_called(completion)
     if not text:
-        raise MalformedReplyError("Your reply held no answer.")
+        raise MalformedReplyError("Your reply held no answer. Write the answer itself.")
     if conversation.tools:
         written = read_written(text, {tool.name for tool in conversation.tools})
         if written is not None:

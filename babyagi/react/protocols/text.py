@@ -357,8 +357,9 @@ def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection
 
 
 def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
-    """Return the decision that a labelled action stands for. Its name may mean an answer or a
-    failure, and not a tool. None if it is an empty answer."""
+    """Return the decision that a labelled action stands for: a tool call or, if its name is one
+    such as `final_answer` or `fail_task`, an answer or a failure. Return None if the answer is
+    empty."""
     call = act.calls[0]
     name, given = call.name.strip().casefold(), unwrap(call.arguments.strip())
     if call.name in tool_names:
@@ -576,7 +577,8 @@ def _first_open(
     start: int = 0,
 ) -> int | None:
     """Return the number of the first line, from `start` on, with a fence that is never closed; None
-    if there is none."""
+    if there is none. `bodies` are the lines without their labels, and `blocks` the first and the
+    last line of each closed fence."""
     inside = {at for first, last in blocks for at in range(first, last + 1)}
     return next(
         (
