@@ -70,7 +70,7 @@ Json = dict[str, Any]
 
 
 def to_json(value: Any) -> Any:
-    """Convert an instance of a dataclass, or a value from one, to plain JSON values."""
+    """Convert an instance of a dataclass, or the value of a field of one, to plain JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -119,7 +119,8 @@ def why_shape(reason: Reason) -> Json:
 
 
 def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
-    """Return a result; if `made`, the artifacts of all results, is given, list the result's own."""
+    """Return a result. `made`: the artifacts of all results; those of this result are listed in it.
+    Without `made` the result has no field for artifacts."""
     shape = {
         "task_id": result.task_id,
         "task": result.task_name,

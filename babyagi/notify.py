@@ -49,7 +49,7 @@ KEY_FILE = "notify_key"
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """Return an event in its published form."""
+    """Return an event as the published JSON object, which notifications and `--json` contain."""
     return {
         "v": events.EVENT_VERSION,
         "id": event.id,
@@ -125,8 +125,9 @@ class Notifier:
                 await telling
 
     async def tell_whole(self, objective_id: int) -> None:
-        """Send notifications about an objective, whichever process works on it, until its end and
-        its report have been sent."""
+        """Send notifications about an objective, whichever process works on it. Return when the
+        objective has ended, its report is written, and the notification of its end has been
+        sent."""
         pause_s = FIRST_PAUSE_S
         while True:
             last_id = await self._store.last_event_id(objective_id)

@@ -135,7 +135,8 @@ class ScheduleSpec:
         most = self.objective.limits.max_cost_usd
         if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
             raise ValueError(
-                "with a daily limit, each tick needs a cost limit, which must not exceed it"
+                "with a daily limit, each tick needs a cost limit, which must not exceed the "
+                "daily limit"
             )
 
 
@@ -208,11 +209,11 @@ def require_cron(expression: str) -> str:
     from cronsim import CronSim, CronSimError
 
     if len(expression) > MAX_CRON_CHARS:
-        raise ValueError(f"an expression has at most {MAX_CRON_CHARS} characters")
+        raise ValueError(f"a cron expression has at most {MAX_CRON_CHARS} characters")
     fields = expression.split()
     if len(fields) != N_CRON_FIELDS:
         raise ValueError(
-            f"an expression has five fields (minute hour day month weekday), got {expression!r}"
+            f"a cron expression has five fields (minute hour day month weekday), got {expression!r}"
         )
     try:
         CronSim(expression, _EPOCH)

@@ -219,8 +219,8 @@ async def choose_pages(
     """Yield the tasks with the wanted statuses (none named: all), page by page, at most `limit`
     (0: all).
 
-    If there are more than `limit` and no status is named, the running, recorded, waiting, next and
-    dead tasks come first, then the latest finished ones.
+    If there are more than `limit` and no status is named, the running, recorded, waiting, queued
+    and dead tasks come first, then the latest finished ones.
     """
     objective_id = facts.objective.id
     if limit and not wanted and count_tasks(facts, wanted) > limit:
@@ -376,7 +376,7 @@ class Shown:
         times: for each time that the duty was done (a task has only one), the owner of the steps
             and the steps, in order.
         n_times: how many times the duty was done, including those left out of `times`.
-        n_steps_before: the number of steps in the times before those in `times`.
+        n_steps_before: the number of steps in the earlier times that `times` leaves out.
         abandoned: the events of calls that ended without an outcome.
     """
 

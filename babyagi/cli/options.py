@@ -121,15 +121,15 @@ def setting_options(
 
 
 def require_words(text: str, otherwise: str = "the objective is empty") -> str:
-    """Return `text`. If it is blank, raise `click.UsageError` with the words of `otherwise`: a
-    script with an empty variable must not run the objective of the settings."""
+    """Return `text`. If it is blank, raise `click.UsageError` with the message `otherwise`, so that
+    a script whose variable is empty does not run the objective that the settings name."""
     if not text.strip():
         raise wrong_usage(otherwise)
     return text
 
 
 def wrong_usage(what: str) -> click.UsageError:
-    """Return the error that a command was typed wrongly, which names the command."""
+    """Return a usage error of the current command, with the message `what`."""
     return click.UsageError(what, click.get_current_context())
 
 
@@ -139,7 +139,7 @@ def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed values of the flags that were typed, which are named as settings.
+    """Return the values of the flags that were typed, each parsed as the setting of the same name.
 
     Raises:
         SettingsError: a value is invalid.

@@ -353,8 +353,8 @@ def _say_further(objective: Objective) -> str:
 
 
 def find_hold(facts: Facts) -> Why:
-    """Return the kind of reason why claimable tasks of an active objective do not run; `NEXT` if
-    nothing prevents it."""
+    """Return the kind of reason why claimable tasks of an active objective do not run; `Why.NEXT`
+    if nothing prevents it."""
     kept = _find_kept(facts, is_begun=False)
     return Why.NEXT if kept is None else kept.why
 

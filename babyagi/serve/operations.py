@@ -367,7 +367,8 @@ async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tupl
 
 async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
     """Call `make` and return its answer. If this server process has answered a request with the
-    same Idempotency-Key, return that answer instead."""
+    same Idempotency-Key, return that answer instead. Raises `BadRequestError` if that request had
+    another body."""
     if not call.key:
         return await make()
     answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
@@ -716,7 +717,7 @@ async def search(call: Call) -> Answer:
     query: SearchQuery = call.query
     text = _short(query.text)
     if not text.strip():
-        raise BadRequestError(422, "there is nothing to search for")
+        raise BadRequestError(422, "there is nothing to search for: the text is blank")
     k, objective = _within(query.k, "k", 1, 100), await call.objective()
     async with call.desk.app.beside().open_results(objective) as opened:
         ranking = await opened.search(text, k=int(k), in_all=query.all_objectives)
