@@ -389,7 +389,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     output = None if output_type in (None, str) else output_type_of(output_type)
     enrich = flags.pop("enrich", None)
     if enrich is not None and not callable(enrich):
-        raise TypeError("enrich must be a function of a task's name and its result")
+        raise TypeError("enrich must be a function that takes a task's name and its result")
     given = Given(tools=functions, model_by_name=models, output=output, enrich=enrich)
     return Work(flags=flags, given=given, ask=ask, is_new=is_new)
 

@@ -262,8 +262,8 @@ class App:
         the default cost limit is turned off, with a notice.
 
         Raises:
-            SettingsError: a person set the cost limit, and an unknown price makes it impossible to
-                guarantee.
+            SettingsError: a person set the cost limit, which cannot be guaranteed because a price
+                is unknown.
         """
         unpriced, is_explicit = self._unpriced(roles), self.settings.cost_limit_is_explicit
         limits, notice = hold_money_limit(

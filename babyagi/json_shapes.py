@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An earlier result that a try was shown in its prompt. `score` is None if a version of this
-    program without scores chose it, `objective_id` is None for a result of the same objective."""
+    """An earlier result that a try was shown in its prompt. `score` is None if the try was stored
+    by an earlier version, which had no scores; `objective_id` is None for a result of the same
+    objective."""
 
     try_no: str
     task_id: int
@@ -89,8 +90,8 @@ def pick(noun: object, names: str) -> Json:
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
-    """Return the usage of calls. Its `unconfirmed` parts were charged without an answer that
-    confirmed them. Costs are null if no price is known."""
+    """Return the usage of calls. Its `unconfirmed` fields say how much of it was charged for calls
+    to which no answer came. Costs are null if no price is known."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
     return {**to_json(usage), **costs}
 

@@ -1,8 +1,8 @@
 """Notifications that a run waits or has ended: a command or an address that the person set receives
 the event as JSON. Requests to an address are signed with a key from babyagi's home folder.
 
-Failures are logged and never affect the run. The person chose the address, so one in the own
-network is allowed; a redirect to another one is not followed.
+Failures are logged and never affect the run. The address may be in the local network, because the
+person chose it; redirects to other addresses are not followed.
 """
 
 from __future__ import annotations
@@ -354,8 +354,8 @@ def _say_fault(error: Exception) -> str:
 
 
 class UndeliveredError(Exception):
-    """A notification was not delivered. The text is this program's own, because error texts of
-    libraries may contain the address."""
+    """A notification was not delivered. The message never quotes the error of a library, because
+    that may contain the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Overlap(StrEnum):
     """What to do with a tick (a time at which a schedule is due) while the objective of an earlier
-    one is running."""
+    tick is running."""
 
     SKIP = "skip"
     QUEUE = "queue"  # the tick waits; at most one can wait
@@ -39,7 +39,8 @@ class Overlap(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """What to do with ticks that are later than the grace period, because no worker was running."""
+    """What to do with ticks that could not fire within the grace period, because no worker was
+    running."""
 
     ONE = "one"  # only the last of them fires
     ALL = "all"
@@ -181,7 +182,7 @@ class Tick:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
     """The ticks whose outcome `TaskStore.fire_schedules` determined, and the seconds until the next
-    tick; None if no schedule has one."""
+    tick (None if no schedule has one)."""
 
     ticks: tuple[Tick, ...] = ()
     wait_s: float | None = None
@@ -204,8 +205,8 @@ def next_due(rule: Rule, *, after: datetime) -> datetime | None:
 
 
 def require_cron(expression: str) -> str:
-    """Return the expression with single blanks. Raises `ValueError` with the reason if it is
-    invalid."""
+    """Return the cron expression with single blanks between its fields. Raises `ValueError` with
+    the reason if it is invalid."""
     from cronsim import CronSim, CronSimError
 
     if len(expression) > MAX_CRON_CHARS:

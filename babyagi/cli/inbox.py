@@ -224,7 +224,7 @@ step_option = click.option(
 def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
     """List the requests that wait for a person, and what to type.
 
-    A long request is cut in the list; the number of its TASK shows the whole request.
+    A long request is cut in the list; `babyagi inbox TASK` shows it whole.
     """
     from babyagi import json_shapes, verbs
     from babyagi.cli.session import NOTHING, load, with_store

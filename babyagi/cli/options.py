@@ -38,8 +38,8 @@ objectives_option = _objective_option(f"ID|latest|{ALL}", ALL)
 
 
 async def pick_or_all(store: TaskStore, selector: str) -> int | None:
-    """Return the number of the objective that a value of `objectives_option` means; None for
-    `all`."""
+    """Return the number of the objective that `selector`, the value of the option --objective,
+    means; None for `all`."""
     from babyagi.cli.session import pick_objective
 
     return None if selector == ALL else (await pick_objective(store, selector)).id

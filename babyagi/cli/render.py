@@ -75,7 +75,8 @@ def render_counts(counts: Mapping[TaskStatus, int]) -> str:
 
 
 def render_calls(usage: Usage) -> str:
-    """Return the number of calls, and of the tokens in both directions."""
+    """Return the numbers of calls and tokens in words, such as `2 calls, 812 tokens in and 120
+    out`."""
     tokens = f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out"
     return f"{say_count(usage.calls, 'call')}, {tokens}"
 

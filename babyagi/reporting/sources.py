@@ -119,8 +119,8 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
 
 
 def _is_source(origin: str) -> bool:
-    """Return whether the origin is listed as a source. Tools whose files, pages or results are
-    listed themselves (`_SAID_OTHERWISE`) are not."""
+    """Return whether the origin is listed as a source. A tool is not listed if what it reads
+    (files, pages, results) is listed itself; `_SAID_OTHERWISE` names these tools."""
     head, _, name = origin.partition(":")
     return bool(name) and head in _KIND_BY_ORIGIN and origin not in _SAID_OTHERWISE
 
