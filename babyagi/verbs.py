@@ -355,8 +355,9 @@ async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Ch
 
 
 def _reopening(task: Task, words: str, before: Objective) -> Changed:
-    """Return the change. If the objective had ended, its words add that the objective is active
-    again, and the command that continues it."""
+    """Return the change of a task. If the objective had ended before it (`before` is the objective
+    as it was), the words also say that the objective is active again, and which command continues
+    it."""
     is_reopened = before.status is ObjectiveStatus.ENDED
     if is_reopened:
         words += f"; objective {before.id} is active again: babyagi resume --objective {before.id}"
