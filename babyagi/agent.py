@@ -562,7 +562,8 @@ class ByHand:
         return self._planned.value
 
     async def call(self) -> list[Observation]:
-        """Make the planned calls, append the step, and return the outcome of each call."""
+        """Make the planned calls, append the step to `steps`, and return the outcome of each
+        call."""
         planned, n = self._planned, len(self.steps) + 1
         if planned is None:
             raise RuntimeError("no step is planned: use plan() before call()")

@@ -104,7 +104,7 @@ class ObjectiveOutcome(Generic[T]):
         report: the report as Markdown; empty if there is none.
         results: the results of all tasks that have one, in order.
         sources: the pages, files, tools and searches that results were made from.
-        artifacts: tables, plots and texts that programs of the tasks wrote.
+        artifacts: tables, plots and texts that were written by Python code which the tasks ran.
         output: the report, or with `output_type` its content as a value of that type. None if
             there is no such value; `why_no_output` then says why.
     """
@@ -281,11 +281,11 @@ async def run_async(
             folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
             dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
             `limits=Limits(…)`; `ask`: a function that takes a question and returns a person's
-            answer; `enrich`: a function that takes the name of a task and its result before that is
-            recorded, and returns the result to record; `new=True` to start a new objective even if
-            the same one exists; and any setting by its name (`babyagi config --json` lists them).
-            Other options come from the environment, a `.env` file (only harmless ones if the file
-            is not trusted) or the default, as on the command line.
+            answer; `enrich`: a function that is called before a result is recorded, with the task's
+            name and the result, and returns the result to record; `new=True` to start a new
+            objective even if the same one exists; and any setting by its name (`babyagi config
+            --json` lists them). Other options come from the environment, a `.env` file (only
+            harmless ones if the file is not trusted) or the default, as on the command line.
 
     Raises:
         TypeError: an option is unknown.
@@ -357,8 +357,8 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The arguments of one `run` or `stream`: settings by name in `flags`, and what no setting can
-    express."""
+    """The arguments of one `run` or `stream`: settings by name in `flags`, and in the other fields
+    what no setting can express, such as functions."""
 
     flags: Mapping[str, Any]
     given: Given
@@ -393,7 +393,7 @@ def _read_options(objective: str, output_type: object, options: Mapping[str, Any
     output = None if output_type in (None, str) else output_type_of(output_type)
     enrich = flags.pop("enrich", None)
     if enrich is not None and not callable(enrich):
-        raise TypeError("enrich must be a function of a task's name and its result")
+        raise TypeError("enrich must be a function that takes a task's name and its result")
     given = Given(tools=functions, model_by_name=models, output=output, enrich=enrich)
     return Work(flags=flags, given=given, ask=ask, is_new=is_new)
 
@@ -674,7 +674,8 @@ class _Teller:
         self._has_heard = asyncio.Event()
 
     def hear(self, piece: TextPiece) -> None:
-        """Keep a piece of text until `fetch`; beyond `MAX_HEARD_CHARS`, drop the oldest pieces."""
+        """Keep a piece of text until `fetch` returns it; beyond `MAX_HEARD_CHARS`, drop the oldest
+        pieces."""
         owner, key, text = piece.owner, piece.key, piece.text
         kind, _, number = owner.partition(":")
         task_id = int(number) if kind == "task" else None

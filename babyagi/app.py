@@ -112,9 +112,9 @@ ALONE = Company()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When a schedule fires, and its policies, as a person writes them. Exactly one of `cron`,
-    `every` and `at` is given; durations are written `90s`, `2h` or `1d`. `daily_limit` is in US
-    dollars; None means the default, and 0 no limit."""
+    """When a schedule fires, and its policies such as `overlap`, in the form in which a person
+    types them. Exactly one of `cron`, `every` and `at` is given; durations are written `90s`, `2h`
+    or `1d`. `daily_limit` is in US dollars; None means the default, and 0 no limit."""
 
     cron: str | None = None
     every: str | None = None
@@ -199,7 +199,8 @@ class App:
             The objective, and True when it was created by this call.
 
         Raises:
-            SettingsError: there is no such folder of files here, and no other machine can have it.
+            SettingsError: the folder of files does not exist here, and the task store is a local
+                file, so no worker on another machine can have the folder.
         """
         self._require_folder()
         objective, is_new = await self.store.create_objective(
@@ -219,8 +220,8 @@ class App:
             uid: the schedule's uid; random if empty.
 
         Raises:
-            SettingsError: the timing is invalid or never due, one tick may cost more than the
-                daily limit, or there is no such folder of files, as in `start_objective`.
+            SettingsError: the timing is invalid or never due, one tick may cost more than the daily
+                limit, or the folder of files does not exist, as in `start_objective`.
         """
         self._require_folder()
         uid, spec = uid or secrets.token_hex(8), self._spec()
@@ -261,8 +262,8 @@ class App:
         the default cost limit is turned off, with a notice.
 
         Raises:
-            SettingsError: a person set the cost limit, and an unknown price makes it impossible to
-                guarantee.
+            SettingsError: a person set the cost limit, which cannot be guaranteed because a price
+                is unknown.
         """
         unpriced, is_explicit = self._unpriced(roles), self.settings.cost_limit_is_explicit
         limits, notice = hold_money_limit(
@@ -403,8 +404,8 @@ class App:
         """Work on the objective, with other workers, until it has ended and its report is written,
         or a signal tells this worker to stop.
 
-        While the objective is paused, or this worker lacks something that it needs (a key, a tool,
-        a model), the worker waits; `tell` says for what.
+        While the objective is paused, or this worker lacks something that the objective needs (a
+        key, a tool, a model), the worker waits, and tells the person for what.
         """
         patience = Patience(
             with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
@@ -418,7 +419,8 @@ class App:
         worker to stop; return the signal's number.
 
         Args:
-            around: wraps the work on each objective, from joining to leaving it.
+            around: called with the id of each objective, and with the work on it (from joining to
+                leaving it) as a coroutine, which it must await and whose objective it returns.
         """
         notifier = self._make_notifier()
 

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An earlier result that a try was shown in its prompt. `score` is None if a version of this
-    program without scores chose it, `objective_id` is None for a result of the same objective."""
+    """An earlier result that a try was shown in its prompt. `score` is None if the try was stored
+    by an earlier version, which had no scores; `objective_id` is None for a result of the same
+    objective."""
 
     try_no: str
     task_id: int
@@ -70,7 +71,7 @@ Json = dict[str, Any]
 
 
 def to_json(value: Any) -> Any:
-    """Convert an instance of a dataclass, or a value from one, to plain JSON values."""
+    """Convert an instance of a dataclass, or the value of a field of one, to plain JSON values."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
@@ -89,8 +90,8 @@ def pick(noun: object, names: str) -> Json:
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
-    """Return the usage of calls. Its `unconfirmed` parts were charged without an answer that
-    confirmed them. Costs are null if no price is known."""
+    """Return the usage of calls. Its `unconfirmed` fields say how much of it was charged for calls
+    to which no answer came. Costs are null if no price is known."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
     return {**to_json(usage), **costs}
 
@@ -119,7 +120,8 @@ def why_shape(reason: Reason) -> Json:
 
 
 def result_shape(result: Result, made: Sequence[Made] | None = None) -> Json:
-    """Return a result; if `made`, the artifacts of all results, is given, list the result's own."""
+    """Return a result. `made`: the artifacts of all results; those of this result are listed in it.
+    Without `made` the result has no field for artifacts."""
     shape = {
         "task_id": result.task_id,
         "task": result.task_name,

@@ -1,8 +1,8 @@
 """Notifications that a run waits or has ended: a command or an address that the person set receives
 the event as JSON. Requests to an address are signed with a key from babyagi's home folder.
 
-Failures are logged and never affect the run. The person chose the address, so one in the own
-network is allowed; a redirect to another one is not followed.
+Failures are logged and never affect the run. The address may be in the local network, because the
+person chose it; redirects to other addresses are not followed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ KEY_FILE = "notify_key"
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """Return an event in its published form."""
+    """Return an event as the published JSON object, which notifications and `--json` contain."""
     return {
         "v": events.EVENT_VERSION,
         "id": event.id,
@@ -125,8 +125,9 @@ class Notifier:
                 await telling
 
     async def tell_whole(self, objective_id: int) -> None:
-        """Send notifications about an objective, whichever process works on it, until its end and
-        its report have been sent."""
+        """Send notifications about an objective, whichever process works on it. Return when the
+        objective has ended, its report is written, and the notification of its end has been
+        sent."""
         pause_s = FIRST_PAUSE_S
         while True:
             last_id = await self._store.last_event_id(objective_id)
@@ -353,8 +354,8 @@ def _say_fault(error: Exception) -> str:
 
 
 class UndeliveredError(Exception):
-    """A notification was not delivered. The text is this program's own, because error texts of
-    libraries may contain the address."""
+    """A notification was not delivered. The message never quotes the error of a library, because
+    that may contain the address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

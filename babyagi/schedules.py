@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 class Overlap(StrEnum):
     """What to do with a tick (a time at which a schedule is due) while the objective of an earlier
-    one is running."""
+    tick is running."""
 
     SKIP = "skip"
     QUEUE = "queue"  # the tick waits; at most one can wait
@@ -39,7 +39,8 @@ class Overlap(StrEnum):
 
 
 class CatchUp(StrEnum):
-    """What to do with ticks that are later than the grace period, because no worker was running."""
+    """What to do with ticks that could not fire within the grace period, because no worker was
+    running."""
 
     ONE = "one"  # only the last of them fires
     ALL = "all"
@@ -135,7 +136,8 @@ class ScheduleSpec:
         most = self.objective.limits.max_cost_usd
         if self.daily_limit_usd and not 0 < most <= self.daily_limit_usd:
             raise ValueError(
-                "with a daily limit, each tick needs a cost limit, which must not exceed it"
+                "with a daily limit, each tick needs a cost limit, which must not exceed the "
+                "daily limit"
             )
 
 
@@ -180,7 +182,7 @@ class Tick:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fired:
     """The ticks whose outcome `TaskStore.fire_schedules` determined, and the seconds until the next
-    tick; None if no schedule has one."""
+    tick (None if no schedule has one)."""
 
     ticks: tuple[Tick, ...] = ()
     wait_s: float | None = None
@@ -203,16 +205,16 @@ def next_due(rule: Rule, *, after: datetime) -> datetime | None:
 
 
 def require_cron(expression: str) -> str:
-    """Return the expression with single blanks. Raises `ValueError` with the reason if it is
-    invalid."""
+    """Return the cron expression with single blanks between its fields. Raises `ValueError` with
+    the reason if it is invalid."""
     from cronsim import CronSim, CronSimError
 
     if len(expression) > MAX_CRON_CHARS:
-        raise ValueError(f"an expression has at most {MAX_CRON_CHARS} characters")
+        raise ValueError(f"a cron expression has at most {MAX_CRON_CHARS} characters")
     fields = expression.split()
     if len(fields) != N_CRON_FIELDS:
         raise ValueError(
-            f"an expression has five fields (minute hour day month weekday), got {expression!r}"
+            f"a cron expression has five fields (minute hour day month weekday), got {expression!r}"
         )
     try:
         CronSim(expression, _EPOCH)

@@ -68,7 +68,7 @@ async def find_objectives(
     store: TaskStore, words: Sequence[str] = (), *, is_ended: bool = False, is_active: bool = False
 ) -> list[Objective]:
     """Return the objectives whose text contains all the words, oldest first; with `is_ended` or
-    `is_active`, only those that have ended, or have not."""
+    `is_active`, only those that have ended, or that have not ended."""
     wanted = [word.casefold() for word in words]
     return [
         one
@@ -216,11 +216,11 @@ def count_tasks(facts: Facts, wanted: Sequence[TaskStatus]) -> int:
 async def choose_pages(
     store: TaskStore, facts: Facts, wanted: Sequence[TaskStatus], limit: int
 ) -> AsyncIterator[list[Task]]:
-    """Yield the tasks with the wanted statuses (none named: all), page by page, at most `limit`
-    (0: all).
+    """Yield the tasks with the wanted statuses page by page, at most `limit` tasks. No status means
+    all statuses, and a limit of 0 all tasks.
 
-    If there are more than `limit` and no status is named, the running, recorded, waiting, next and
-    dead tasks come first, then the latest finished ones.
+    If there are more tasks than `limit` and no status is given, the running, recorded, waiting,
+    queued and dead tasks come first, then the latest finished ones.
     """
     objective_id = facts.objective.id
     if limit and not wanted and count_tasks(facts, wanted) > limit:
@@ -355,8 +355,9 @@ async def retry_task(store: TaskStore, objective: Objective, task_id: int) -> Ch
 
 
 def _reopening(task: Task, words: str, before: Objective) -> Changed:
-    """Return the change. If the objective had ended, its words add that the objective is active
-    again, and the command that continues it."""
+    """Return the change of a task. If the objective had ended before it (`before` is the objective
+    as it was), the words also say that the objective is active again, and which command continues
+    it."""
     is_reopened = before.status is ObjectiveStatus.ENDED
     if is_reopened:
         words += f"; objective {before.id} is active again: babyagi resume --objective {before.id}"
@@ -373,10 +374,10 @@ class Shown:
     planning) with its steps.
 
     Attributes:
-        times: for each time that the duty was done (a task has only one), the owner of the steps
-            and the steps, in order.
+        times: one entry for a task, or for each time that the duty was done: the steps in order, by
+            their owner, such as `plan:2`.
         n_times: how many times the duty was done, including those left out of `times`.
-        n_steps_before: the number of steps in the times before those in `times`.
+        n_steps_before: the number of steps in the earlier times that `times` leaves out.
         abandoned: the events of calls that ended without an outcome.
     """
 
@@ -519,7 +520,7 @@ async def gather_request(
 
 
 async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the origins, and for each that is a result, the origins of that result too."""
+    """Return the origins, and for each origin that is a result, the origins of that result too."""
     found, asked = dict.fromkeys(origins), set[int]()
     while True:
         named = [origin.removeprefix("result:") for origin in found]

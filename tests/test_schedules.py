@@ -175,7 +175,7 @@ def test_policies_that_contradict_each_other_cannot_be_built(fields):
 
 def test_under_a_limit_a_day_no_tick_is_without_a_limit():
     objective = make_spec(limits=Limits(max_cost_usd=0))
-    with pytest.raises(ValueError, match="which must not exceed it"):
+    with pytest.raises(ValueError, match="which must not exceed the daily limit"):
         ScheduleSpec(objective=objective, rule=cron("0 3 * * *"))
 
 

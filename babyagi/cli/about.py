@@ -83,7 +83,8 @@ class ShownValue:
         label: its environment variable.
         value: without secrets; None if the setting is not set.
         source: where the value comes from.
-        help: what holds if it is not set.
+        help: the default in words, for a default that is computed or not clear in its plain form;
+            else empty.
         waits: `VARIABLE=value in FILE`, if an untrusted file contains another value, which has no
             effect.
     """
@@ -323,7 +324,8 @@ def _check_model(settings: Settings) -> Check:
 
 
 def _check_llama(settings: Settings) -> Check:
-    """Check that this process can load the model's file and has enough memory for it."""
+    """Check that this process can load the file that LLAMA_MODEL_PATH names, and has enough memory
+    for it."""
     from babyagi.llm.llama import Engine, EngineBounds, free_memory_bytes
 
     bounds = EngineBounds(context_tokens=settings.llama_ctx_max)
@@ -380,8 +382,9 @@ def _check_address(settings: Settings) -> Check:
 
 
 async def _greet(settings: Settings) -> str:
-    """Connect to the model's endpoint without sending a call. Return what shows that it is no API
-    for models, or "". Raises the error that a call would raise while it connects."""
+    """Connect to the model's endpoint without sending a call. Return the evidence that it is no API
+    for models, such as a web page; "" if there is none. Raises the error that a call would raise
+    while it connects."""
     from babyagi.llm.client import Endpoint
 
     endpoint = Endpoint(

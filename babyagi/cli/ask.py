@@ -103,8 +103,9 @@ def ask(
 
 
 async def _ask(agent: Agent[str], put: Callable[[], Awaitable[Run[str]]]) -> Run[str]:
-    """Put the question by calling `put`. Before it, print which conversation it continues; after
-    it, print a warning if the conversation's memory could not be updated."""
+    """Call `put`, which asks the agent the question, and return the run. First print which
+    conversation the question continues; afterwards print a warning if the memory of the
+    conversation could not be updated."""
     if agent.memory is None or not agent.memory.name:
         if agent.memory is not None:
             warn("this conversation is not stored; --memory NAME stores it", Style.DIM)
@@ -265,7 +266,8 @@ def _tell(what: str, text: str, origins: tuple[str, ...]) -> None:
 
 def _names_in(home: Path) -> list[str]:
     """Return the names of the conversations that are stored in the home folder, without the
-    memories of agents that work on objectives. (`babyagi memory show` accepts their names, too.)"""
+    memories of agents that work on objectives. (`babyagi memory show` accepts the names of these
+    memories, too.)"""
     from babyagi.files.home import is_memory_of_objective
     from babyagi.memory.log import names_in
 

@@ -85,8 +85,8 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     """Yield all arguments of the requested tool call as rows.
 
     A sign precedes each row: `|` for a line of a text, `:` for the rest of the row above, and `=`
-    for any other value. Rows of a file's difference have `+`, `-`, `@` or a blank instead, so that
-    a plain text cannot look like a difference.
+    for any other value. In a diff of a file the sign is `+`, `-`, `@` or a blank instead, so that a
+    plain text cannot look like a diff.
     """
     from babyagi.inbox import CHANGED, read_request
 
@@ -224,7 +224,7 @@ step_option = click.option(
 def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
     """List the requests that wait for a person, and what to type.
 
-    A long request is cut in the list; the number of its TASK shows the whole request.
+    A long request is cut in the list; `babyagi inbox TASK` shows it whole.
     """
     from babyagi import json_shapes, verbs
     from babyagi.cli.session import NOTHING, load, with_store
@@ -294,7 +294,7 @@ def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: 
 def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bool) -> None:
     """Refuse the call or the question of TASK.
 
-    For a call whose outcome is unknown, say that it was not carried out. The task continues with
+    For a call whose outcome is unknown, record that it was not carried out. The task continues with
     the refusal.
     """
     from babyagi.inbox import Decision
@@ -305,8 +305,8 @@ def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Named:
-    """What a person typed to choose a request: the number of its task (or its own number), the
-    objective, and the value of --step."""
+    """What a person typed to choose a request: the number of the task (or of the request itself),
+    the objective, and the value of --step."""
 
     number: int
     objective: str

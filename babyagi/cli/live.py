@@ -518,7 +518,7 @@ def kept_terminal() -> Iterator[Callable[[], None]]:
 
 class _Caught(io.TextIOBase):
     """Takes the place of an output stream while the view is on the screen. The view shows the last
-    text that was written; `release` writes all of them to the stream afterwards."""
+    text that was written; `release` writes all texts to the stream afterwards."""
 
     def __init__(self, stream: TextIO, app: LiveApp) -> None:
         self.stream = stream

@@ -38,8 +38,8 @@ objectives_option = _objective_option(f"ID|latest|{ALL}", ALL)
 
 
 async def pick_or_all(store: TaskStore, selector: str) -> int | None:
-    """Return the number of the objective that a value of `objectives_option` means; None for
-    `all`."""
+    """Return the number of the objective that `selector`, the value of the option --objective,
+    means; None for `all`."""
     from babyagi.cli.session import pick_objective
 
     return None if selector == ALL else (await pick_objective(store, selector)).id
@@ -121,15 +121,15 @@ def setting_options(
 
 
 def require_words(text: str, otherwise: str = "the objective is empty") -> str:
-    """Return `text`. If it is blank, raise `click.UsageError` with the words of `otherwise`: a
-    script with an empty variable must not run the objective of the settings."""
+    """Return `text`. If it is blank, raise `click.UsageError` with the message `otherwise`, so that
+    a script whose variable is empty does not run the objective that the settings name."""
     if not text.strip():
         raise wrong_usage(otherwise)
     return text
 
 
 def wrong_usage(what: str) -> click.UsageError:
-    """Return the error that a command was typed wrongly, which names the command."""
+    """Return a usage error of the current command, with the message `what`."""
     return click.UsageError(what, click.get_current_context())
 
 
@@ -139,7 +139,7 @@ def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed values of the flags that were typed, which are named as settings.
+    """Return the values of the flags that were typed, each parsed as the setting of the same name.
 
     Raises:
         SettingsError: a value is invalid.

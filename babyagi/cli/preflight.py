@@ -24,7 +24,7 @@ CONNECT_TIMEOUT_S = 2.0
 
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
-    """Check that nothing is missing to call the models.
+    """Check that everything that is needed to call the models is there.
 
     Args:
         models: the models that will be called; None means those of the settings.

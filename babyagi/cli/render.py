@@ -75,7 +75,8 @@ def render_counts(counts: Mapping[TaskStatus, int]) -> str:
 
 
 def render_calls(usage: Usage) -> str:
-    """Return the number of calls, and of the tokens in both directions."""
+    """Return the numbers of calls and tokens in words, such as `2 calls, 812 tokens in and 120
+    out`."""
     tokens = f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out"
     return f"{say_count(usage.calls, 'call')}, {tokens}"
 
@@ -147,8 +148,8 @@ def render_objectives(rows: Sequence[Row], width: int, *, now: datetime) -> list
     """Return a table of objectives with a head: the start, the time since the last event, the
     working time, the status, done tasks out of all, the cost and the text of each.
 
-    If any objective has unconfirmed cost, there is a column for it. On a narrow screen the times
-    are left out.
+    If any objective has unconfirmed cost (of calls to which no answer came), there is a column for
+    it. On a narrow screen the times are left out.
     """
     has_unconfirmed = any(_unconfirmed_cost(objective) for objective, _, _ in rows)
     titles = {name: name.upper() for name in _OBJECTIVE_COLUMNS}
@@ -332,7 +333,7 @@ def render_closing(
     is_told: bool = False,
 ) -> list[Line]:
     """Return the last lines of a run: how it ended, what it cost, and what to type next. With
-    `is_told` only the last part is returned, because the report on the screen states the others."""
+    `is_told` the first two are left out, because the report on the screen states them."""
     lines: list[Line] = []
     if not is_told:
         used = f"{render_usage(objective)}. {render_duration(objective.active_s)}."

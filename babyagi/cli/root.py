@@ -135,7 +135,8 @@ def run(
 
 
 def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
-    """Return the output options, and remove them from the flags, because they are not settings."""
+    """Return where the report is to be written. The options for it are removed from the flags,
+    which then contain only settings."""
     return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
 
 
@@ -607,9 +608,9 @@ def route(args: Sequence[str]) -> list[str]:
 
 
 def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Return whether the words are an objective to run, and not a mistyped command: if a first task
-    was typed as a flag, or if there are several words and another flag of the original BabyAGI.
-    `flags` has the names of the typed flags."""
+    """Return whether the words are an objective to run, and not a mistyped command. They are an
+    objective if a flag gives a first task, or if there are several words and any flag of the
+    original BabyAGI. `flags`: the names of the typed flags."""
     if words[0] in babyagi.commands:
         return False
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
@@ -818,8 +819,9 @@ def _no_folder() -> SettingsError:
 
 
 def _open_closed_streams() -> None:
-    """Put /dev/null in the place of each standard stream that the caller closed. Without it, the
-    next opened file, such as the task store, would get the number of that stream."""
+    """Open /dev/null in the place of each standard stream that the caller closed. Otherwise the
+    next file that is opened, such as the task store, would get the stream's file descriptor, and
+    output would be written into it."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 (open to the end)

@@ -467,9 +467,9 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
 async def _seated(
     app: App, objective: Objective, *, as_json: bool
 ) -> AsyncIterator[tuple[View, Company]]:
-    """Open the view in which this process shows its work on the objective, and say how a person can
-    be asked meanwhile. The view is `JsonView` if requested, `LiveView` on a terminal (unless the
-    model is a person, who needs the terminal), and otherwise `PlainView`."""
+    """Yield the view in which this process shows its work on the objective, and the `Company` that
+    says how a person can be asked meanwhile. The view is `JsonView` if requested, `LiveView` on a
+    terminal (unless the model is a person, who needs the terminal), and otherwise `PlainView`."""
     from babyagi.app import ALONE, Company
 
     is_shared = "human" in models_of(objective)

@@ -217,7 +217,7 @@ def is_ours(path: Path) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Manager:
     """The service manager of this system (systemd or launchd): the file that it reads, and the
-    command lines to start, stop, forget and query the service."""
+    command lines to start, stop, unregister and query the service."""
 
     path: Path
     render: Callable[[Plan], str]

@@ -50,7 +50,7 @@ class _OneLineFormatter(logging.Formatter):
 
 
 class _LogFile(RotatingFileHandler):
-    """A log file that begins anew when it is too large. Only its owner can read it if it is in the
+    """A log file that is rotated when it is too large. Only its owner can read it if it is in the
     home folder; elsewhere the umask decides."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
@@ -64,8 +64,8 @@ class _LogFile(RotatingFileHandler):
         return open_log_file(Path(self.baseFilename), home=self._home)
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as a line. It is asked for twice: to see whether the line still fits
-        into the file, and to write it."""
+        """Return the record as a line. The line is kept, because the base class formats each record
+        twice: to see whether it still fits into the file, and to write it."""
         if self._last[0] is not record:
             self._last = (record, super().format(record))
         return self._last[1]
@@ -214,8 +214,9 @@ def with_objective(
     changes: bool = False,
     settings: Settings | None = None,
 ) -> T:
-    """Do as `with_store`, and call `body` with the objective that `selector` means as well. An
-    objective that is changed counts as used."""
+    """Open the task store as `with_store` does, and call `body` with the store and the objective
+    that `selector` means. With `changes`, the objective becomes the one that the person used
+    last."""
 
     async def work(store: TaskStore) -> T:
         found = await pick_objective(store, selector)

@@ -216,8 +216,8 @@ def _render_result(shown: Shown, result: Result, look: Look) -> Iterator[Line]:
 
 
 def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
-    """Yield the rows that name the sources of the result, such as files and pages; other results
-    are not named."""
+    """Yield the rows that name the sources of the result, such as files and pages, but not earlier
+    results."""
     named = shown.sources.named
     listed = named if look.is_whole else named[:MAX_SOURCES_SHOWN]
     if listed:
@@ -520,8 +520,8 @@ async def _has_ended(store: TaskStore, objective_id: int, after_id: int, wanted:
 async def _read_last(
     store: TaskStore, teller: Teller, wanted: Selection, between: tuple[int, int]
 ) -> list[Entry]:
-    """Return the last `wanted.n_last` entries after the first and up to the second of two event
-    ids. Events are read from the end."""
+    """Return the last `wanted.n_last` entries of the events whose ids are greater than the first
+    number in `between`, and not greater than the second. The newest events are read first."""
     read: list[Event] = []
     (after_id, newest_id), task_id = between, wanted.task_id
     earlier = partial(store.history_before, teller.objective.id, task_id=task_id, limit=PAGE)
@@ -615,8 +615,8 @@ def _address(event: Event) -> tuple[str, str]:
 
 
 def _place(event: Event) -> str:
-    """Return in words what the call of the event was made for: `task 3`, or work for the whole
-    objective such as `plan`."""
+    """Return in words what the event's call was made for: `task 3`, or work for the whole objective
+    such as `plan`."""
     if event.task_id is not None:
         return f"task {event.task_id}"
     return str(event.data.get("owner", "")).partition(":")[0] or "objective"

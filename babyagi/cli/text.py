@@ -137,7 +137,7 @@ def _character_width(character: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells. A longer text is cut between two
-    words and gets an ellipsis; it is cut within a word that fills most of the line."""
+    words, or within a word that fills most of the line, and ends with an ellipsis."""
     return cut_words(safe_line(text), width)
 
 
@@ -293,8 +293,9 @@ def is_in_foreground() -> bool:
 
 
 def silence_broken() -> None:
-    """Send a standard stream that cannot be written to /dev/null, so that the interpreter does not
-    fail when it flushes the stream at exit: the reader of the pipe is gone, or the disk is full."""
+    """Redirect each standard stream that cannot be written (the reader of its pipe is gone, or the
+    disk is full) to /dev/null, so that the interpreter does not fail when it flushes the stream at
+    exit."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -310,8 +311,8 @@ def echo(text: str = "", style: Style = Style.PLAIN) -> None:
 
 
 def warn(text: str = "", style: Style = Style.PLAIN) -> None:
-    """Write the text, neutralised, and a line end to standard error. What there is no room for is
-    dropped, because a run must not end where only its log is full."""
+    """Write the text, neutralised, and a line end to standard error. If the disk is full, the text
+    is dropped, because a run must not end for lack of room for its messages."""
     try:
         _write(sys.stderr, text, style)
     except OSError as error:

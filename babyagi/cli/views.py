@@ -173,8 +173,8 @@ def _words_of(event: Event) -> list[Any]:
 
 class EventNames:
     """Renders events as lines, with the names of their tasks, and for a task that is done, with the
-    first line of its result and its cost. The name of a task is read from the store once, and so is
-    what was fixed when an objective was created."""
+    first line of its result and its cost. The names of tasks, and what never changes about an
+    objective, are read from the store only once."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
@@ -227,7 +227,7 @@ class EventNames:
 def break_line(line: str, width: int) -> list[str]:
     """Return a line of `EventNames.render_event` as one row or two. If the line is wider than
     `width` cells and has a result (after an arrow), the result gets a row of its own, and both rows
-    are cut. A width of 0 means no limit."""
+    are cut to `width`. A width of 0 means no limit."""
     done, arrow, found = line.partition(" → ")
     if not width or not arrow or cell_width(safe_line(line)) <= width:
         return [line]

@@ -1,4 +1,5 @@
-"""Artifacts: tables, plots and texts that a task's program wrote, shown with its result."""
+"""Artifacts: tables, plots and texts that were written by Python code which a task ran, shown with
+its result."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def _count_objectives(totals: Mapping[tuple[str, str, str], int], status: str) -
 
 
 def _find_hold(vitals: Vitals, standing: Standing, queue: Queue) -> Why:
-    """Return why tasks of an active objective do not run although they can be claimed; `NEXT` if
-    nothing prevents it."""
+    """Return why tasks of an active objective do not run although they can be claimed; `Why.NEXT`
+    if nothing prevents it."""
     if not queue.n_free and not queue.n_delayed:
         return Why.NEXT
     return find_hold(Facts(standing=standing, workers=vitals.workers))

@@ -23,8 +23,9 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextCommand:
-    """The command that a person types next, for the reason `need`, with the value of its last
-    option separately, and the command to type after it (`resume`)."""
+    """The command that a person types next, and its reason (`need`). If `command` ends with an
+    option that lacks its value, `value` is that value. `resume` is the command that continues the
+    objective afterwards."""
 
     need: Need
     command: str

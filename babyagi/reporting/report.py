@@ -117,8 +117,9 @@ async def load_artifacts(store: TaskStore, objective: Objective) -> list[Made]:
 async def write_without_model(
     store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
 ) -> None:
-    """Write the missing report of an ended objective from its results alone, unless a worker is
-    still serving the objective and will write it."""
+    """Write the missing report of a cancelled objective from its results alone, unless a worker is
+    still serving the objective and will write it. `writer` is registered as a worker, with a lease
+    of `lease_s` seconds, until the report is written."""
     await store.register_worker(writer, lease_s=lease_s)
     try:
         await store.join_objective(writer.id, objective_id)
@@ -166,8 +167,8 @@ async def load_page(
 
 
 async def load_pictures(store: TaskStore, objective: Objective) -> list[Pictured]:
-    """Return the artifacts (files such as tables and plots) of the objective's results, in the type
-    that the page shows."""
+    """Return the artifacts (files such as tables and plots) of the objective's results, as
+    `Pictured`, the type from which pages are made."""
     from babyagi.pages.report import Pictured
 
     return [

@@ -119,8 +119,8 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
 
 
 def _is_source(origin: str) -> bool:
-    """Return whether the origin is listed as a source. Tools whose files, pages or results are
-    listed themselves (`_SAID_OTHERWISE`) are not."""
+    """Return whether the origin is listed as a source. A tool is not listed if what it reads
+    (files, pages, results) is listed itself; `_SAID_OTHERWISE` names these tools."""
     head, _, name = origin.partition(":")
     return bool(name) and head in _KIND_BY_ORIGIN and origin not in _SAID_OTHERWISE
 
@@ -192,9 +192,9 @@ def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
 
 
 def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
-    """Return the sources section of a report as Markdown; empty if there are no sources from
-    outside. Sources that the answer names come first, and the others apart from them. Addresses in
-    the answer that no task opened follow.
+    """Return the sources section of a report as Markdown; empty if there are no sources. Sources
+    that the answer names come first, then those that it does not name, under a line that says so,
+    then the addresses in the answer that no task opened.
 
     Args:
         most: the number of sources that are listed.
@@ -316,7 +316,8 @@ def find_unopened(sources: Sources, answer: str) -> list[str]:
 
 
 def _addresses_of(page: Source) -> list[str]:
-    """Return the page's address, and the one that was asked for if that is known."""
+    """Return the page's address, and the address that was requested (before a redirect) if it was
+    recorded."""
     return [page.name, *([page.page.asked_url] if page.page and page.page.asked_url else [])]
 
 

@@ -313,7 +313,8 @@ def _explain_asked(facts: Facts) -> Reason:
 
 
 def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
-    """Return why an objective that is paused or has ended makes no progress."""
+    """Return why an objective that is paused or has ended makes no progress. `who`: its name in the
+    text."""
     objective, here = facts.objective, facts.here
     detail = f" ({_short(objective.stop_detail)})" if objective.stop_detail else ""
     if objective.stop_reason is None:
@@ -353,15 +354,16 @@ def _say_further(objective: Objective) -> str:
 
 
 def find_hold(facts: Facts) -> Why:
-    """Return the kind of reason why claimable tasks of an active objective do not run; `NEXT` if
-    nothing prevents it."""
+    """Return the kind of reason why claimable tasks of an active objective do not run; `Why.NEXT`
+    if nothing prevents it."""
     kept = _find_kept(facts, is_begun=False)
     return Why.NEXT if kept is None else kept.why
 
 
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
     """Return the reason, in words for a person, why claimable tasks of an active objective do not
-    run; None if nothing prevents it."""
+    run; None if nothing prevents it. `is_begun`: the tasks were started before, so the limit of
+    tasks does not stop them."""
     return (
         _find_limit(facts, is_begun=is_begun)
         or _find_workers(facts)

@@ -392,8 +392,9 @@ def _render_result(shown: verbs.Shown) -> str:
 
 
 async def _begin(desk: Desk, request: Request) -> tuple[Objective, int]:
-    """Return the objective of the address, and the id of its last event, after which its page
-    receives events. Call it before the page's data are read, so that no later event is missed."""
+    """Return the objective that the request's address names, and the id of its last event, after
+    which the page receives events. Call it before the page's data are read, so that no later event
+    is missed."""
     objective = await _pick(desk, request)
     return objective, await desk.store.last_event_id(objective.id)
 

@@ -396,9 +396,9 @@ class Door:
 
     def _require_own_page(self, scope: Scope, head: Mapping[str, str], access: Access) -> None:
         """Raise `RefusedError` unless a request in a browser's session comes from a page of this
-        server. The cookie does not show that, because a browser sends it with requests of any page.
-        A request that changes something needs the form token, too: in a header, or for a form in
-        the body, where its route checks it."""
+        server. The session's cookie is no proof of it, because a browser sends the cookie with
+        requests from any page. A request that changes something needs the form token, too: in a
+        header, or if it is a form, in its body, where the route checks the token."""
         if head.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             raise RefusedError(FOREIGN)
         if scope["method"] in SAFE_METHODS:

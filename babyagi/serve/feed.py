@@ -67,8 +67,8 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """Parse the id of a sent event, which says as text which events the listener has; return None
-    if it is invalid."""
+    """Parse the id that was sent with an event, which is a `Place` as text. Return None if the text
+    is invalid."""
     if _PLACE.fullmatch(text) is None:
         return None
     base, *rest = text.split(".")
@@ -209,9 +209,8 @@ class Feed:
         return self._settled
 
     async def now(self, *, max_age_s: float = 0.0) -> Place:
-        """Return the `Place` (from which events on a listener is served) for a listener that wants
-        only new events. The listener may also get events that were committed in the last
-        `max_age_s` seconds."""
+        """Return the `Place` at which a listener that wants only new events begins. The listener
+        may also get events that were committed in the last `max_age_s` seconds."""
         age_s = asyncio.get_running_loop().time() - self._settled_at_s
         if not age_s < max_age_s:
             await self._settle()

@@ -117,7 +117,7 @@ def _response(operation: Operation) -> dict[str, Any]:
 
 
 def _refer(schema: Any) -> Any:
-    """Return the schema with a reference in the place of each part that is in `NAMED`."""
+    """Return the schema, with each part that has a name in `NAMED` replaced by a `$ref` to it."""
     name = next((name for name, one in NAMED.items() if one == schema), "")
     return {"$ref": f"#/components/schemas/{name}"} if name else _refer_within(schema)
 

@@ -225,8 +225,8 @@ class Words:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The value `seen` of a request, as it was when the request was shown. It guarantees that
-    nothing but what the person saw is approved."""
+    """What an approval sends: the value `seen` of the request, as it was when the person saw the
+    request, so that nothing else is approved."""
 
     seen: str = ""
 
@@ -367,7 +367,8 @@ async def _submit_once(desk: Desk, app: App, body: Submission, key: str) -> tupl
 
 async def _once(call: Call, make: Callable[[], Awaitable[Answer]]) -> Answer:
     """Call `make` and return its answer. If this server process has answered a request with the
-    same Idempotency-Key, return that answer instead."""
+    same Idempotency-Key, return that answer instead. Raises `BadRequestError` if that request had
+    another body."""
     if not call.key:
         return await make()
     answered, name = call.desk.answered, (make.__name__, *call.path.values(), call.key)
@@ -497,7 +498,7 @@ def _folder_within(settings: Settings, name: str) -> Path:
 
 def given_limits(call: Call, body: LimitFields) -> dict[str, Any]:
     """Return the limits in the request, parsed as settings. Raises `BadRequestError` if one is
-    higher than the server's own limit and the visitor's key has not the level admin."""
+    higher than the server's own limit and the visitor's key does not have the level admin."""
     given = {name: getattr(body, name) for name in LIMIT_NAMES}
     limits = {name: _parse(name, one) for name, one in given.items() if one is not None}
     for name, value in limits.items():
@@ -716,7 +717,7 @@ async def search(call: Call) -> Answer:
     query: SearchQuery = call.query
     text = _short(query.text)
     if not text.strip():
-        raise BadRequestError(422, "there is nothing to search for")
+        raise BadRequestError(422, "there is nothing to search for: the text is blank")
     k, objective = _within(query.k, "k", 1, 100), await call.objective()
     async with call.desk.app.beside().open_results(objective) as opened:
         ranking = await opened.search(text, k=int(k), in_all=query.all_objectives)
@@ -966,7 +967,8 @@ class Operation:
         commands: the commands of the command line that do the same.
         query: the type of the query parameters.
         body: the type of the body; None if the operation takes no body.
-        status: the HTTP status of a first success.
+        status: the HTTP status of a success; a request that repeats an earlier one is answered with
+            200.
         gives: `TEXT` if the answer can be something else than JSON.
         takes_key: whether the operation observes an Idempotency-Key.
         streams: what is streamed, if `run` is None.

@@ -404,7 +404,9 @@ async def _run(desk: Desk, operation: Operation, request: Request) -> Response:
     key = request.headers.get("idempotency-key", "") if operation.takes_key else ""
     if len(key) > operations.MAX_KEY_CHARS:
         raise BadRequestError(
-            422, "the Idempotency-Key is too long", f"{operations.MAX_KEY_CHARS} at most"
+            422,
+            "the Idempotency-Key is too long",
+            f"{operations.MAX_KEY_CHARS} characters at most",
         )
     level = request.scope[door.ACCESS].level
     call = Call(desk=desk, path=request.path_params, query=query, body=body, level=level, key=key)

@@ -219,7 +219,8 @@ def to_bytes(value: Any) -> bytes:
 def write_problem(
     status: int, title: str, detail: str = "", *, kind: str = "request", **more: str
 ) -> Response:
-    """Return a response with problem details (RFC 9457). `more` are additional fields."""
+    """Return a response with problem details (RFC 9457). `kind` ends the `type`
+    (`urn:babyagi:KIND`), and `more` are additional fields."""
     said = {key: text for key, text in more.items() if text}
     body = {"type": f"urn:babyagi:{kind}", "title": title, "status": status, **said}
     if detail:

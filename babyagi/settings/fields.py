@@ -68,9 +68,9 @@ def _declare_search_key(name: str, help: str) -> Secret:
 
 def find_longest_output(max_output_tokens: int) -> int:
     """Return the highest token limit that any request may set on its answer: four times
-    `max_output_tokens`. A report may be twice as long as other answers, and an answer that was cut
-    off is requested again with twice its limit. If `max_output_tokens` is below the default, no
-    answer may be longer than that."""
+    `max_output_tokens`, because a report may be twice as long as other answers, and an answer that
+    was cut off is requested again with twice its limit. If `max_output_tokens` is below the
+    default, it is itself the limit of every answer."""
     is_short = max_output_tokens < DEFAULT_OUTPUT_TOKENS
     return max_output_tokens * (1 if is_short else 4)
 

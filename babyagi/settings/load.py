@@ -190,13 +190,14 @@ class Loaded:
         return tuple(found for found in self.untrusted if found.is_waiting)
 
     def require_trust(self, names: Container[str] | None = None) -> None:
-        """Raise unless every setting that waits for its file to be trusted may be ignored.
+        """Raise an error if a setting that must not be ignored has no effect until its file is
+        trusted.
 
         Args:
             names: the fields that must not be ignored; None for all.
 
         Raises:
-            SettingsError: a setting must not be ignored. The error says what to type.
+            SettingsError: there is such a setting. The error says what to type.
         """
         waiting = [found for found in self.waiting if names is None or found.name in names]
         if waiting:

@@ -30,8 +30,8 @@ class Secret:
     """A text that no repr, format or traceback shows. Only `reveal` returns it. An empty secret is
     falsy.
 
-    `hint` is what may be shown to a person who decides whether to trust it: a whole command, or an
-    address without its secrets.
+    `hint` is what may be shown to a person who decides whether to trust the file that sets the
+    secret: a whole command, or an address without its secrets.
     """
 
     __slots__ = ("_value", "hint")
@@ -337,7 +337,8 @@ class Declared:
     Attributes:
         variables: names of environment variables. The first is the current name, the others are
             older ones.
-        flags: as click takes them; empty when the setting has no flag.
+        flags: the flags on the command line, such as `-m` and `--model`; empty if the setting has
+            none.
         choices: the possible values, for help and completion; empty for free text.
         default_text: what help says instead of the default, for a default that is computed or not
             clear in its plain form.
