@@ -81,8 +81,8 @@ def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
 
 
 def looks_like_key(word: str) -> bool:
-    """Return whether the word looks like a key: a known prefix and something random, a JWT, or long
-    and random."""
+    """Return whether the word looks like a key: it is a JWT, it is long and random, or it begins
+    with a known prefix and goes on at random."""
     word = unquote(word)
     prefix = _PREFIX.match(word)
     if prefix is not None:

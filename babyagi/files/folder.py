@@ -143,8 +143,8 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
 
 
 def _name_new(folder_fd: int, temporary: str, name: str) -> None:
-    """Give the temporary file its name. Fails if a file of this name exists, also one that was just
-    created."""
+    """Give the temporary file its name. Fails if a file of this name exists, even if another
+    process created it a moment ago."""
     try:
         os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
     except OSError as error:
@@ -157,8 +157,8 @@ def _name_new(folder_fd: int, temporary: str, name: str) -> None:
 
 
 def is_temporary(name: str) -> bool:
-    """Return whether `put_file` gives such a name to its temporary files. While it writes, and
-    after a kill, a file may have this name beside its own."""
+    """Return whether the name is one that `put_file` gives to temporary files. While `put_file`
+    runs, or after it was killed, a file may have both a temporary name and its own."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -272,8 +272,8 @@ ReadDocument = Callable[[ListedFile, str, bytes], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Regular files in natural order. `n_files` also counts those that did not fit. `is_cut`: the
-    folder has more entries than are counted."""
+    """Regular files in natural order. `n_files` also counts the files that a limit
+    left out of `files`. `is_cut` says that the folder has more entries than are counted."""
 
     files: tuple[ListedFile, ...]
     n_files: int
@@ -338,8 +338,9 @@ class Folder:
         max_chars: int = 12_000,
         read_document: ReadDocument | None = None,
     ) -> FileText:
-        """Return lines of a text file, or of the text of a document if `read_document` is given: at
-        least one, at most `max_lines`, in at most `max_chars` characters.
+        """Return lines of a text file, or of the text of a document if `read_document` is given.
+        They are as many lines from `first_line` on as `max_lines` and `max_chars` allow, but
+        the first of them is always returned.
 
         Line ends become `\\n`. A line over `MAX_LINE_CHARS` is cut and says so. The text is UTF-8,
         UTF-16 or UTF-32 with its mark, or Windows-1252; bytes that fit none of them become U+FFFD.
@@ -380,8 +381,8 @@ class Folder:
     def read_lines(
         self, files: Iterable[ListedFile], *, read_document: ReadDocument | None = None
     ) -> Iterator[tuple[ListedFile, Sequence[str] | None]]:
-        """Yield all lines of each of these files, of a text file over `MAX_FILE_BYTES` those of its
-        beginning; None for a file that is no readable text."""
+        """Yield each file with all its lines. A text file over `MAX_FILE_BYTES` gives only the
+        lines of its beginning, and a file that is no readable text gives None."""
         count_names = cache(self._count_names)
         for file in files:
             try:
@@ -514,9 +515,9 @@ class Folder:
     def _read(
         self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
     ) -> tuple[ListedFile, bytes]:
-        """Return a regular file as it was when it was opened, and at most `MAX_FILE_BYTES + 1` of
-        its bytes, of a document `MAX_DOCUMENT_BYTES + 1`. A file with hard links is read only if
-        `count_names` finds all its names inside the folder."""
+        """Return a regular file as it was when it was opened, and its first bytes: at most
+        `MAX_FILE_BYTES + 1`, or `MAX_DOCUMENT_BYTES + 1` if it is a document. A file with hard
+        links is read only if `count_names` finds all its names inside the folder."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows its files")

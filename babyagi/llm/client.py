@@ -84,8 +84,8 @@ WITHOUT_ENDPOINT = ("human", "rehearsal", "llama")
 
 
 def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:
-    """Return an error if these models need a key and none is set; None otherwise. Another server
-    than OpenAI's is assumed to need none."""
+    """Return an error if these models need a key and none is set; None otherwise. Servers other
+    than OpenAI's are assumed to need no key."""
     asked = set(models) - set(WITHOUT_ENDPOINT)
     if not asked or has_key or base_url:
         return None
@@ -510,8 +510,8 @@ class Endpoint:
 
     async def greet(self, *, timeout_s: float) -> str:
         """Connect to the server as a call would, and ask for its list of models, but send neither
-        key nor prompt. Return why the answer is none of an API for models; "" if it may be one, or
-        if the server gives none.
+        key nor prompt. Return why the answer cannot come from an API for models; "" if it may,
+        or if the server gives no answer.
 
         Raises:
             ModelRejectedError, ModelUnavailableError: no connection can be made.

@@ -93,7 +93,7 @@ def is_about_form(refusal: Refusal) -> bool:
 
 class RefusedParameterError(Exception):
     """The endpoint may have refused only one part of the request. `refusal` is what it reported;
-    `error` is raised in place of this one if no part can be left out."""
+    `error` is raised in place of this exception if no part can be left out."""
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)

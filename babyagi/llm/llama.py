@@ -526,7 +526,7 @@ class ModelFile:
     """A model file.
 
     Attributes:
-        name: as the model's author gave it; otherwise the file name.
+        name: the name that the model's author gave it, or the file name if there is none.
         n_bytes: the size of the file.
         context_tokens: the longest context that the model was trained for; 0 when unknown.
         takes_tools: whether its chat template shows tools to the model.

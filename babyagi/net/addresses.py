@@ -258,4 +258,4 @@ def _read_ipv4(name: str) -> str:
     try:
         return str(ipaddress.IPv4Address(name))
     except ValueError:
-        raise AddressError("the IP address in it is written in an unusual way") from None
+        raise AddressError("the IP address in it is not written as four decimal numbers") from None

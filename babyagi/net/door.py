@@ -78,9 +78,9 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A fetched page. `url` is its address after redirects, `content_type` the server's header,
-    possibly empty, and `body` at most the first `max_bytes` of the `Door`; `is_cut` says that the
-    page was longer."""
+    """A fetched page. `url` is its address after redirects, and `content_type` is the server's
+    header, possibly empty. `body` holds at most the first `max_bytes` bytes, a limit of the
+    `Door`; `is_cut` says that the page was longer."""
 
     url: str
     content_type: str

@@ -460,8 +460,9 @@ class NoInput:
 
 
 def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
-    """Return the text, if it has more than `max_chars`, as its beginning and its end with a note
-    between them that counts the missing characters. `n_lost` characters were dropped before."""
+    """Return the text. If it has more than `max_chars`, return its beginning and its end, with a
+    note between them that counts the missing characters. The count includes `n_lost` characters
+    that were dropped before."""
     if len(text) <= max_chars and not n_lost:
         return text
     kept = max(0, max_chars - 60) // 2

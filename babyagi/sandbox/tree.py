@@ -83,8 +83,9 @@ class _LastWords:
             self._end = (self._end + chunk)[-MAX_ERROR_BYTES:]
 
     def write(self, exit_code: int | None) -> None:
-        """Write them to standard error, at its beginning: several threads may end the command, and
-        they write the same. Standard error that is no file gets nothing."""
+        """Write the last words at the beginning of the file that is standard error. Several
+        threads may end the command; each writes the same text to the same place. If standard
+        error is no file, nothing is written."""
         if self._reading.is_alive():
             self._reading.join(GRACE_S)
         said = []

@@ -361,7 +361,7 @@ def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
     list has the arguments of the parameters in their order.
 
     Raises:
-        ToolError: the value is neither.
+        ToolError: the value can be read in neither of these ways.
     """
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())

@@ -501,9 +501,9 @@ class FileSearch:
         )
 
     def _split(self, files: Sequence[ListedFile]) -> dict[tuple[str, str], _Kept]:
-        """Return what is cached of each of these files, after reading the new ones until the time
-        is over: documents last, of these the ones that cannot be cached last, and the smallest
-        first."""
+        """Read those of the files that are not cached, until the time is over, and return the
+        passages of all files that are cached or were read. Text files are read before documents;
+        among each, files that cannot be cached come last, and smaller files first."""
         split = {key: self._kept[key] for key in map(_key, files) if key in self._kept}
         new = [file for file in files if _key(file) not in split]
         new.sort(key=lambda file: (_is_document(file), not file.state, file.size_bytes))
@@ -574,8 +574,8 @@ def _is_document(file: ListedFile) -> bool:
 
 
 def _text_bytes(file: ListedFile) -> int:
-    """Return how many bytes a file counts for: as many as are read of it, or by its name, of a
-    document no more than the text that is made of it."""
+    """Return how many bytes the file adds to those that a search reads: its size, but no more
+    than is read of a text file, or than the text of a document (known by its name) can have."""
     return min(file.size_bytes, _MAX_CHARS_BY_SUFFIX.get(_suffix(file), MAX_FILE_BYTES))
 
 

@@ -193,7 +193,7 @@ def test_an_ordinary_address_is_read_in_its_only_form(written, read):
 
 def test_the_fault_of_an_address_is_named():
     for url, why in {
-        "http://0x7f.1/": "unusual way",
+        "http://0x7f.1/": "not written as four decimal numbers",
         "http://a@b/": "a user name or a password",
         "ftp://x/": "does not begin with http",
         "http://" + "a" * 3000: "longer than",
