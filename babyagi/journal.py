@@ -860,8 +860,8 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
             found = type(error).__name__
         if found != seen:
             what = (
-                "Not done: what it would change has become another since a person approved "
-                "it. Look again, then make the call anew."
+                "Not done: since a person approved the call, what it would change is no longer the "
+                "same. Look again, then make the call anew."
             )
             return _refused(tool, ToolError(what))
     return None

@@ -107,7 +107,7 @@ def say_duration(seconds: float) -> str:
 
 
 def say_count(n: int, noun: str, *, plural: str = "") -> str:
-    """Return the number with its noun: `1 call`, `2 calls`, `1,000 tries` (with its `plural`)."""
+    """Return the number with its noun: `1 call`, `2 calls`; with the plural "tries", `3 tries`."""
     return f"{n:,} {noun if n == 1 else plural or noun + 's'}"
 
 

@@ -411,8 +411,8 @@ def _says_nothing(said: str, objective_text: str) -> bool:
 
 
 def _is_new(said: str, objective_text: str) -> bool:
-    """Return whether the text says something besides that work is done: it has words that are
-    neither in the objective nor about work. A text that does not speak about work always does."""
+    """Return whether the text says more than that work is done. It does if it does not speak about
+    work, or if it has words that are neither in the objective nor about work."""
     return not _ABOUT_WORK.search(said) or bool(
         _stems(said) - _stems_of_work(said) - _stems(objective_text)
     )

@@ -407,7 +407,7 @@ def _check_version(top: Fields) -> None:
         raise fault("version must be a word or a number", "write: version: ignore")
     if version != "ignore":
         logger.warning(
-            "a file of agents has the version %s; it is read as version: ignore",
+            "the version %s of a file of agents is not checked; write version: ignore",
             shown(version),
         )
 

@@ -420,7 +420,7 @@ class _Pool:
         return found + [result for result in near if _key(result) not in known][:room]
 
     def _weigh(self, stems: Iterable[str]) -> float:
-        """Return the sum of the weights of these word stems. It does not depend on their order."""
+        """Return the sum of the weights of these word stems. The sum does not depend on order."""
         return math.fsum(map(self._weight_by_stem.__getitem__, stems))
 
 
@@ -608,9 +608,10 @@ def fit(
 
     Args:
         results: most needed first.
-        n_needed: the first so many results are needed. As many of them as fit are kept whole, of
-            the others the best passages. The results that are not needed share the remaining room.
-        n_always: the first so many results get a share, however small it is.
+        n_needed: how many of the first results are needed. As many of them as fit are kept
+            whole, of the others the best passages. The results that are not needed share the
+            remaining room.
+        n_always: how many of the first results get a share, however small it is.
         task_name: the task for which the best passages are chosen.
     """
     sizes = [_size(result.text) for result in results]

@@ -126,8 +126,8 @@ class Candidates:
 
 @dataclass(slots=True)
 class _Kept:
-    """A result that was read from the store, and its text in the form for comparisons, which is
-    made for the first one."""
+    """A result that was read from the store, and its text as it is compared. That form of the text
+    is made when it is first needed."""
 
     result: Result
     _read: ReadTexts | None = None
@@ -139,8 +139,8 @@ class _Kept:
         return self._read
 
     def renew(self, result: Result) -> _Kept:
-        """Return the same task's result as it is now; if its text is still the same, that is not
-        read again."""
+        """Return this with the task's result as it is now. If the text is still the same, its form
+        for comparisons is not made again."""
         is_same = text_of(result) == text_of(self.result)
         return _Kept(result, self._read if is_same else None)
 

@@ -147,7 +147,7 @@ class Subjects:
         )
 
     def _weigh(self, words: Iterable[str]) -> float:
-        """Return the sum of the weights of these words. It does not depend on their order."""
+        """Return the sum of the weights of these words. The sum does not depend on order."""
         return math.fsum(map(self._weight_by_word.__getitem__, words))
 
     def _look(self, place: int, words: Sequence[str]) -> Found:

@@ -115,14 +115,14 @@ def parse_parameters(pairs: Sequence[tuple[str, str]], hint: type) -> Any:
             invalid value.
     """
     if len(pairs) > MAX_PARAMETERS:
-        raise BadRequestError(400, "the address has too many parameters")
+        raise BadRequestError(400, f"the address has over {MAX_PARAMETERS} parameters")
     fields = shape_of(hint).schema["properties"]
     value: dict[str, Any] = {}
     for name, text in pairs:
         if fields.get(name, {}).get("type") == "array":
             value.setdefault(name, []).append(clean(text))
         elif name in value:
-            raise BadRequestError(400, "a parameter in the address is given twice")
+            raise BadRequestError(400, f"the parameter {name[:100]!r} is in the address twice")
         else:
             value[name] = clean(text)
     found = _read(value, "the address", hint, is_strict=False)
@@ -163,7 +163,7 @@ def _checked(value: Any) -> Any:
 
 def _require_small(value: Any) -> None:
     if isinstance(value, int | float) and abs(value) > MAX_NUMBER:
-        raise BadRequestError(400, "a number in the address is too large")
+        raise BadRequestError(400, f"a number in the address is over {MAX_NUMBER:,}")
     if isinstance(value, list | tuple):
         for one in value:
             _require_small(one)

@@ -100,7 +100,7 @@ def identity_key(spec: ObjectiveSpec) -> str:
 
 def earlier_identity_key(spec: ObjectiveSpec) -> str:
     """Return the `identity_key` that this spec had before the default first task was changed. For a
-    spec with its own first task, that is the present key."""
+    spec with its own first task, the key is the same as today."""
     initial_task = EARLIER_DEFAULTS.get(spec.initial_task, spec.initial_task)
     return identity_key(replace(spec, initial_task=initial_task))
 

@@ -171,7 +171,7 @@ class FileWatch:
 
     @contextmanager
     def passing_over(self) -> Iterator[None]:
-        """Do not report this process's own commit in the context. The caller must keep other
+        """Do not report what this process commits in the context. The caller must keep other
         processes from committing meanwhile. Their earlier commits are still reported.
 
         After the commit, the file's modification time is set to now, so that even an immediate next

@@ -296,7 +296,7 @@ def test_a_file_that_became_another_since_it_was_approved_is_not_replaced(now, h
     home.work(write_tool(folder), folder=folder, model=model)
 
     assert (
-        "has become another since a person approved it"
+        "since a person approved the call, what it would change is no longer the same"
         in model.asked(Role.EXECUTION)[-1].messages[-1].text
     )
     assert (path.read_text() if path.exists() else None) == now

@@ -480,7 +480,7 @@ def test_agents_are_chosen_by_their_names(tmp_path):
 def test_a_version_that_is_not_ignored_is_said_in_the_log(tmp_path, caplog):
     Agent.from_yaml(write(tmp_path, changed("version: ignore", "version: 1.26")))
 
-    assert "has the version '1.26'" in caplog.text
+    assert "the version '1.26' of a file" in caplog.text
 
 
 def test_the_nodes_of_a_pipeline_may_stand_in_any_order(tmp_path):
