@@ -512,6 +512,7 @@ class App:
             if self._tracer is not NO_TRACER:
                 stack.push_async_callback(asyncio.to_thread, self._tracer.close)
             index = open_index(settings, stack)
+            await self.models.prepare()
             self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
             )

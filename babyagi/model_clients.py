@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.home import remember_abilities, remembered_abilities
+from babyagi.heavy_imports import import_openai
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.client import Account, Endpoint, OpenAIModel, missing_key
 from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder
@@ -72,6 +73,17 @@ class Models:
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
         self._engine: Engine | None = None
+
+    async def prepare(self) -> None:
+        """Import the client of the models that the settings name, if they are asked through it. It
+        takes half a second, which no claimed task needs to wait for."""
+        names = [
+            name
+            for role, name in self._settings.model_by_role.items()
+            if role is not Role.EMBEDDING
+        ]
+        if set(names) - set(MODELS_WITHOUT_ENDPOINT) - set(self._given):
+            await asyncio.to_thread(import_openai)
 
     def for_objective(self, objective: Objective) -> Mapping[Role, ChatModel]:
         """Return the model of each role of the objective. Roles with the same model share one

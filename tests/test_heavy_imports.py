@@ -34,9 +34,9 @@ asyncio.run(main())
 """
 
 
-def run_program(program, **options):
+def run_program(program, *, arguments=(), **options):
     return subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         timeout=300,
@@ -50,6 +50,39 @@ def test_a_model_is_asked_while_chroma_is_imported():
     done = run_program(BOTH_AT_ONCE)
 
     assert (done.returncode, done.stdout.strip()) == (0, "answered"), done.stderr
+
+
+BEFORE_A_CLAIM = """
+import asyncio, sys
+from pathlib import Path
+from babyagi.app import open_app
+from babyagi.settings.load import load_settings
+
+async def main():
+    flags = {"home": sys.argv[1], "llm_model": sys.argv[2], "objective": "What?"}
+    settings = load_settings(flags=flags, environ={}, cwd=Path(sys.argv[1])).settings
+    async with open_app(settings) as app:
+        await app.start_objective()
+
+        async def see(objective_id, work):
+            print("openai" in sys.modules)
+            app.stop()
+            return await work
+
+        await app.serve_all(see)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(("model", "is_imported"), [("local", "True"), ("rehearsal", "False")])
+def test_the_client_of_models_is_imported_before_a_task_is_claimed_that_would_wait_for_it(
+    tmp_path, model, is_imported
+):
+    done = run_program(BEFORE_A_CLAIM, arguments=(str(tmp_path), model))
+
+    assert done.stdout.strip() == is_imported, done.stderr
 
 
 # The finder stops the two threads where each is to hold a part of numpy that the other waits for.
