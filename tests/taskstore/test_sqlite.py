@@ -742,6 +742,7 @@ async def test_a_row_that_cannot_be_read_is_named_by_whoever_reads_it(
     await store.close()
 
 
+@pytest.mark.thorough
 async def test_a_flipped_bit_anywhere_in_the_file_is_met_in_our_words(tmp_path, rich_file):
     chance, path, n_told = random.Random(5), tmp_path / "tasks.db", 0
     used = [at for at, byte in enumerate(rich_file) if byte]
@@ -986,6 +987,7 @@ def plan_of(database, query):
     ]
 
 
+@pytest.mark.thorough
 async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_tasks(tmp_path):
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
