@@ -47,24 +47,14 @@ from tests.taskstore.contract import (
     make_worker,
     plan_from,
 )
+from tests.taskstore.empty import put_empty_store
 from tests.taskstore.races import do_each_task_once
 from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
 
 
-@pytest.fixture(scope="module")
-def empty_file(tmp_path_factory):
-    """An empty store as bytes: to make one takes twelve times as long as to open one."""
-    path = tmp_path_factory.mktemp("empty") / "tasks.db"
-    SqliteDatabase(path, clock=Clock()).close()
-    return path.read_bytes()
-
-
 class TestSqliteTaskStore(TaskStoreContract):
-    @pytest.fixture(autouse=True)
-    def with_empty_file(self, empty_file, tmp_path):
-        (tmp_path / "tasks.db").write_bytes(empty_file)
-
     async def open_store(self, clock, tmp_path):
+        put_empty_store(tmp_path / "tasks.db")
         offload = ThreadOffload()
         return await open_sqlite(tmp_path / "tasks.db", clock=clock, offload=offload), offload.close
 
