@@ -69,15 +69,19 @@ def pytest_collection_modifyitems(items):
 class ProcessWatch:
     """Fails a test that starts a process without being marked."""
 
-    STARTS = frozenset(("subprocess.Popen", "os.fork", "os.posix_spawn"))
-
     def __init__(self):
         self.is_on = False
-        sys.addaudithook(self._see)
+        sys.addaudithook(self._make_hook())
 
-    def _see(self, event, _):
-        if self.is_on and event in self.STARTS:
-            pytest.fail("a test that starts a process is marked `system`")
+    def _make_hook(self):
+        """It is called for each event of the interpreter, tens of thousands in a test."""
+        starts = frozenset(("subprocess.Popen", "os.fork", "os.posix_spawn"))
+
+        def see(event, _):
+            if event in starts and self.is_on:
+                pytest.fail("a test that starts a process is marked `system`")
+
+        return see
 
 
 PROCESS_WATCH = ProcessWatch()

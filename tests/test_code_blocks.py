@@ -202,6 +202,7 @@ def shell(tmp_path, monkeypatch, server_url):
     return Shell(monkeypatch, server_url)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_code_block_of_a_page_runs_as_it_is_typed(path, shell):
     blocks = blocks_of(path)

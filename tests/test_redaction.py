@@ -136,6 +136,7 @@ def test_what_stands_behind_the_name_of_a_secret_is_hidden(text):
     assert "unter" not in redact(text) and "***" in redact(text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

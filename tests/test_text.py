@@ -392,6 +392,7 @@ def test_names_of_symbols_keep_apart():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece",
     [
@@ -528,6 +529,7 @@ def test_a_text_holds_its_own_marks(text):
     assert held_marks(text, marks) == marks
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece", ["Oslo ", "Oslo of ", "K-17, ", "'a ", "“", "1,", "a/B", "((", "A.", "«", "| ", "é-"]
 )
@@ -606,6 +608,7 @@ def test_sentences_are_the_exact_text_without_the_blanks_between(text):
     assert "".join("".join(sentences).split()) == "".join(text.split())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("piece", [".", "a. ", "! ", ".'", '."', "。", "A. ", "| ", "\n", "x"])
 def test_sentences_are_split_in_linear_time(piece):
     assert not grows_faster_than_linearly(lambda n: split_sentences(piece * n + "x"), 64_000)

@@ -28,6 +28,7 @@ def test_every_control_format_private_and_surrogate_character_is_known_as_unseen
     } == set()
 
 
+@pytest.mark.thorough
 def test_no_character_alone_is_left_that_steers_hides_or_is_wider_than_counted():
     shown = {
         harmless(character)

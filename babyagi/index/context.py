@@ -503,8 +503,9 @@ def choose_for_objective(
     proven: Mapping[int, str] | None = None,
 ) -> tuple[list[Chosen], list[Result]]:
     """Choose what a check or a report is shown: the most important results whole, up to half of the
-    budget, and the best passage of each other result. First come the results that an earlier check
-    quoted, so that a part once answered stays answered.
+    budget, and of each other result the passages that say most about the objective and about the
+    result's own task. First come the results that an earlier check quoted, so that a part once
+    answered stays answered.
 
     Args:
         leaf_ids: the tasks from which no other task was planned, and on which none depends.
@@ -530,7 +531,9 @@ def choose_for_objective(
             result.text
             if is_whole
             else _extract(
-                result, is_decisive=reason == "marks", quote=quotes.get(result.task_id, "")
+                result,
+                is_decisive=reason == "marks" or result.task_id in quotes,
+                asked="\n".join(filter(None, [objective_text, quotes.get(result.task_id, "")])),
             )
             if left >= MIN_NEEDED_BYTES
             else ""
@@ -583,11 +586,11 @@ def _weigh_for_objective(
     return weights
 
 
-def _extract(result: Result, *, is_decisive: bool, quote: str) -> str:
+def _extract(result: Result, *, is_decisive: bool, asked: str) -> str:
     return (
-        cut_result(result, MIN_NEEDED_BYTES, task_name=quote)
-        if is_decisive or quote
-        else cut_passage(result, EXTRACT_BYTES)
+        cut_result(result, MIN_NEEDED_BYTES, task_name=asked)
+        if is_decisive
+        else cut_passage(result, EXTRACT_BYTES, query=asked)
     )
 
 

@@ -12,7 +12,7 @@ from babyagi.index.trigrams import Words, read_texts
 from babyagi.tasks import Result
 from babyagi.text import split_sentences
 
-MAX_CUT_CHARS = 64_000  # passages are looked for in this much of a text
+MAX_CUT_CHARS = 200_000  # passages are looked for in this much of a text
 MAX_PASSAGE_CHARS = 400  # longer sentences are cut between words
 MAX_HEAD_BYTES = 120  # a longer heading is not kept with a passage
 # A passage gets this share of the score of the passage before it: "The mill was measured. It is

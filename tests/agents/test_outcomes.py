@@ -102,6 +102,7 @@ def figures(name):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["replies_labelled", "replies_held_out"])
 def test_at_most_one_honest_reply_in_a_hundred_is_taken_for_none_and_of_the_bad_ones_95_are_found_or_in_doubt(
     name,
@@ -427,6 +428,7 @@ def test_any_text_gives_an_outcome(reply, task):
     assert len(outcome.lack) <= MAX_LACK_CHARS and "\n" not in outcome.lack
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece",
     [

@@ -633,6 +633,7 @@ def test_no_text_raises_anything_but_a_malformed_reply(text):
     split_combined(text, known_ids={7, 8}, max_tasks=3)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "piece",
     [

@@ -10,6 +10,7 @@ from babyagi.offload import ThreadOffload
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.cli import homes, samples
+from tests.taskstore.empty import put_empty_store
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 async def store(tmp_path):
+    put_empty_store(tmp_path / "tasks.db")
     offload = ThreadOffload()
     opened = await open_sqlite(
         tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload

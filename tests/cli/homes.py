@@ -12,6 +12,7 @@ from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
 from babyagi.taskstore.port import Intention, Planned
 from support.workers import join
 from tests.cli import samples
+from tests.taskstore.empty import put_empty_store
 
 WORKER = Worker(id="w1", name="test", host="here", pid=1, lease_until=samples.START)
 REPORT = "# Report: find\n\nlimits.md:3 says so.\n"
@@ -35,6 +36,10 @@ def fill_home(text="Find what the documents promise", *, model="rehearsal", reas
 
     With a stop reason it has ended, and its report is written.
     """
+
+    at = settings().home / "tasks.db"
+    if not at.exists():
+        put_empty_store(at)
 
     async def fill():
         async with open_store(settings()) as store:

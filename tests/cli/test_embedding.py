@@ -137,6 +137,7 @@ def run_twice(capsys, between):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -167,6 +168,7 @@ def test_another_store_or_name_of_it_between_two_runs_loses_nothing(
     assert run_json(capsys, "index", "status")[0]["space"] == "hash:v1:768"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("store", ["builtin", "chroma"])
 def test_another_embedder_between_two_runs_loses_nothing(store, folder, capsys, monkeypatch):
     make_files(folder)

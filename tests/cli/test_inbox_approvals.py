@@ -142,6 +142,7 @@ def home(home, monkeypatch, capsys):
     return Home(home, monkeypatch, capsys)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("note", DISGUISED.values(), ids=DISGUISED)
 def test_what_is_approved_and_made_is_what_was_shown_letter_by_letter(note, home):
     till, arguments = Till(), {"note": note, "amount": 3}

@@ -258,6 +258,7 @@ async def test_the_help_says_every_key(seat):
     assert "stop: calls in flight may end" in shown and "answer what a task asks" in shown
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("size", [(20, 8), (60, 10), (200, 60)])
 async def test_it_is_drawn_at_every_size_and_redrawn_at_another(store, objective, seat, size):
     await homes.finish_a_task(store, objective.id)

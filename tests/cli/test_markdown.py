@@ -62,6 +62,7 @@ def test_nothing_steers_the_terminal_whatever_is_written(seed, has_colour):
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]", out)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     ["word " * 20_000, "* a\n" * MAX_TOKENS, "|a" * 40 + "\n" + "|-" * 40 + "\n" + "|b" * 40],

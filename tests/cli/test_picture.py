@@ -113,6 +113,7 @@ def test_wide_and_joined_characters_neither_overflow_nor_are_cut(width):
         assert set(rest) <= set(string.printable + "·…"), row.line.text
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("height", [8, 10, 12, 24])
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_the_picture_never_outgrows_the_terminal(width, height):

@@ -69,6 +69,7 @@ def test_the_demo_as_json_prints_events_and_nothing_else(documents, capsys):
     assert "report.written" in kinds
 
 
+@pytest.mark.thorough
 def test_the_demo_needs_no_folder(capsys):
     assert run_guarded(["demo"]) == 0
     assert ".md:" in capsys.readouterr().out

@@ -489,6 +489,7 @@ def test_the_nodes_of_a_pipeline_may_stand_in_any_order(tmp_path):
     assert Agent.from_yaml(write(tmp_path, changed(NODES, swapped))).tools
 
 
+@pytest.mark.thorough
 @settings(max_examples=150)
 @given(
     st.recursive(

@@ -28,6 +28,7 @@ N_CALLS = 5 + 4  # of the model, of its tools
 MESSAGES = (Message(speaker=Speaker.USER, text=QUESTION, origins=("person",)),)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("protocol", ["native", "json", "text"])
 async def test_a_kill_between_any_two_calls_asks_no_service_twice(protocol, monkeypatch):
     say = speaking(protocol, IN_A_FILE, "question", rephrases=True)

@@ -183,6 +183,7 @@ def test_a_text_that_is_too_large_is_refused(root):
         Folder(root).write("large.txt", "x" * 5_000_001)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", ["folder", "file"])
 def test_a_race_of_links_writes_nothing_outside(root, tmp_path, way, target):
     is_over, place = threading.Event(), root / "race"

@@ -402,9 +402,26 @@ def test_an_objective_is_shown_what_decides_it_whole_and_of_every_other_result_t
     assert sum(len(entry.text.encode()) for entry in chosen) <= 16_000
 
 
+@pytest.mark.parametrize("before", [0, 40, 400])
+def test_of_a_long_result_a_check_is_shown_what_the_objective_asks_for(before):
+    values = [f"The {one} of Kestrel is {n}417 EUR." for n, one in enumerate(("fee", "deposit"), 1)]
+    rows = [f"Row {n} of the ledger has {n % 9}00 entries." for n in range(500)]
+    text = "\n".join([*rows[:before], *values, *rows[before:]])
+    register = make_result(1, text, name="Read the ledger")
+    others = [make_result(n, FILLER * 9, name=f"Find K-{n}") for n in range(2, 9)]
+
+    chosen, _ = choose_for_objective(
+        [register, *others], "Find the fee and the deposit of Kestrel", budget_tokens=6000
+    )
+
+    shown = next(entry.text for entry in chosen if entry.result == register)
+    assert all(value in shown for value in values)
+
+
 def test_what_an_earlier_check_quoted_is_shown_again_however_many_results_came_since():
+    rumours = "Some say who lay awake. Others ask who lay awake. " * 10
     quoted = make_result(
-        1, f"{FILLER * 40}The lamps burnt until dawn. {FILLER * 40}", name="Ask the keeper"
+        1, f"{FILLER * 99}The lamps burnt until dawn. {FILLER * 99}{rumours}", name="Ask the keeper"
     )
     later = [
         make_result(n, f"The reading of K-{n} is {n}47. {FILLER * 9}", name=f"Find K-{n} at dawn")

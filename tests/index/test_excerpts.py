@@ -28,6 +28,16 @@ def test_the_passages_that_fit_best_stay_in_their_order():
     assert len(cut.encode()) <= 240
 
 
+@pytest.mark.parametrize("behind", [0, 1000])
+def test_what_the_reader_asks_is_found_at_the_end_of_a_very_long_result(behind):
+    rows = "".join(f"Row {n} of the ledger has {n % 9}00 entries.\n" for n in range(4000))
+    text = rows + "The fee of Kestrel is 4217 EUR.\n" + rows[:behind]
+
+    cut = cut_result(make_result(text, name="Read"), 600, task_name="Find the fee of Kestrel")
+
+    assert "The fee of Kestrel is 4217 EUR." in cut
+
+
 @pytest.mark.parametrize("before", [0, 30, 60])
 def test_a_value_stays_although_the_reader_asks_for_what_comes_next(before):
     text = (

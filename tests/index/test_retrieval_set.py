@@ -48,6 +48,7 @@ def test_the_sets_share_no_subject_no_fact_and_no_filler():
     }
 
 
+@pytest.mark.thorough
 async def test_as_much_is_found_as_the_documents_say(data_set):
     store, objective = await open_library(
         {result["name"]: result["text"] for result in data_set["results"]}

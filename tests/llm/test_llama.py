@@ -125,6 +125,7 @@ async def engine():
     await made.close()
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_nothing_is_loaded_before_the_first_call_and_its_memory_is_said_then():
     said = list[str]()
@@ -140,6 +141,7 @@ async def test_nothing_is_loaded_before_the_first_call_and_its_memory_is_said_th
     assert len(said) == 1 and "MB of memory, with a context of 1,024 tokens" in said[0]
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_the_text_comes_in_pieces_that_make_the_answer(engine):
     pieces = list[str]()
@@ -153,6 +155,7 @@ async def test_the_text_comes_in_pieces_that_make_the_answer(engine):
     assert completion.usage.completion_tokens <= 24
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_a_cancelled_call_stops_and_the_next_one_is_answered(engine):
     model, pieces, begun = LlamaModel(engine), list[str](), asyncio.Event()
@@ -204,6 +207,7 @@ async def test_an_answer_that_goes_round_in_circles_is_stopped_though_nobody_loo
     assert n_taken < 10**6
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_a_call_that_takes_too_long_is_overdue_and_stops(engine):
     slow = Engine(MODEL, bounds=replace(BOUNDS, timeout_s=0.3))
@@ -217,6 +221,7 @@ async def test_a_call_that_takes_too_long_is_overdue_and_stops(engine):
         await slow.close()
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_a_prompt_that_does_not_fit_is_refused_before_any_work(engine):
     model, pieces = LlamaModel(engine), list[str]()
@@ -228,6 +233,7 @@ async def test_a_prompt_that_does_not_fit_is_refused_before_any_work(engine):
     assert not caught.value.may_be_billed and pieces == []
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_a_reservation_never_exceeds_the_context_and_always_covers_the_call(engine):
     model, prompt = LlamaModel(engine), ask_for("Say hello. " * 20)
@@ -238,6 +244,7 @@ async def test_a_reservation_never_exceeds_the_context_and_always_covers_the_cal
     assert model.reserve(ask_for("word " * 9000)).tokens == 1024
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_tools_that_the_template_leaves_out_are_refused_without_an_answer(engine):
     tool = ToolSpec(name="look", description="Looks.", parameters={"type": "object"})
@@ -246,6 +253,7 @@ async def test_tools_that_the_template_leaves_out_are_refused_without_an_answer(
         await LlamaModel(engine).complete(ask_for("Look.", tools=(tool,)), role=Role.EXECUTION)
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_a_reply_holds_to_its_schema_and_its_bounds(engine):
     schema = {
@@ -270,6 +278,7 @@ async def test_a_reply_holds_to_its_schema_and_its_bounds(engine):
     assert len(names) <= 3 and all(len(name) <= 12 for name in names)
 
 
+@pytest.mark.thorough
 @needs_model
 async def test_an_idle_engine_is_unloaded_and_loaded_again_when_it_is_asked():
     engine = Engine(MODEL, bounds=replace(BOUNDS, idle_s=0))

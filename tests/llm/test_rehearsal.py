@@ -130,6 +130,7 @@ async def test_its_check_quotes_a_long_passage_from_its_best_sentence_on(tmp_pat
     assert objective.stop_reason is StopReason.FINISHED
 
 
+@pytest.mark.thorough
 async def test_it_speaks_every_protocol_and_says_the_same(tmp_path):
     folder, reports = write_documents(tmp_path / "town"), set()
     for protocol in PROTOCOL_NAMES:
@@ -147,6 +148,7 @@ async def test_it_speaks_every_protocol_and_says_the_same(tmp_path):
     assert len(reports) == 1
 
 
+@pytest.mark.thorough
 async def test_another_question_gets_another_answer_and_so_does_another_folder(tmp_path):
     town, shore = (
         write_documents(tmp_path / "town"),
@@ -167,6 +169,7 @@ async def test_another_question_gets_another_answer_and_so_does_another_folder(t
     assert {path for _, path, _ in reports[2]} <= {f"{topic}.md" for topic in TOPICS[5:]}
 
 
+@pytest.mark.thorough
 async def test_the_passage_that_was_marked_by_hand_is_among_the_first_three_quotes():
     questions = load_questions(held_out=False)
 

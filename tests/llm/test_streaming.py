@@ -511,6 +511,7 @@ async def test_a_usage_that_is_nested_too_deeply_is_no_event_and_no_error_of_the
     assert caught.value.may_be_billed
 
 
+@pytest.mark.thorough
 def test_a_flood_of_calls_and_of_their_pieces_is_read_in_a_time_that_grows_with_it():
     flood = ChatGathering(Hearing(PROMPT, name="m", on_text=None))
     for n in range(2000):

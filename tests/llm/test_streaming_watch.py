@@ -129,6 +129,7 @@ PAGES = sorted(
 )
 
 
+@pytest.mark.thorough
 def test_no_page_and_no_source_of_this_repository_is_taken_for_a_loop():
     faults = {
         str(path): fault

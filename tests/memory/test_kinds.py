@@ -64,6 +64,7 @@ def memories(draw):
     return Known(id="x", turns=turns, summary=summary, facts=facts, facts_upto=2)
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(
     known=memories(),

@@ -112,6 +112,7 @@ async def test_a_forgotten_memory_is_gone_and_no_earlier_update_brings_it_back(t
     assert await log.forget() and not await log.forget()
 
 
+@pytest.mark.thorough
 async def test_a_long_memory_is_shortened_and_says_the_same(tmp_path, open_log, monkeypatch):
     path = path_of(tmp_path, "tea")
     log = open_log(path)

@@ -196,6 +196,7 @@ def test_a_call_in_a_code_fence_of_a_longer_reply_is_never_carried_out(junk):
         assert read(text_protocol(labels), text).get("act", [""])[0] != "delete_all"
 
 
+@pytest.mark.thorough
 @settings(max_examples=150)
 @given(
     ANY_REPLY.filter(lambda text: not re.search("```|~~~|[0-9a-f]{8}>>|Final Answer|完了", text))
@@ -233,6 +234,7 @@ JUNK = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", JUNK)
 @pytest.mark.parametrize(
     "protocol", [NATIVE, JSON, text_protocol()], ids=["native", "json", "text"]
@@ -460,6 +462,7 @@ def test_a_json_answer_keeps_a_name_that_says_something(given, output):
     assert read(JSON, text) == {"finish": output or json.dumps(given)}
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.text(max_size=8), st.text(max_size=30) | st.integers(), max_size=4))
 def test_an_object_that_is_cut_off_within_a_string_is_read_up_to_there(value):
     text = json.dumps(value)

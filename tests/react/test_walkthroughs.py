@@ -65,6 +65,7 @@ async def test_the_question_is_answered_in_every_protocol(walk, spoken):
     assert len(desk.model.calls) == len(walk.calls) + 1
 
 
+@pytest.mark.thorough
 @SPOKEN
 @WALKTHROUGHS
 async def test_a_kill_between_any_two_steps_repeats_no_call(walk, spoken):

@@ -238,6 +238,7 @@ def test_an_mbox_is_read_message_by_message():
     assert "ann@example.org Tue" not in text
 
 
+@pytest.mark.thorough
 def test_an_mbox_of_10_000_messages_is_read_whole():
     messages = (bytes(make(f"Nest {n} is full.", subject=f"Nest {n}")) for n in range(3))
     mbox = make_mbox(*messages) + make_mbox(QUOTED_PRINTABLE.replace(b"\r\n", b"\n")) * 9_996

@@ -111,6 +111,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", HOSTILE)
 def test_splitting_and_ranking_grow_with_a_page_and_no_faster(name):
     def work(n):

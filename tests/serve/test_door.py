@@ -179,6 +179,7 @@ async def test_a_body_that_is_cut_off_is_no_fault_of_the_server(served, caplog):
     assert "nobody expected" not in caplog.text
 
 
+@pytest.mark.thorough
 async def test_who_does_not_read_is_closed(served, monkeypatch):
     monkeypatch.setattr("babyagi.serve.server.WRITE_TIMEOUT_S", 0.05)
     monkeypatch.setattr("babyagi.serve.feed.HEARTBEAT_S", 0.0)

@@ -362,6 +362,7 @@ def require_same(row, reply, typed):
     assert f"  because: {problem['detail']}\n" in err if "detail" in problem else True, row.line
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("filled", ["running", "ended", "scheduled"])
 def test_what_is_looked_at_and_refused_is_the_same(filled, home, type_line):
     fill(home, filled, type_line)
@@ -374,6 +375,7 @@ def test_what_is_looked_at_and_refused_is_the_same(filled, home, type_line):
     assert same(left_behind()) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", CHANGES, ids=lambda row: f"{row.line[:40]}-{row.fill}")
 def test_a_change_is_the_same(row, home, type_line, tmp_path, monkeypatch):
     fill(home, row.fill, type_line)

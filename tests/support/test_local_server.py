@@ -97,6 +97,7 @@ PREFIXES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["fault"])
 async def test_the_client_meets_the_fault_as_it_was_measured(row, server, client):
     expected = DIFFERS.get(row["fault"]) or row["sdk_default"]["result"]

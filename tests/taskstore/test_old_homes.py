@@ -254,6 +254,7 @@ async def test_an_objective_that_had_ended_makes_no_call_and_keeps_its_report(ho
     assert await home.store.report(old["id"]) == old["report"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "label",
     (

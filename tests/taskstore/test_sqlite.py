@@ -47,24 +47,14 @@ from tests.taskstore.contract import (
     make_worker,
     plan_from,
 )
+from tests.taskstore.empty import put_empty_store
 from tests.taskstore.races import do_each_task_once
 from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
 
 
-@pytest.fixture(scope="module")
-def empty_file(tmp_path_factory):
-    """An empty store as bytes: to make one takes twelve times as long as to open one."""
-    path = tmp_path_factory.mktemp("empty") / "tasks.db"
-    SqliteDatabase(path, clock=Clock()).close()
-    return path.read_bytes()
-
-
 class TestSqliteTaskStore(TaskStoreContract):
-    @pytest.fixture(autouse=True)
-    def with_empty_file(self, empty_file, tmp_path):
-        (tmp_path / "tasks.db").write_bytes(empty_file)
-
     async def open_store(self, clock, tmp_path):
+        put_empty_store(tmp_path / "tasks.db")
         offload = ThreadOffload()
         return await open_sqlite(tmp_path / "tasks.db", clock=clock, offload=offload), offload.close
 
@@ -742,6 +732,7 @@ async def test_a_row_that_cannot_be_read_is_named_by_whoever_reads_it(
     await store.close()
 
 
+@pytest.mark.thorough
 async def test_a_flipped_bit_anywhere_in_the_file_is_met_in_our_words(tmp_path, rich_file):
     chance, path, n_told = random.Random(5), tmp_path / "tasks.db", 0
     used = [at for at, byte in enumerate(rich_file) if byte]
@@ -986,6 +977,7 @@ def plan_of(database, query):
     ]
 
 
+@pytest.mark.thorough
 async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_tasks(tmp_path):
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)

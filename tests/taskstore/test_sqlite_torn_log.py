@@ -4,6 +4,8 @@ written."""
 import sqlite3
 from contextlib import closing
 
+import pytest
+
 from babyagi.offload import run_inline
 from babyagi.taskstore.port import Intention
 from babyagi.taskstore.sqlite import open_sqlite
@@ -58,6 +60,7 @@ async def open_by_the_program(path):
     await store.close()
 
 
+@pytest.mark.thorough
 async def test_a_log_that_was_cut_anywhere_opens_and_holds_the_first_of_the_commits(tmp_path):
     (tmp_path / "whole").mkdir()
     main, log = await leave_a_log(tmp_path / "whole")

@@ -12,7 +12,8 @@ from babyagi.files.folder import Folder
 from babyagi.tasks import Effect
 from babyagi.tools import files as file_tools
 from babyagi.tools.base import parse_arguments
-from babyagi.tools.files import build_file_tools, build_write_file
+from babyagi.tools.files import build_write_file
+from tests.tools.folders import tools_in
 
 
 @pytest.fixture
@@ -20,9 +21,7 @@ def tools(tmp_path):
     (tmp_path / "limits.md").write_text(
         "\n".join(f"limit {n}" for n in range(1, 211)), encoding="utf-8"
     )
-    return {
-        tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
-    }
+    return tools_in(tmp_path)
 
 
 async def use(tool, arguments=""):
@@ -198,9 +197,7 @@ async def test_a_file_that_was_searched_and_then_linked_from_outside_is_searched
     folder = tmp_path / "folder"
     folder.mkdir()
     (folder / "birds.md").write_text("herons", encoding="utf-8")
-    tools = {
-        tool.name: tool for tool in build_file_tools(Folder(folder), offload=asyncio.to_thread)
-    }
+    tools = tools_in(folder)
     assert (await search(tools, "herons")).sources
 
     (tmp_path / "outside.md").hardlink_to(folder / "birds.md")

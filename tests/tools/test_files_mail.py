@@ -1,7 +1,5 @@
 """Mail in the folder: read and searched as people read it, and as plain text where it is no mail."""
 
-import asyncio
-
 import pytest
 
 from babyagi.errors import ToolError
@@ -11,7 +9,8 @@ from babyagi.llm.rehearsal import split_document
 from babyagi.retrieval.page_text import LONGER
 from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
-from babyagi.tools.files import FileSearch, build_file_tools
+from babyagi.tools.files import FileSearch
+from tests.tools.folders import read, search, tools_in
 
 HERONS = (
     b"Received: from a by b; Tue, 3 Mar 2026 10:00:00 +0000\n"
@@ -28,9 +27,7 @@ MBOX = b"".join(b"From x Tue Mar  3 10:00:00 2026\n%s\n" % one for one in (HERON
 def tools(tmp_path):
     (tmp_path / "herons.eml").write_bytes(HERONS)
     (tmp_path / "all.MBOX").write_bytes(MBOX)
-    return {
-        tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
-    }
+    return tools_in(tmp_path)
 
 
 @pytest.fixture
@@ -46,14 +43,6 @@ def parsed(monkeypatch):
 
     monkeypatch.setattr(file_tools, "read_document", parse)
     return names
-
-
-async def read(tools, path, **more):
-    return (await tools["read_file"].run({"path": path, **more})).text
-
-
-async def search(tools, words, *, pattern=""):
-    return (await tools["search_files"].run({"words": words, "pattern": pattern})).text
 
 
 @pytest.mark.system
@@ -94,9 +83,7 @@ async def test_what_is_no_mail_is_read_as_a_text_file(tools, tmp_path, name):
 async def test_mail_is_parsed_once_until_it_changes_also_if_it_is_broken(tmp_path, parsed):
     (tmp_path / "good.eml").write_bytes(b"gulls")
     (tmp_path / "bad.mbox").write_bytes(b"broken gulls")
-    tools = {
-        tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
-    }
+    tools = tools_in(tmp_path)
 
     for _ in range(2):
         found = await search(tools, "gulls")

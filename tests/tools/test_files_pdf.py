@@ -15,8 +15,9 @@ from babyagi.retrieval import pages as pages_room
 from babyagi.retrieval.pages import read_document
 from babyagi.tools import files as file_tools
 from babyagi.tools.catalog import ToolContext, open_tools
-from babyagi.tools.files import FileSearch, build_file_tools, render_found
+from babyagi.tools.files import FileSearch, render_found
 from tests.small_web import make_pdf
+from tests.tools.folders import read, search, tools_in
 
 
 def join(*pages, password=""):
@@ -34,9 +35,7 @@ def join(*pages, password=""):
 def tools(tmp_path):
     (tmp_path / "paper.pdf").write_bytes(join("Gulls nest on roofs.", "Herons breed in trees."))
     (tmp_path / "notes.md").write_text("Terns nest on sand.", encoding="utf-8")
-    return {
-        tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
-    }
+    return tools_in(tmp_path)
 
 
 @pytest.fixture
@@ -52,14 +51,6 @@ def parsed(monkeypatch):
 
     monkeypatch.setattr(file_tools, "read_document", parse)
     return names
-
-
-async def read(tools, path, **more):
-    return (await tools["read_file"].run({"path": path, **more})).text
-
-
-async def search(tools, words, *, pattern=""):
-    return (await tools["search_files"].run({"words": words, "pattern": pattern})).text
 
 
 @pytest.mark.system
@@ -86,9 +77,7 @@ async def test_a_search_finds_the_lines_of_a_pdf_and_says_the_page(tools):
 async def test_a_pdf_is_parsed_once_until_it_changes(tmp_path, parsed):
     (tmp_path / "good.pdf").write_bytes(b"%PDF-1.7 gulls")
     (tmp_path / "bad.pdf").write_bytes(b"%PDF-1.7 broken")
-    tools = {
-        tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
-    }
+    tools = tools_in(tmp_path)
 
     for _ in range(2):
         assert "1: %PDF-1.7 gulls" in await read(tools, "good.pdf")

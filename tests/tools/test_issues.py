@@ -157,6 +157,7 @@ async def test_a_link_needs_a_title_and_a_repository():
     assert other.passage.text == "https://git.example/o/n/issues/new?title=t&body="
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(
     st.text(min_size=1).filter(lambda text: text.strip()),

@@ -140,6 +140,7 @@ async def test_a_page_is_opened_whole_or_in_the_parts_that_bear_on_something():
     assert "No part of the page is relevant to 'zebra'; it begins:" in none.text
 
 
+@pytest.mark.thorough
 async def test_a_long_page_is_read_in_parts_and_no_word_of_it_is_lost():
     async with Web() as web:
         url = f"{web.base}/long"

@@ -79,6 +79,7 @@ async def run_with_a_kill(world, tally, planning, *, at_s):
     return ended, n_answered
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("planning", list(Planning))
 @pytest.mark.parametrize("nth", range(10))
 def test_a_worker_that_is_gone_costs_at_most_the_calls_it_had_in_flight(nth, planning):

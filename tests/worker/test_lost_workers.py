@@ -152,6 +152,7 @@ async def happen(city, chance):
             city.is_locked = False
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_processes", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_kills_freezes_suspends_jumps_and_locks_give_no_healthy_task_up(seed, n_processes):
@@ -192,6 +193,7 @@ class Poisoned(Script):
         return super().__call__(prompt, role)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("n_poisons", [1, 3])
 def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_others_go_on(
     n_poisons,

@@ -2,6 +2,8 @@ import asyncio
 import logging
 from datetime import timedelta
 
+import pytest
+
 from babyagi.errors import StoreUnavailableError
 from babyagi.schedules import TICK_DECIDED, Overlap, Rule, ScheduleSpec, TickOutcome
 from babyagi.worker.process import MAX_TICK_WAIT_S
@@ -38,6 +40,7 @@ class CountingStore:
         return await self._store.fire_schedules(worker_id)
 
 
+@pytest.mark.thorough
 @virtually
 async def test_a_worker_for_all_begins_what_is_due_at_its_instant_and_ends_it():
     world = make_world()

@@ -126,6 +126,7 @@ async def test_nothing_is_opened_before_the_first_call(tmp_path, offload):
     assert not (tmp_path / "chroma").exists()
 
 
+@pytest.mark.thorough
 async def test_results_that_differ_in_two_numbers_alone_are_found_and_taken_for_no_damage(
     tmp_path, index
 ):
