@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import threading
+import traceback
 from dataclasses import dataclass
 from typing import Literal
 
@@ -472,7 +473,7 @@ async def test_everything_works_where_an_event_loop_runs_already():
         ({"tools": [price, price]}, ValueError, "two tools are called 'price'"),
         ({"tools": [len]}, ValueError, "tool len"),
         ({"output_type": object}, ValueError, "cannot be described to a model"),
-        ({"max_tasks": "many"}, SettingsError, "--max-tasks"),
+        ({"max_tasks": "many"}, SettingsError, "^max_tasks must be a whole number, got 'many'"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(options, error, said):
@@ -481,10 +482,18 @@ def test_what_cannot_be_is_refused_before_anything_is_started(options, error, sa
 
 
 def test_a_folder_that_is_not_there_is_told_by_its_name_and_no_objective_is_left():
-    with pytest.raises(SettingsError, match=r"^there is no folder .*nowhere$"):
+    with pytest.raises(SettingsError, match=r"^there is no folder .*nowhere\n"):
         babyagi.run("Read the notes", model="rehearsal", files="nowhere")
 
     assert babyagi.run("Read the notes", model="rehearsal").objective.id == 1
+
+
+def test_a_traceback_says_why_and_what_to_do():
+    with pytest.raises(SettingsError) as raised:
+        babyagi.run("Read the notes", model="rehearsal", files="nowhere")
+
+    shown = "".join(traceback.format_exception(raised.value))
+    assert shown.rstrip().endswith("\n  try: correct the folder's name")
 
 
 def test_everything_public_is_there_and_says_what_it_is():

@@ -238,7 +238,7 @@ def load_for_program(
 ) -> Settings:
     """Do the same as `load_here`, with the given environment and working folder."""
     environ = {**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}
-    loaded = load_settings(flags=flags, environ=environ, cwd=cwd)
+    loaded = load_settings(flags=flags, environ=environ, cwd=cwd, is_program=True)
     loaded.require_trust()
     for notice in loaded.notices:
         logger.warning("%s", notice)
@@ -262,7 +262,12 @@ def bare_environment() -> dict[str, str]:
 
 
 def load_settings(
-    *, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, reads_files: bool = True
+    *,
+    flags: Mapping[str, object],
+    environ: Mapping[str, str],
+    cwd: Path,
+    reads_files: bool = True,
+    is_program: bool = False,
 ) -> Loaded:
     """Read every setting. Each is taken from the first source that sets it: flags, environment,
     extra env files (the last file first), `.env` in `cwd`, default.
@@ -274,11 +279,12 @@ def load_settings(
     Args:
         flags: values by field name. Text is parsed like a variable's. None and () mean that the
             flag was not used.
+        is_program: `flags` are the arguments of a Python program, and errors call them so.
 
     Raises:
         SettingsError: it lists everything that is wrong.
     """
-    reading = _Reading(flags, environ, cwd)
+    reading = _Reading(flags, environ, cwd, is_program=is_program)
     values = reading.read(reads_files=reads_files)
     if values.get("llama"):  # like -l of the original BabyAGI, it overrides LLM_MODEL
         values = {**values, "llm_model": LLAMA_MODEL}
@@ -335,8 +341,15 @@ class _Reading:
     """Reads all settings once. It collects errors as `faults` instead of stopping at the first
     one."""
 
-    def __init__(self, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> None:
-        self._declared = declared_fields()
+    def __init__(
+        self,
+        flags: Mapping[str, object],
+        environ: Mapping[str, str],
+        cwd: Path,
+        *,
+        is_program: bool,
+    ) -> None:
+        self._declared, self._is_program = declared_fields(), is_program
         unknown = set(flags) - set(self._declared)
         if unknown:
             raise TypeError(f"no such setting: {', '.join(sorted(unknown))}")
@@ -462,8 +475,9 @@ class _Reading:
         """Yield the values that the sources have for a setting, highest precedence first."""
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
-            word = max(declared.flags, key=len, default=name)
-            yield _Given(flag, f"flag {word}" if declared.flags else f"argument {word}", word)
+            is_flag = bool(declared.flags) and not self._is_program
+            word = max(declared.flags, key=len) if is_flag else name
+            yield _Given(flag, f"flag {word}" if is_flag else f"argument {word}", word)
         for layer in self._layers:
             for variable in declared.variables:
                 text = layer.values.get(variable)
