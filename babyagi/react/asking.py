@@ -109,8 +109,7 @@ async def ask(
                     n_shrunk=asker.n_shrunk,
                 )
             except MalformedReplyError as error:
-                why = error.what
-                fault = f"{why} Reply again."
+                why, fault = error.what, f"{error.what} Reply again."
                 asker.prompt = replace(asker.prompt, schema=asker.schema)
         if fault == DO_YOUR_PART and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
