@@ -68,8 +68,9 @@ class BabyagiError(Exception):
         self.fix = fix
         self.guide = guide
         self.may_be_billed = may_be_billed
-        for note in filter(None, (why, fix and f"try: {fix}")):
-            self.add_note(note)
+        for label, text in (("because", why), ("try", fix)):
+            if text:  # a traceback shows the notes below the error's text
+                self.add_note(f"  {label}: {text}")
 
 
 class MalformedReplyError(BabyagiError):

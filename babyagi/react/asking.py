@@ -88,7 +88,7 @@ async def ask(
     """
     asker = _Asker(calls, path, prompt)
     await asker.prepare(calls.abilities(role))
-    fault = ""
+    fault = why = ""
     while asker.n_asked <= MAX_REASKS:
         try:
             completion = await calls.complete(asker.path, asker.prompt, role=role)
@@ -97,7 +97,7 @@ async def ask(
                 raise
             continue
         asker.usage += completion.usage
-        fault = _find_fault(completion, asker.prompt)
+        fault = why = _find_fault(completion, asker.prompt)
         at_last = read_last if asker.n_asked == MAX_REASKS else None
         if not fault or (fault == BE_SHORTER and at_last and completion.text.strip()):
             try:
@@ -109,14 +109,14 @@ async def ask(
                     n_shrunk=asker.n_shrunk,
                 )
             except MalformedReplyError as error:
-                fault = f"{error.what} Reply again."
+                why, fault = error.what, f"{error.what} Reply again."
                 asker.prompt = replace(asker.prompt, schema=asker.schema)
         if fault == DO_YOUR_PART and asker.n_asked:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
     raise MalformedReplyError(
-        f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last "
-        f"message to it was: {fault}"
+        f"the model gave no usable reply in {MAX_REASKS + 1} tries; about the last one it was "
+        f"told: {why}"
     )
 
 

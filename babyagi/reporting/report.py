@@ -344,9 +344,10 @@ def _render_result(result: Result, max_chars: int) -> str:
 def _render_missing(objective: Objective) -> str:
     if objective.stop_reason is not StopReason.UNMET:
         return ""
-    missing = objective.checks.missing or (objective.stop_detail,)
-    lines = (f"* {_one_line(part)}" for part in missing if part)
-    return "\n".join(["**These parts of the objective are not answered:**", "", *lines])
+    missing = objective.checks.missing
+    head = "These parts of the objective are not answered" if missing else "Why it is not complete"
+    lines = (f"* {_one_line(part)}" for part in missing or (objective.stop_detail,) if part)
+    return "\n".join([f"**{head}:**", "", *lines])
 
 
 def _render_dead(tasks: Sequence[Task]) -> str:

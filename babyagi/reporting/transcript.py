@@ -4,6 +4,7 @@ reply, the call and its output, the question and the answer."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -208,11 +209,23 @@ def write_call(name: str, arguments: Mapping[str, Any] | str, *, is_short: bool 
 
 def first_line(text: str, *, max_chars: int = 200) -> str:
     """Return the first line that is not empty, without its Markdown marks; and the next line if the
-    first one only announces it."""
-    lines = (one_line(line).lstrip("#>*- ").strip() for line in text.splitlines())
-    said = list(islice(filter(None, lines), 2))
-    n = 2 if said and said[0].endswith(":") else 1
-    return shorten(" ".join(said[:n]), max_chars)
+    first one only announces it, as a line that ends with `:` or is bold as a whole."""
+    lines = (one_line(line).lstrip("#> ").strip() for line in text.splitlines())
+    first, following = (*islice((line for line in lines if line.strip("*_- ")), 2), "", "")[:2]
+    is_bold = _BOLD.fullmatch(first) is not None
+    first, following = _unmark(first), _unmark(following)
+    if is_bold and following and not first.endswith(":"):
+        first = f"{first}:"
+    return shorten(f"{first} {following}" if first.endswith(":") else first, max_chars).strip()
+
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_ITEM = re.compile(r"^[*+-] +")
+
+
+def _unmark(line: str) -> str:
+    """Return the line without the sign of a list item, and without marks around bold words."""
+    return _BOLD.sub(r"\1", _ITEM.sub("", line))
 
 
 def said_in(step: Step) -> str:

@@ -54,7 +54,8 @@ def test_a_report_of_an_unmet_objective_without_a_list_of_what_is_missing_says_w
 
     report = render_report(objective, written=Written(text="It is so."), tasks=[], results=[])
 
-    assert "* the check could not be made: it was refused\n" in report
+    said = "**Why it is not complete:**\n\n* the check could not be made: it was refused\n"
+    assert said in report and "parts of the objective are not answered:**" not in report
 
 
 def test_a_report_of_a_failed_run_says_how_to_try_what_was_given_up_again():
