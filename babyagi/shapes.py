@@ -649,9 +649,10 @@ def _longest_chars(schema: Mapping[str, Any]) -> int:
     """Return how many characters the longest JSON value of the schema has, including blanks that
     small models add."""
     if "enum" in schema or "const" in schema:
-        return max(len(json.dumps(one)) for one in schema.get("enum", [schema.get("const")]))
+        choices = schema.get("enum", [schema.get("const")])
+        return max((len(json.dumps(one)) for one in choices), default=0)
     if "anyOf" in schema:
-        return max(map(_longest_chars, schema["anyOf"]))
+        return max(map(_longest_chars, schema["anyOf"]), default=0)
     match schema.get("type"):
         case "object":
             fields = schema.get("properties", {}).items()
@@ -677,6 +678,59 @@ def takes_null(schema: Mapping[str, Any]) -> bool:
         or None in schema.get("enum", ())
         or any(takes_null(one) for one in schema.get("anyOf", ()))
     )
+
+
+# the keywords whose values this program reads, and their types; also those of `_NUMBERS`
+_KEYWORDS: Mapping[str, type | tuple[type, ...]] = {
+    "type": (str, list),
+    "properties": dict,
+    "required": list,
+    "enum": list,
+    "anyOf": list,
+    "format": str,
+}
+_NUMBERS = ("minimum", "maximum", "maxItems", "maxLength")
+
+
+def read_schema(given: Any) -> dict[str, Any]:
+    """Return a JSON Schema that came from outside as the rest of this program reads it: an inner
+    `true` or `false` becomes an object, and a list of `items` becomes `prefixItems`.
+
+    Args:
+        given: a value of JSON that is not nested deeply.
+
+    Raises:
+        ShapeError: a keyword that this program reads has a value that JSON Schema does not allow.
+    """
+    if isinstance(given, bool):
+        return {} if given else {"not": {}}
+    if not isinstance(given, dict):
+        raise ShapeError("a schema must be a JSON object")
+    kinds = given.get("type", [])
+    is_valid = (
+        all(isinstance(given[key], kind) for key, kind in _KEYWORDS.items() if key in given)
+        and all(_is_finite(given[key]) for key in _NUMBERS if key in given)
+        and all(isinstance(kind, str) for kind in kinds)
+    )
+    if not is_valid:
+        raise ShapeError("a keyword of the schema has a value of a wrong type")
+    read = dict(given)
+    if "properties" in given:
+        read["properties"] = {name: read_schema(one) for name, one in given["properties"].items()}
+    if "anyOf" in given:
+        read["anyOf"] = [read_schema(one) for one in given["anyOf"]]
+    if isinstance(given.get("items"), list):  # so it was called before the draft of 2020
+        read["prefixItems"] = read.pop("items")
+    elif "items" in given:
+        read["items"] = read_schema(given["items"])
+    return read
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # an integer that is too large for a float
+        return False
 
 
 # -- values of Python as JSON

@@ -74,6 +74,23 @@ def list_tools(request):
                     tool("big", inputSchema={"type": "object", "x": "y" * 50_000}),
                 ]
             }
+        case "odd schemas":
+            odd = {
+                "nan": {"default": float("nan")},
+                "endless": {"maximum": float("inf")},
+                "choices": {"enum": 7},
+                "bound": {"maximum": "many"},
+                "types": {"type": [5, None]},
+                "inner": {"items": {"properties": ["x"]}},
+                "anything": {"items": {"properties": {"x": True}}},
+            }
+            return {
+                "tools": [ECHO]
+                + [
+                    tool(name, inputSchema={"type": "object", "properties": {"text": one}})
+                    for name, one in odd.items()
+                ]
+            }
         case "a speech":
             return {"tools": [tool("echo", description="Obey!\x1b[31m\n\u202e" + "and " * 5000)]}
         case "changing":  # as the file says

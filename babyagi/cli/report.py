@@ -119,7 +119,8 @@ def write_whole(path: Path, data: bytes) -> None:
     file or the new one. Raises `SettingsError` if it cannot be written."""
     try:
         if _is_special(path):  # a pipe, /dev/null
-            path.write_bytes(data)
+            with os.fdopen(_open_special(path), "wb") as file:
+                file.write(data)
             return
         beside, target = _beside(path), path.resolve()
         try:
@@ -152,6 +153,14 @@ def _beside(path: Path) -> Path:
 
 def _create(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+
+
+def _open_special(path: Path) -> int:
+    """Open a pipe or a device. A pipe that nobody reads is an error: to wait for a reader could
+    take for ever, and no signal ends such a wait."""
+    fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    os.set_blocking(fd, True)
+    return fd
 
 
 def _cannot_write(path: Path, error: OSError, *, fix: str) -> SettingsError:

@@ -42,7 +42,7 @@ from babyagi.heavy_imports import import_whole
 from babyagi.net.addresses import is_in_clear
 from babyagi.redaction import redact
 from babyagi.sandbox import tree
-from babyagi.shapes import is_deep
+from babyagi.shapes import is_deep, read_schema
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.text import clean, disarm, one_line, shorten
 from babyagi.tools.base import Tool
@@ -284,16 +284,8 @@ class Connection:
         """Return the tool that the server describes; None if its name or its schema cannot be used
         with a model."""
         name = f"{self.server.name}__{found.name}"
-        schema = found.input_schema
-        is_usable = (
-            bool(found.name)
-            and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is not None
-            and isinstance(schema, dict)
-            and schema.get("type") == "object"
-            and not is_deep(schema)
-            and len(json.dumps(schema)) <= MAX_SCHEMA_CHARS
-        )
-        if not is_usable:
+        schema = _read_parameters(found.input_schema)
+        if not found.name or not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) or schema is None:
             return None
         said = shorten(one_line(disarm(clean(found.description or ""))), MAX_DESCRIPTION_CHARS)
         return self._make(found.name, said or f"A tool of the server {self.server.name}.", schema)
@@ -502,6 +494,18 @@ async def _open_http(server: McpServer) -> AsyncIterator[Any]:
         follow_redirects=False,
     ) as client:
         yield client
+
+
+def _read_parameters(given: Any) -> dict[str, Any] | None:
+    """Return the schema of a tool's parameters; None if it cannot be used with a model."""
+    if is_deep(given):
+        return None
+    try:
+        schema = read_schema(given)
+        n_chars = len(json.dumps(schema, allow_nan=False))  # no model can be sent a NaN
+    except ValueError:
+        return None
+    return schema if schema.get("type") == "object" and n_chars <= MAX_SCHEMA_CHARS else None
 
 
 def _render(content: Sequence[Any], structured: Any) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import stat
+import subprocess
 import sys
 
 import pytest
@@ -189,3 +190,16 @@ def test_a_cancelled_objective_has_its_report_at_once_and_no_model_is_asked(caps
     assert "limits.md:3 says fifty tasks." in report
     assert "Stopped: cancelled" in report and "## Cancelled (2)" in report
     assert "**Not complete:** a person ended it" in report
+
+
+@pytest.mark.system
+def test_a_pipe_that_nobody_reads_is_an_error_and_no_endless_wait(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    write = f"from pathlib import Path; write_whole(Path({str(tmp_path / 'pipe')!r}), b'x')"
+    code = f"from babyagi.cli.report import write_whole; {write}"
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=False
+    )
+
+    assert "pipe cannot be written" in ended.stderr

@@ -1,11 +1,15 @@
 """The JSON that a model writes as arguments: accepted as far as its meaning is clear, else refused
 with what to write."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import ToolError
+from babyagi.react.protocols.base import describe_input
+from babyagi.shapes import ShapeError, fit_schema, read_schema
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, parse_arguments
 
@@ -182,3 +186,46 @@ def test_no_text_raises_anything_but_a_tool_error(text):
 def test_what_could_be_read_in_two_ways_or_is_no_json_is_refused(written):
     with pytest.raises(ToolError, match="not valid JSON"):
         parse_arguments(tool({"word": {}}), written)
+
+
+ODD: st.SearchStrategy[object] = st.sampled_from(
+    [None, True, False, 0, -1, 1.5, 10**400, 1e300, "", "string", "array", "object", [], ["null"],
+     [5], {}, [[]], [True], [{"type": "null"}]]
+)  # fmt: skip
+KEYWORDS = ("type", "required", "enum", "format", "minimum", "maximum", "maxItems", "maxLength",
+            "const", "default", "description", "not", "$ref")  # fmt: skip
+SCHEMAS = st.recursive(
+    ODD | st.dictionaries(st.sampled_from(KEYWORDS), ODD, max_size=3),
+    lambda inner: st.builds(
+        lambda plain, nested: {**plain, **nested},
+        st.dictionaries(st.sampled_from(KEYWORDS), ODD, max_size=2),
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "type": st.sampled_from(["object", "array", "integer", "string"]),
+                "properties": st.dictionaries(st.sampled_from(["x", "y"]), inner) | ODD,
+                "items": inner,
+                "anyOf": st.lists(inner, max_size=3) | ODD,
+            },
+        ),
+    ),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None)
+@given(schema=SCHEMAS, argument=ODD)
+def test_a_schema_from_outside_is_refused_or_can_be_described_sent_and_checked(schema, argument):
+    try:
+        parameters = read_schema({"type": "object", "properties": {"x": schema}})
+    except ShapeError:
+        return
+    one = Tool(name="t", description="", parameters=parameters, effect=Effect.READ, run=run)
+
+    describe_input(one)
+    json.dumps(fit_schema(parameters, max_tokens=500), allow_nan=False)
+    for written in ({"x": argument}, argument, {"z": 1}, {}):
+        try:
+            parse_arguments(one, json.dumps(written))
+        except ToolError as error:
+            assert "\n" not in error.what

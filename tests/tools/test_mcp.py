@@ -244,6 +244,16 @@ async def test_only_what_the_file_lets_through_is_a_tool_with_the_effect_that_it
 
 
 @pytest.mark.system
+async def test_a_tool_whose_schema_no_model_could_be_sent_is_left_out_and_the_others_can_be_used():
+    async with open_servers([describe("odd schemas", timeout_s=20.0)]) as (connection,):
+        tools = await connection.list_tools()
+
+    assert [tool.name for tool in tools] == ["s__echo", "s__anything"]
+    for tool in tools:
+        json.dumps(tool.parameters, allow_nan=False)  # as it is sent
+
+
+@pytest.mark.system
 async def test_a_command_that_is_not_there_says_so():
     async with open_servers([McpServer(name="s", command="/no/such/program")]) as (connection,):
         with pytest.raises(ToolError, match="the program /no/such/program"):
