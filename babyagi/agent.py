@@ -339,6 +339,8 @@ class Agent(Generic[T]):
 
     def _messages(self, question: str, history: History) -> tuple[Message, ...]:
         earlier = history.messages if isinstance(history, Run) else tuple(history)
+        if not isinstance(question, str):
+            raise TypeError(f"a question is text, not {type(question).__name__}")
         told, asked = ask_agent(self.instruction, Passage(text=question, origin="person"))
         told = instruct([told], self.output.instruction)[0] if self.output else told
         return (told, *earlier, asked)

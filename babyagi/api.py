@@ -404,6 +404,8 @@ def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
     limits: Limits | None = spread.pop("limits", None)
     if limits is None:
         return spread
+    if not isinstance(limits, Limits):
+        raise TypeError(f"limits must be a babyagi.Limits, not {type(limits).__name__}")
     if both := [name for name in rename(spread, "run") if name in LIMIT_NAMES]:
         raise TypeError(f"run takes 'limits' or {both[0]!r}, not both")
     return spread | asdict(limits)

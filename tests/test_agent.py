@@ -543,5 +543,7 @@ async def test_limits_hold_for_a_model_that_is_given_as_an_object_and_no_setting
         Agent(ScriptedModel(answer), openai_base_url="http://127.0.0.1:1/v1")
     with pytest.raises(TypeError, match="a client or a ChatModel as its model, not int"):
         Agent(5)  # type: ignore[call-overload]  # that is the fault
+    with pytest.raises(TypeError, match="a question is text, not int"):
+        await Agent("rehearsal").run_async(5)  # type: ignore[arg-type]  # that is the fault
     with pytest.raises(TypeError, match="'max_stepz'; did you mean max_steps"):
         Agent("rehearsal", max_stepz=3)  # type: ignore[call-overload]  # that is the fault

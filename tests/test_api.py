@@ -475,6 +475,7 @@ async def test_everything_works_where_an_event_loop_runs_already():
         ({"output_type": object}, ValueError, "cannot be described to a model"),
         ({"max_tasks": "many"}, SettingsError, "^max_tasks must be a whole number"),
         ({"model": 5}, TypeError, "a name or a ChatModel as its model, not int"),
+        ({"limits": 5}, TypeError, r"limits must be a babyagi\.Limits, not int"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_started(options, error, said):
