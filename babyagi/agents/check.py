@@ -16,6 +16,7 @@ from babyagi.agents.evidence import (
     NO_SPACES,
     ONLY_COMPUTES,
     UNSPACED,
+    chooses,
     find_deeds,
     has_acted,
     is_evidence,
@@ -201,9 +202,8 @@ def look_up(
         quote = part.quote
         task_id = _find(quote, folded, first=part.task_id, computed=computed)
         is_whole = task_id in computed and _fold(quote) == folded.get(task_id)
-        if (
-            task_id is not None
-            and (is_whole or not _only_names(quote, objective_text))
+        if task_id is not None and (
+            (is_whole or _says_more(quote, result_by_id[task_id], objective_text))
             and is_evidence(
                 quote, result_by_id[task_id], objective_text=objective_text, doers=doers
             )
@@ -240,11 +240,12 @@ def still_shown(
     )
 
 
-def _only_names(quote: str, objective_text: str) -> bool:
-    """Return whether a quote may be only the name of the thing that was asked about: a few words,
-    all of which the objective contains."""
+def _says_more(quote: str, result: Result, objective_text: str) -> bool:
+    """Return whether a quote says more than the name of the thing that was asked about, which is a
+    few words that the objective contains. The name of one of several alternatives does."""
     words = _words(quote)
-    return len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
+    is_name = len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
+    return not is_name or chooses(quote, objective_text, is_outside=is_from_outside(result))
 
 
 def _find_computed(results: Sequence[Result]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import Enum, auto
 from itertools import islice
 
@@ -298,6 +298,13 @@ _QUESTION_WORD = late_pattern(
 )
 _YES_OR_NO = late_pattern(r"\W*(?:yes|no|not|ja|nein|nicht)\b", re.IGNORECASE)
 _NEGATION = late_pattern(r"\b(?:no|not|never|nobody|neither|kein\w*|nicht)\b", re.IGNORECASE)
+_OR = late_pattern(r",?\s+(?:or|oder|ou|o)\s+", re.IGNORECASE)
+_ASKS_TO_CHOOSE = late_pattern(
+    r"\?|\b(?:which|whether|should|welche[rmns]?|ob|soll(?:en|te|ten)?|quel(?:le)?s?|cuál(?:es)?"
+    r"|qual[ei]?)\b",
+    re.IGNORECASE,
+)
+_CLAUSE_END = late_pattern(r"[?,;:.]\s|\?")
 _BECAUSE = late_pattern(r"\b(?:because|due to|caused by|weil|wegen|durch)\b", re.IGNORECASE)
 _AND = late_pattern(r"[?;.]\s|,\s|\b(?:and|with|und)\b", re.IGNORECASE)
 _NO_VALUE = late_pattern(
@@ -498,7 +505,43 @@ def _may_answer(said: str, objective_text: str) -> bool:
             and (_has_number(told, objective_text) or _TIME_WORD.search(told) is not None)
         )
         or (_Asked.ANYTHING in asked and _says_more(told, said, objective_text))
+        or chooses(told, objective_text, is_outside=True)
     )
+
+
+def chooses(text: str, objective_text: str, *, is_outside: bool) -> bool:
+    """Return whether the objective asks which of some alternatives it is ("Norden or Kaldi?"), and
+    the text names some of them and not all.
+
+    Args:
+        is_outside: whether the text is from a file, a page or a tool. It may name anything, so it
+            must also use a word of the objective that is no alternative: "Kaldi is cheaper".
+    """
+    told, asked = _stems(text), _stems(objective_text)
+    for alternatives in _find_alternatives(objective_text):
+        named = [alternative <= told for alternative in alternatives]
+        if any(named) and not all(named):
+            return not is_outside or bool(told & asked - frozenset().union(*alternatives))
+    return False
+
+
+def _find_alternatives(objective_text: str) -> Iterator[list[frozenset[str]]]:
+    """Yield, for each question of the objective that offers a choice, the stems of its
+    alternatives."""
+    for sentence in split_sentences(objective_text[:MAX_JUDGED_CHARS]):
+        before, *others = _OR.split(sentence)
+        if not others or not _ASKS_TO_CHOOSE.search(sentence):
+            continue
+        lead, *items = before.split(",")
+        # of words that lead to the first alternative, such as `Should we use SQLite`, the last
+        # one counts
+        named = [_stems(item) for item in items] or [_stems((WORD.findall(lead) or [""])[-1])]
+        for other in others:
+            words = WORD.findall(_CLAUSE_END.split(other)[0])
+            rest = [_stems(word) - _stems(before) for word in words]
+            named.append(next(filter(None, rest), frozenset()))
+        if all(named):
+            yield named
 
 
 def _tell(said: str, objective_text: str) -> str:

@@ -88,6 +88,31 @@ def test_a_quote_that_does_not_stand_there_or_only_names_what_was_asked_does_not
 
 
 @pytest.mark.parametrize(
+    ("asked", "quote", "origins", "is_met"),
+    [
+        ("Which is cheaper, Norden or Kaldi?", "Kaldi is cheaper", (), True),
+        ("Which is cheaper, Norden or Kaldi?", "Kaldi", (), True),
+        ("Which is cheaper, Norden or Kaldi?", "Kaldi is cheaper", ("file:a.md",), True),
+        ("Which is cheaper, Norden or Kaldi?", "Kaldi", ("file:a.md",), False),
+        ("Which is cheaper, Norden or Kaldi?", "Norden or Kaldi", (), False),
+        ("Which is cheaper, Norden or Kaldi?", "cheaper", (), False),
+        ("Should we use SQLite or PostgreSQL for it?", "use SQLite", ("file:a.md",), True),
+        ("Ist Norden oder Kaldi billiger?", "Kaldi ist billiger", ("file:a.md",), True),
+        ("Which burnt first, the mill, the barn or the gate?", "the barn", (), True),
+        ("Is it Kaldi Nord or Kaldi Süd that pays?", "Kaldi Süd pays", (), True),
+        ("Is it Kaldi Nord or Kaldi Süd that pays?", "Kaldi", (), False),
+        ("Find the price of tea or coffee", "coffee", (), False),
+    ],
+)
+def test_one_of_the_alternatives_of_a_question_answers_it(asked, quote, origins, is_met):
+    results = [replace(result(3, f"The lists were read. {quote}. That was all."), origins=origins)]
+
+    found, _ = look_up(reply(("the choice", 3, quote)), results, objective_text=asked)
+
+    assert found == is_met
+
+
+@pytest.mark.parametrize(
     ("asked", "text", "quote", "origins", "is_met"),
     [
         ("Compute 2+2", "4", "4", ("tool:calculator",), True),
