@@ -419,8 +419,8 @@ class App:
         worker to stop; return the signal's number.
 
         Args:
-            around: called with the id of each objective, and with the work on it (from joining to
-                leaving it) as a coroutine, which it must await and whose objective it returns.
+            around: called for each objective with its id and a coroutine, which works on it from
+                joining to leaving. It must await the coroutine and return what that returns.
         """
         notifier = self._make_notifier()
 

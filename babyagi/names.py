@@ -455,10 +455,10 @@ def name_sense(name: str) -> str:
 
     * case, articles, punctuation, politeness, the number in a list, an English plural, and how
       numbers and units are spelled;
-    * the verb at the beginning, where another verb means the same (fix, repair), and a verb of
-      asking before a noun phrase;
-    * question or command, and whether a question asks with a verb or with a noun (how tall, the
-      height of; why X ended);
+    * the verb at the beginning, where another verb means the same (fix, repair), and a verb that
+      asks for something (find, give the height of X);
+    * question or command (`Find out why X ended`, `Why did X end?`), and `how tall X is` for `the
+      height of X`;
     * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the
       order of two equal things that `and` joins;
     * whether a phrase of place, time or means (`In the manual, ...`) comes first or last.

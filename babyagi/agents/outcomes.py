@@ -693,9 +693,8 @@ def _asks_refusal(text: str, task: str) -> bool:
 
 
 def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
-    """Yield the class of each sentence. Items of a list have the class of the line above the list,
-    such as "I need:". An item that says that something is absent does not change the class of the
-    next item."""
+    """Yield for each sentence what it is (`_Says`): content, a lack, a refusal and so on. Items of
+    a list are what the line above the list is, such as "I need:"."""
     heading = None
     for sentence in sentences:
         if heading is not None and _ITEM.match(sentence):

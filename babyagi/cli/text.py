@@ -186,8 +186,8 @@ def pad(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """Yield the text in safe rows of at most `width` cells, broken between words if possible. Line
-    ends of the text stay."""
+    """Yield the text in rows of at most `width` cells, made harmless for a terminal. A row ends
+    where a line of the text ends, and otherwise between words if possible."""
     for line in safe(text, keep_newlines=True).split("\n"):
         row, used = "", 0
         for piece in re.findall(r"\s*\S+|\s+$", line):

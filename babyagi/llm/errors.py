@@ -155,7 +155,7 @@ def say_why(text: str, address: ModelAddress) -> str:
 
 
 def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
-    """Return the error of this program for the refusal."""
+    """Return the `BabyagiError` that stands for what the endpoint at this address reported."""
     why = say_why(refusal.message, address)
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 

@@ -74,7 +74,7 @@ def _decompress(text: str) -> str:
     unpacking = zlib.decompressobj()
     text = unpacking.decompress(packed, MAX_BYTES).decode()
     if not unpacking.eof:
-        raise ValueError("the text is cut off, or longer than any prompt")
+        raise ValueError(f"a stored prompt is cut off, or has over {MAX_BYTES:,} bytes")
     return text
 
 

@@ -196,7 +196,7 @@ def _say_bytes(n_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The engine, while one caller uses it and the others wait."""
+    """The use of the engine that runs the model, by one caller at a time; the others wait."""
 
     server: _Server
     offload: ThreadOffload

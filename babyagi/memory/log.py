@@ -370,7 +370,7 @@ def _take_made(known: Known, record: Record) -> Known:
                 if fold_name(one.entity) != fold_name(fact.entity) or one.turn > fact.turn
             ]
             return replace(known, facts=(*others, fact))
-    raise ValueError(f"not a record of version {VERSION}")
+    raise ValueError(f"a line is no record of a memory in the format of version {VERSION}")
 
 
 def _read_turn(record: Record) -> Turn:

@@ -431,11 +431,17 @@ class ScheduleStore(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """The queued tasks of an objective, counted by what each one waits for: other tasks
-    (`n_after`), tasks that bring information it lacked (`n_lack`), an answer to one of the open
-    questions, because no more may be asked now (`n_asking`), a delay (`n_delayed`), or only for a
-    worker (`n_free`). `free_s` is for how many seconds the oldest of the `n_free` tasks has been
-    waiting for a worker."""
+    """The queued tasks of an objective, counted by what each one waits for.
+
+    Attributes:
+        n_after: for the tasks that it was planned after.
+        n_lack: for tasks that bring information which an earlier try lacked.
+        n_asking: for other tasks' questions to be answered: as many questions to a person are open
+            as may be, and this task may ask one.
+        n_delayed: for the end of a delay.
+        n_free: only for a worker.
+        free_s: for how many seconds the oldest of the `n_free` tasks has been waiting.
+    """
 
     n_after: int = 0
     n_lack: int = 0

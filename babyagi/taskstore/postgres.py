@@ -456,7 +456,7 @@ class Schema:
         if encoding != "UTF8":
             raise StoreUnusableError(
                 f"the task store {self.where} cannot be used",
-                why=f"the database has the encoding {encoding}",
+                why=f"the database has the encoding {encoding}, and only UTF8 holds every text",
                 fix="create a database with ENCODING 'UTF8'",
                 guide="store",
             )

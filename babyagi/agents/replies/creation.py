@@ -1145,8 +1145,8 @@ class _Siblings:
 
 
 def _to_references(value: Any) -> list[int | str]:
-    """Return the numbers and texts in the value of an `after`, which may be a single one, a list,
-    or objects with an id or a name."""
+    """Return the tasks that a proposal names in `after`, as ids or names. The value may be one of
+    them, a list, or objects with an id or a name."""
     references: list[int | str] = []
     for reference in _flatten(value) if isinstance(value, list) else [value]:
         if isinstance(reference, dict):

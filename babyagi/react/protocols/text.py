@@ -307,9 +307,9 @@ def _read_json(
 
 
 def _read_one_line(act: Act, labels: Labels, tools: Mapping[str, Tool]) -> Act:
-    """Return the call with name and input separated, if both are on the action's line: `search:
-    tea`, `search "tea"`, or, if there is an input line as well, `search (for tea)`. Arguments by
-    name (`search(query="tea")`) become JSON."""
+    """Return the call with the tool's name and the input separated, if both stand on the line of
+    the action: `search: tea` or `search "tea"`. Of `search (for tea)` the bracket is left out if a
+    line with the input follows. Arguments by name (`search(query="tea")`) become JSON."""
     call = act.calls[0]
     if call.name not in tools and (one := _ONE_LINE.fullmatch(call.name)):
         name, given = one["name"], one["given"].strip(_QUOTES)

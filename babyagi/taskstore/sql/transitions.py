@@ -119,9 +119,9 @@ COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
 
 
 def tally(tx: Transaction, objective_id: int) -> Row:
-    """Return how far the objective's list is, as a row. Up to `MAX_COUNTED`, its `n_recorded`
-    counts the tasks that wait for planning, and its `n_unblocked` the queued tasks that wait
-    neither for another task nor for a person's answer, delayed or not."""
+    """Return a row of counts of the objective's tasks. `n_recorded` counts those that wait for
+    planning. `n_unblocked` counts the queued ones that wait neither for another task nor for a
+    person's answer, also those that are delayed. Both count up to `MAX_COUNTED`."""
     return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
 
 
@@ -355,8 +355,8 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
 def free_task(
     tx: Transaction, task: Task, *, to: TaskStatus | None = None, delay_s: float = 0.0
 ) -> TaskStatus:
-    """Release a claimed task, store its new state, and charge its open calls. Return the status
-    that the task got.
+    """Release a claimed task and store its new state. Calls of it that have no outcome are charged
+    as reserved. Return the status that the task got.
 
     Args:
         to: the status that the task gets, unless the end of the objective or a question to a person
