@@ -339,8 +339,6 @@ class Agent(Generic[T]):
 
     def _messages(self, question: str, history: History) -> tuple[Message, ...]:
         earlier = history.messages if isinstance(history, Run) else tuple(history)
-        if not isinstance(question, str):
-            raise TypeError(f"a question is text, not {type(question).__name__}")
         told, asked = ask_agent(self.instruction, Passage(text=question, origin="person"))
         told = instruct([told], self.output.instruction)[0] if self.output else told
         return (told, *earlier, asked)
@@ -428,6 +426,8 @@ class Agent(Generic[T]):
     ) -> AsyncIterator[_Desk]:
         """Open store, objective and model for one question. `used`: what another run has already
         used of the same limits."""
+        if not isinstance(question, str):
+            raise TypeError(f"a question is text, not {type(question).__name__}")
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)

@@ -285,10 +285,16 @@ def test_claims_to_be_done_at_once_are_checked_and_refused_claims_do_not_stop_th
 
 
 @pytest.mark.parametrize(
-    "check",
-    ['{"parts": [], "missing": ["all"], "met": false}', "no", "not JSON", "", '{"met": true}'],
+    ("check", "why"),
+    [
+        (
+            '{"parts": [], "missing": ["all"], "met": false}',
+            "These parts of the objective are not answered",
+        ),
+        *((reply, "Why it is not complete") for reply in ("no", "not JSON", "", '{"met": true}')),
+    ],
 )
-def test_a_check_that_never_agrees_ends_unmet_after_a_bounded_number_of_calls(check):
+def test_a_check_that_never_agrees_ends_unmet_after_a_bounded_number_of_calls(check, why):
     ended, report, tasks, model = run(
         lambda prompt, role: check if is_check(prompt) else answer_by_role(prompt, role),
         limits=Limits(),
@@ -297,7 +303,7 @@ def test_a_check_that_never_agrees_ends_unmet_after_a_bounded_number_of_calls(ch
 
     assert ended.stop_reason is StopReason.UNMET
     assert len(model.calls) <= 60 and len(tasks) <= 20
-    assert "These parts of the objective are not answered" in report
+    assert f"**{why}:**" in report
 
 
 def test_a_check_that_always_misses_another_part_ends():
