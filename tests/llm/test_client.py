@@ -254,6 +254,7 @@ async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_
     assert (await model.complete(PROMPT, role=Role.EXECUTION)).text == "hello there"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("fault", ["200-50mb", "c-slow-body", "c-hang"])
 async def test_nothing_takes_more_than_its_memory_or_its_time(

@@ -81,6 +81,7 @@ async def test_a_stream_that_is_whole_is_an_answer_after_one_request(
         assert completion.text == "".join(heard) == "hello there"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dialect", "row"), rows("BREAKER"))
 async def test_a_stream_that_breaks_off_is_an_outage_that_may_be_billed(
     server, endpoint, patient, dialect, row
@@ -93,6 +94,7 @@ async def test_a_stream_that_breaks_off_is_an_outage_that_may_be_billed(
     assert caught.value.may_be_billed and 1 <= len(server.requests) <= row["max_requests"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("dialect", "row"), rows("CAP"))
 async def test_a_stream_without_an_end_takes_no_more_than_its_time(
     server, patient, endpoint, dialect, row

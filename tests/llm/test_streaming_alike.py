@@ -47,6 +47,7 @@ async def end_of(server, fault, dialect, *, streams):
     return said | {"n_requests": len(server.requests)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("dialect", "fault"),
     [

@@ -268,6 +268,7 @@ async def test_an_unknown_fault_is_refused(server):
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, EMBEDDINGS])
 async def test_every_fault_that_applies_is_met_in_each_shape(path):
     body = {

@@ -83,6 +83,7 @@ async def make_filled(path, n_tasks=3):
 # --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_store_is_closed_although_a_read_that_an_error_cut_off_still_holds_its_cursor(tmp_path):
     database = SqliteDatabase(tmp_path / "tasks.db", clock=Clock())
     assert database._connection is not None

@@ -222,6 +222,7 @@ async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
     assert lagging.ranked[0].result.task_name == "Museum"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_service_that_fails_is_unavailable_and_is_used_again_when_it_is_well(
     server, status

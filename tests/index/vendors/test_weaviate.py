@@ -103,6 +103,7 @@ async def test_a_key_is_sent_and_a_wrong_one_says_which_variable_to_set(server):
     await wrong.close()
 
 
+@pytest.mark.thorough
 async def test_a_server_that_fails_is_unavailable_and_is_used_again_when_it_is_well(server):
     state, *_ = server
     index = open_other(server, timeout_s=1)  # the library tries again and again until then
