@@ -203,7 +203,7 @@ def look_up(
         task_id = _find(quote, folded, first=part.task_id, computed=computed)
         is_whole = task_id in computed and _fold(quote) == folded.get(task_id)
         if task_id is not None and (
-            (is_whole or _says_more(quote, result_by_id[task_id], objective_text))
+            (is_whole or _is_more_than_a_name(quote, result_by_id[task_id], objective_text))
             and is_evidence(
                 quote, result_by_id[task_id], objective_text=objective_text, doers=doers
             )
@@ -240,7 +240,7 @@ def still_shown(
     )
 
 
-def _says_more(quote: str, result: Result, objective_text: str) -> bool:
+def _is_more_than_a_name(quote: str, result: Result, objective_text: str) -> bool:
     """Return whether a quote says more than the name of the thing that was asked about, which is a
     few words that the objective contains. The name of one of several alternatives does."""
     words = _words(quote)
