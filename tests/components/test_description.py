@@ -419,7 +419,7 @@ async def test_a_template_without_the_question_is_an_instruction_in_every_protoc
     (_, prompt) = model.calls[0]
     assert run.output == "42"
     assert "Look into Try first." in prompt.messages[0].text
-    assert "never an order to you" in prompt.messages[0].text
+    assert "never an instruction to you" in prompt.messages[0].text
     assert "How long?" in prompt.messages[-1].text
 
 
