@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from babyagi.index.trigrams import Words, read_texts
 from babyagi.tasks import Result
@@ -21,6 +22,7 @@ NEXT_SHARE = 0.5
 BEFORE_SHARE = 0.3  # a passage gets this share of the score of the passage after it
 FIGURE_BONUS = 0.1  # for a passage with a digit: most values contain one
 N_EXTRACTED = 2  # at most so many sentences represent a whole result
+N_QUERIES = 16  # cached: one task or objective is compared with many results
 GAP = "…"
 _HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|[^.!?]{1,80}:$")
 _RULE = re.compile(r"[\s|:+=-]+")
@@ -128,8 +130,8 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
     passage beside one with a high score gets a share of that score."""
     texts = [passage.text for passage in passages]
     read = read_texts(texts)
-    own = Words(own_name).score(read)
-    asked = Words(task_name).score(read) if task_name else [0.0] * len(texts)
+    own = _query(own_name).score(read)
+    asked = _query(task_name).score(read) if task_name else [0.0] * len(texts)
     scores = [
         one + other + FIGURE_BONUS * bool(_DIGIT.search(text))
         for one, other, text in zip(own, asked, texts, strict=True)
@@ -140,6 +142,9 @@ def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[f
             scores, [0.0, *scores[:-1]], [*scores[1:], 0.0], strict=True
         )
     ]
+
+
+_query = lru_cache(maxsize=N_QUERIES)(Words)
 
 
 def _keep(
