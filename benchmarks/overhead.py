@@ -11,15 +11,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
@@ -56,6 +59,25 @@ STORES = ("builtin", "chroma")
 N_QUEUED = 20
 RESULT_BYTES = 500
 N_WINDOW = 500  # tasks
+SAMPLE_S = 0.001  # of the processor's time
+# What the work of a function is called. Of the functions on the stack, the innermost one decides.
+WORK_BY_FUNCTION = {
+    "choose_context": "choosing what a task is shown",
+    "execute_task": "executing: prompt, journal",
+    "judge_reply": "executing: judging the reply",
+    "Loop._execute": "executing: inputs of the try",
+    "Loop._commit": "recording the result",
+    "Loop._plan": "planning",
+    "Loop._order": "ordering the list",
+    "Loop._check": "check",
+    "Loop._report": "report",
+    "IndexFeed.feed": "indexing",
+    "Serving._dispatch": "claiming",
+    "BaseSelectorEventLoop._read_from_self": "hops between threads",
+    "ThreadOffload.__call__": "hops between threads",
+    "EpollSelector.select": "the loop waits: statements, commits, the disk",
+}
+OTHER_WORK = "the rest: the event loop, the lease, the benchmark itself"
 
 
 async def measure_own_time(
@@ -254,6 +276,49 @@ async def show_own_time(n_runs: int, n_tasks: int) -> None:
     )
 
 
+@contextmanager
+def sampling(n_by_work: Counter[str]) -> Iterator[None]:
+    """During the context, count what the main thread is at after each further `SAMPLE_S` seconds of
+    the processor, of all threads together."""
+
+    def note(_number: int, frame: FrameType | None) -> None:
+        work = None
+        while frame is not None and work is None:
+            work = WORK_BY_FUNCTION.get(frame.f_code.co_qualname)
+            frame = frame.f_back
+        n_by_work[work or OTHER_WORK] += 1
+
+    before = signal.signal(signal.SIGPROF, note)
+    signal.setitimer(signal.ITIMER_PROF, SAMPLE_S, SAMPLE_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def show_work(n_runs: int, n_tasks: int) -> None:
+    """Print what the processor's time of a task is spent on."""
+    n_by_work: Counter[str] = Counter()
+    cpu_s = []
+    asyncio.run(measure_own_time("builtin", concurrency=1, n_tasks=10))  # what a process does once
+    for _ in range(n_runs):
+        with sampling(n_by_work):
+            cpu_s.append(
+                asyncio.run(measure_own_time("builtin", concurrency=1, n_tasks=n_tasks))[1]
+            )
+    cpu_ms, n_samples = 1000 * statistics.median(cpu_s), n_by_work.total()
+    rows = [
+        (work, f"{100 * n / n_samples:.0f} %", f"{cpu_ms * n / n_samples:.2f} ms")
+        for work, n in n_by_work.most_common()
+    ]
+    print_table(
+        f"Processor time of a task, {cpu_ms:.1f} ms ({n_tasks} tasks, built-in index, one at once)",
+        ("work", "share", "a task"),
+        rows,
+    )
+
+
 def show_growth(n_tasks: int) -> None:
     """Print what a task takes of the processor in each window of a run, and how much more that is
     than in the second one; the first one starts everything."""
@@ -295,7 +360,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         metavar="TASKS",
         help=f"only print how the time of a task grows in a run of so many, {N_WINDOW} at a time",
     )
+    parser.add_argument(
+        "--work", action="store_true", help="only print what the processor's time is spent on"
+    )
     options = parser.parse_args(argv)
+    if options.work:
+        show_work(options.runs, options.tasks)
+        return
     if options.grow:
         show_growth(max(options.grow, N_WINDOW + 1))
         return

@@ -112,6 +112,13 @@ def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
         assert said in out
 
 
+def test_the_overhead_benchmark_prints_what_the_processor_time_of_a_task_is_spent_on():
+    out = run("overhead", "--work", "--tasks", "20", "--runs", "1")
+
+    shares = re.findall(r"^(\S.*\S) +\d+ % +\d+\.\d\d ms$", out, re.MULTILINE)
+    assert {"choosing what a task is shown", "planning", "indexing"} <= set(shares)
+
+
 def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     few = ("--tasks", "2", "--slot-tasks", "3", "--shared-tasks", "0")
     out = run(
