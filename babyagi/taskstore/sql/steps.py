@@ -333,15 +333,13 @@ class Parking(SqlAccess):
     async def open_step(self, step_id: int) -> Step:
         return await self._read(lambda tx: _open_step(tx, step_id))
 
-    async def answer_step(
-        self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
-    ) -> Step:
+    async def answer_step(self, step_id: int, *, output: str) -> Step:
         def work(tx: Transaction) -> Step:
             step = lifecycle.done_step(
                 _open_step(tx, step_id),
                 output=output,
                 model="",
-                origins=origins,
+                origins=("person",),
                 at=to_time(tx.now_us),
             )
             tx.run("put_step", **step_to_values(step, is_held=False))

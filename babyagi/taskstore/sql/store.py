@@ -1297,9 +1297,7 @@ class SqlTaskStore(
 
         return await self._read(work)
 
-    async def window(
-        self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0
-    ) -> Window:
+    async def window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
         def work(tx: Transaction) -> Window:
             row = transitions.objective_row(tx, objective_id)
             queued: list[Row] = []
@@ -1316,16 +1314,14 @@ class SqlTaskStore(
                 statuses=to_json(lifecycle.AT_WORK),
                 limit=ALL_ROWS,
             )
-            finished = tx.all("last_finished", objective_id=objective_id, limit=n_finished)
             tasks = {found["id"]: task_from_row(found) for found in queued}
             return Window(
                 revision=row["order_revision"],
                 tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
                 at_work=tuple(map(task_from_row, at_work)),
-                finished=tuple(map(task_from_row, finished)),
             )
 
-        return await self._read(work, n_rows=n_head + n_new + n_finished)
+        return await self._read(work, n_rows=n_head + n_new)
 
     async def plannable(
         self,

@@ -336,14 +336,13 @@ class Steering(SqlAccess):
         objective_id: int,
         proposals: Sequence[Proposal],
         *,
-        allow_duplicates: bool = True,
         to: Place = Place.LAST,
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
             row = transitions.objective_row(tx, objective_id)
             reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
             lifecycle.require_reopenable(objective_id, reason)
-            plan = enter(tx, objective_id, proposals, allow_duplicates=allow_duplicates).plan
+            plan = enter(tx, objective_id, proposals, allow_duplicates=True).plan
             if plan.added:
                 tx.run("count_afresh", objective_id=objective_id)
             if plan.added and reason is not None:
