@@ -51,7 +51,6 @@ from babyagi.tasks import (
     Proposal,
     Reservation,
     Result,
-    Role,
     Step,
     StopReason,
     Task,
@@ -375,19 +374,16 @@ class Looking(SqlAccess):
 
     async def standing(self, objective_id: int) -> Standing:
         def work(tx: Transaction) -> Standing:
-            objective = transitions.read_objective(tx, objective_id)
             row = transitions.objective_row(tx, objective_id)
-            told = tx.all(
+            newest = tx.one(
                 "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
             )
-            return Standing(
-                objective=objective,
+            is_down = newest is not None and newest["kind"] == events.MODEL_UNAVAILABLE
+            return _standing(
+                tx,
+                row,
                 counts=transitions.counts(tx, objective_id),
-                n_begun=row["n_begun"],
-                n_tasks_without_progress=row["n_barren"],
-                n_tries_without_answer=row["n_fruitless"],
-                outage=_outage([event_from_row(row) for row in told]),
-                at=to_time(tx.now_us),
+                outage=event_from_row(newest) if newest is not None and is_down else None,
             )
 
         return await self._read(work)
@@ -423,7 +419,7 @@ class Looking(SqlAccess):
             )
             return int(found[0]["id"])
 
-        return await self._read(work, n_rows=transitions.ALL_ROWS)
+        return await self._read(work, n_rows=ALL_ROWS)
 
     async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
         def work(tx: Transaction) -> list[Step]:
@@ -440,16 +436,24 @@ class Looking(SqlAccess):
             objective_id,
             "duty_owners",
             lambda row: (str(row["owner"]), int(row["n"])),
-            n_rows=transitions.ALL_ROWS,
+            n_rows=ALL_ROWS,
             duty=duty.value,
         )
         return dict(found)
 
 
-def _outage(told: Sequence[Event]) -> Event | None:
-    """Return the event that says that the model does not answer, None without one. The caller
-    passes only the newest event about whether the model answers."""
-    return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
+def _standing(
+    tx: Transaction, row: Row, *, counts: Mapping[TaskStatus, int], outage: Event | None
+) -> Standing:
+    return Standing(
+        objective=transitions.objective_of(tx, row),
+        counts=counts,
+        n_begun=row["n_begun"],
+        n_tasks_without_progress=row["n_barren"],
+        n_tries_without_answer=row["n_fruitless"],
+        outage=outage,
+        at=to_time(tx.now_us),
+    )
 
 
 # -- the measurements of the whole store
@@ -460,23 +464,24 @@ class Measuring(SqlAccess):
     """The part of the store that counts and measures its contents: the method `vitals`."""
 
     async def vitals(self) -> Vitals:
-        return await self._read(_measure, n_rows=transitions.ALL_ROWS)
+        return await self._read(_measure, n_rows=ALL_ROWS)
 
 
 def _measure(tx: Transaction) -> Vitals:
     at_us = {"until_answered_us": transitions.UNTIL_ANSWERED_US}
     queues = {row["objective_id"]: row for row in tx.all("queues", **at_us)}
     counted = tx.all("counted_events")
-    down = _find_down(counted)
+    outages = _find_outages(counted, at=to_time(tx.now_us))
     n_by_event: Counter[str] = Counter()
     for row in counted:
         n_by_event[row["kind"]] += int(row["n"])
+    active = tx.all("objectives", status=ObjectiveStatus.ACTIVE, limit=ALL_ROWS)
     standings = [
         (
-            _standing_of(tx, row, last_id=down.get(row["id"])),
+            _standing(tx, row, counts={}, outage=outages.get(row["id"])),
             _queue_of(queues.get(row["id"]), now_us=tx.now_us),
         )
-        for row in tx.all("active_objectives")
+        for row in reversed(active)
     ]
     return Vitals(
         at=to_time(tx.now_us),
@@ -490,40 +495,18 @@ def _measure(tx: Transaction) -> Vitals:
     )
 
 
-def _find_down(counted: Sequence[Row]) -> Mapping[int, int]:
-    """Return, by objective, the id of the newest outage event, for the objectives whose model did
-    not answer when it was last called."""
-    last: defaultdict[int, dict[str, int]] = defaultdict(dict)
-    for row in counted:
-        last[row["objective_id"]][row["kind"]] = row["last_id"]
+def _find_outages(counted: Sequence[Row], *, at: datetime) -> Mapping[int, Event]:
+    """Return the newest outage event by objective id, for the objectives whose model did not answer
+    when it was last called. The events have no data, and the time `at`."""
+    last_ids = {(row["objective_id"], row["kind"]): row["last_id"] for row in counted}
     return {
-        objective_id: by_kind[events.MODEL_UNAVAILABLE]
-        for objective_id, by_kind in last.items()
-        if by_kind.get(events.MODEL_UNAVAILABLE, 0) > by_kind.get(events.MODEL_AVAILABLE, 0)
-    }
-
-
-def _standing_of(tx: Transaction, row: Row, *, last_id: int | None) -> Standing:
-    objective = transitions.objective_of(tx, row)
-    outage = None
-    if last_id is not None:
-        outage = Event(
-            id=last_id,
-            objective_id=objective.id,
-            task_id=None,
-            kind=events.MODEL_UNAVAILABLE,
-            data={},
-            at=to_time(tx.now_us),
+        objective_id: Event(
+            id=last_id, objective_id=objective_id, task_id=None, kind=kind, data={}, at=at
         )
-    return Standing(
-        objective=objective,
-        counts={},
-        n_begun=row["n_begun"],
-        n_tasks_without_progress=row["n_barren"],
-        n_tries_without_answer=row["n_fruitless"],
-        outage=outage,
-        at=to_time(tx.now_us),
-    )
+        for (objective_id, kind), last_id in last_ids.items()
+        if kind == events.MODEL_UNAVAILABLE
+        and last_id > last_ids.get((objective_id, events.MODEL_AVAILABLE), 0)
+    }
 
 
 def _queue_of(row: Row | None, *, now_us: int) -> Queue:
@@ -769,7 +752,7 @@ class Schedules(SqlAccess):
         def work(tx: Transaction) -> list[Schedule]:
             return list(map(schedule_from_row, tx.all("schedules", with_removed=int(with_removed))))
 
-        return await self._read(work, n_rows=transitions.ALL_ROWS)
+        return await self._read(work, n_rows=ALL_ROWS)
 
     async def ticks(self, schedule_id: int, *, limit: int) -> list[Tick]:
         def work(tx: Transaction) -> list[Tick]:
@@ -978,8 +961,7 @@ def _committed_microusd(row: Row) -> int:
     if row["status"] == ObjectiveStatus.ENDED and row["has_report"]:
         return spent
     spec = spec_from_row(row)
-    is_free = spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
-    return spent if is_free else max(spent, to_microusd(spec.limits.max_cost_usd))
+    return spent if spec.is_free else max(spent, to_microusd(spec.limits.max_cost_usd))
 
 
 # -- the names of tasks, for planning
@@ -1140,14 +1122,13 @@ class SqlTaskStore(
         return await self._read(lambda tx: transitions.read_objective(tx, objective_id))
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]:
-        rows = ALL_ROWS if limit is None else limit
-        return await self._read(
-            lambda tx: [
-                transitions.read_objective(tx, row["id"])
-                for row in tx.all("objective_ids", limit=rows)
-            ][::-1],
-            n_rows=rows,
-        )
+        n_rows = ALL_ROWS if limit is None else limit
+
+        def work(tx: Transaction) -> list[Objective]:
+            newest_first = tx.all("objectives", status=None, limit=n_rows)
+            return [transitions.objective_of(tx, row) for row in reversed(newest_first)]
+
+        return await self._read(work, n_rows=n_rows)
 
     async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         return await self._switch(
@@ -1205,7 +1186,7 @@ class SqlTaskStore(
                 "tasks_with_status",
                 objective_id=objective_id,
                 statuses=to_json([TaskStatus.DEAD]),
-                limit=transitions.ALL_ROWS,
+                limit=ALL_ROWS,
             )
             errors = [task["error"] for task in dead]
             transitions.end(
