@@ -168,4 +168,4 @@ SELECT * FROM duty WHERE objective_id = :objective_id;
 
 -- duties_held_by --
 -- The duties of an objective that a worker holds.
-SELECT duty, owner FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;
+SELECT * FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;

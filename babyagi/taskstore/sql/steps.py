@@ -34,7 +34,9 @@ class Steps(SqlAccess):
         def work(tx: Transaction) -> Step:
             if first is None or first.key == intention.key:
                 record_first(tx, fence, first)
-                return _intend(tx, fence, intention)
+                tx.ask("objective", objective_id=fence.objective_id)
+                _find_fenced(tx, fence, intention.key)
+                return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
             n_lost = _find_fenced(tx, fence, first.key, intention.key)
             # recording `first`, another step, does not change this one
             found = _find(tx, fence, intention.key)
@@ -78,13 +80,7 @@ class Steps(SqlAccess):
                 tx.run("put_step", **step_to_values(step, is_held=is_held))
             transitions.charge(tx, fence.objective_id, fence.owner, counted)
             data = lifecycle.step_data(step, counted)
-            transitions.append_event(
-                tx,
-                fence.objective_id,
-                events.STEP_ABANDONED,
-                lifecycle.task_of(fence.owner),
-                **data,
-            )
+            transitions.append_step_event(tx, step, events.STEP_ABANDONED, **data)
 
         await self._write(work, fence.objective_id)
 
@@ -135,12 +131,6 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
             _put(tx, fence, first)
 
 
-def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
-    tx.ask("objective", objective_id=fence.objective_id)
-    _find_fenced(tx, fence, intention.key)
-    return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
-
-
 def _intend_found(
     tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
 ) -> Step:
@@ -166,11 +156,13 @@ def _intend_found(
         else replace(known, claim_no=fence.claim_no, **asked)
     )
     tx.run("put_step", **step_to_values(step, is_held=True))
-    data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
-    transitions.append_event(
-        tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
-    )
+    _note_intended(tx, step)
     return step
+
+
+def _note_intended(tx: Transaction, step: Step) -> None:
+    data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
+    transitions.append_step_event(tx, step, events.STEP_INTENDED, **data)
 
 
 def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
@@ -190,9 +182,9 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
     tx.run("put_step", **step_to_values(step, is_held=is_held))
     transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=True)
     data = lifecycle.step_data(step, counted, model=outcome.model)
-    task_id = lifecycle.task_of(fence.owner)
-    transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
+    transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
     transitions.note_overspending(tx, step, usage, reserved)
+    task_id = lifecycle.task_of(fence.owner)
     if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
         transitions.wake(tx, fence.objective_id, task_id)
     return step
@@ -225,11 +217,11 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
         **lifecycle.outcome_fields(output=kept.output, origins=kept.origins, at=at),
     )
     tx.run("put_step", **step_to_values(step, is_held=False))
-    task_id = lifecycle.task_of(fence.owner)
     if n_lost and kept.kind != lifecycle.INPUTS:
+        task_id = lifecycle.task_of(fence.owner)
         tx.run("note_progress", objective_id=fence.objective_id, task_id=task_id)
     data = lifecycle.step_data(step, Usage())
-    transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
+    transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
     return step
 
 
@@ -279,23 +271,16 @@ class Parking(SqlAccess):
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
             transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known = _find_to_park(tx, fence, key)
+            known, _ = _find(tx, fence, key)
             if known is not None:
-                return (
-                    transitions.leave_unknown(tx, known)
-                    if known.state is StepState.INTENDED
-                    else known
-                )
-            objective = transitions.read_objective(tx, fence.objective_id)
-            limits.require_call_allowed(objective, owner=fence.owner, reservation=Reservation())
+                is_open = known.state is StepState.INTENDED
+                return transitions.leave_unknown(tx, known) if is_open else known
+            _check_limits(tx, fence, Reservation())
             step = lifecycle.open_step(
                 fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
             )
             tx.run("put_step", **step_to_values(step, is_held=True))
-            data = {"owner": step.owner, "key": key, "kind": step.kind, "model": ""}
-            transitions.append_event(
-                tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
-            )
+            _note_intended(tx, step)
             return step
 
         return await self._write(work, fence.objective_id)
@@ -303,7 +288,7 @@ class Parking(SqlAccess):
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
             task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
-            known = _find_to_park(tx, fence, key)
+            known, _ = _find(tx, fence, key)
             if known is not None and known.state is StepState.DONE:
                 return known
             if known is None:
@@ -318,7 +303,7 @@ class Parking(SqlAccess):
                     **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
                 )
             transitions.note_freed(tx, task, transitions.free_task(tx, task))
-            return _find_to_park(tx, fence, key) or step
+            return _find(tx, fence, key)[0] or step
 
         return await self._write(work, fence.objective_id)
 
@@ -343,27 +328,16 @@ class Parking(SqlAccess):
                 at=to_time(tx.now_us),
             )
             tx.run("put_step", **step_to_values(step, is_held=False))
-            task_id = lifecycle.task_of(step.owner) or 0
-            transitions.append_event(
-                tx,
-                step.objective_id,
-                events.STEP_RECORDED,
-                task_id,
-                **lifecycle.step_data(step, Usage()),
-            )
+            data = lifecycle.step_data(step, Usage())
+            transitions.append_step_event(tx, step, events.STEP_RECORDED, **data)
             row = transitions.objective_row(tx, step.objective_id)
             spec = spec_from_row(row)
             if (changed := lifecycle.decide_change(spec, step)) != spec:
                 transitions.set_spec(tx, row, changed)
-            transitions.wake(tx, step.objective_id, task_id)
+            transitions.wake(tx, step.objective_id, lifecycle.task_of(step.owner) or 0)
             return step
 
         return await self._write_all(work)
-
-
-def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
-    row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-    return None if row is None else step_from_row(row)
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:
@@ -380,9 +354,7 @@ def _hold_back(tx: Transaction, task: Task) -> None:
         f"{lifecycle.MAX_OPEN_QUESTIONS} questions are open; "
         "this task asks its own when one of them is answered"
     )
-    transitions.append_event(
-        tx, task.objective_id, events.TASK_RELEASED, task.id, reason=reason, delay_s=0.0
-    )
+    transitions.append_task_event(tx, task, events.TASK_RELEASED, reason=reason, delay_s=0.0)
     transitions.note_freed(tx, task, freed)
 
 

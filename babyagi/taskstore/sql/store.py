@@ -51,6 +51,7 @@ from babyagi.tasks import (
     Proposal,
     Reservation,
     Result,
+    Role,
     Step,
     StopReason,
     Task,
@@ -568,12 +569,19 @@ class Workers(SqlAccess):
                 raise no_objective(objective_id)
             if row["worker_id"] is None:
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            reason = lifecycle.storable_blocked_reason(blocked_reason)
-            if row["hindrance"] == reason:
+            hindrance = lifecycle.storable_line(
+                blocked_reason, max_chars=lifecycle.MAX_DETAIL_CHARS
+            )
+            if row["hindrance"] == hindrance:
                 return
             transitions.store_active_time(tx, row)
-            tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
-            kind, data = lifecycle.joined_event(worker_id, row["worker_name"], reason)
+            at = {"worker_id": worker_id, "objective_id": objective_id}
+            tx.run("put_joined", **at, hindrance=hindrance)
+            data = {"worker_id": worker_id, "name": row["worker_name"]}
+            if hindrance:
+                kind, data = events.WORKER_BLOCKED, {**data, "hindrance": hindrance}
+            else:
+                kind = events.WORKER_JOINED
             transitions.append_event(tx, objective_id, kind, **data)
 
         await self._write(work, objective_id)
@@ -671,7 +679,7 @@ class Workers(SqlAccess):
             else:
                 release(tx, task, reason="worker left")
         for duty in tx.all("duties_held_by", worker_id=worker_id, objective_id=objective_id):
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            transitions.free_duty(tx, duty)
         transitions.store_active_time(tx, row)
         tx.run("delete_joined", worker_id=worker_id, objective_id=objective_id)
         transitions.append_event(tx, objective_id, kind, worker_id=worker_id, name=name)
@@ -1224,8 +1232,7 @@ class SqlTaskStore(
 
         def work(tx: Transaction) -> Objective:
             row = transitions.objective_row(tx, objective_id)
-            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-            lifecycle.require_reopenable(objective_id, reason)
+            lifecycle.require_reopenable(objective_id, row["stop_reason"])
             spec = spec_from_row(row)
             further = tuple(dict.fromkeys((*spec.further, asked)))
             limits_then = limits or spec.limits
@@ -1244,7 +1251,7 @@ class SqlTaskStore(
             tx.run("count_afresh", objective_id=objective_id)
             transitions.forget_duty(tx, objective_id, Duty.CHECK)
             tx.run("forget_check", objective_id=objective_id)
-            if reason is not None:
+            if row["stop_reason"] is not None:
                 transitions.reopen(tx, objective_id)
             return transitions.read_objective(tx, objective_id)
 
@@ -1520,9 +1527,10 @@ class SqlTaskStore(
             lifecycle.require_nobody_at_work(
                 objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
             )
-            transitions.set_spec(
-                tx, row, lifecycle.in_other_space(spec_from_row(row), model=model, space=space)
-            )
+            spec = spec_from_row(row)
+            models = {**spec.model_by_role, Role.EMBEDDING: model}
+            spec = replace(spec, model_by_role=models, embedding_space=space)
+            transitions.set_spec(tx, row, spec)
             tx.run("owe_index", objective_id=objective_id)
             transitions.append_event(tx, objective_id, events.OBJECTIVE_SPACE_CHANGED, space=space)
             return transitions.read_objective(tx, objective_id)

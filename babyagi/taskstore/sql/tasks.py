@@ -35,6 +35,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import (
+    Row,
     SqlAccess,
     Transaction,
     checks_to_json,
@@ -86,14 +87,8 @@ class Recording(SqlAccess):
             if task.lack is not None:
                 task = replace(task, lack=None)
             transitions.free_task(tx, task, to=TaskStatus.RECORDED)
-            transitions.append_event(
-                tx,
-                task.objective_id,
-                events.TASK_RECORDED,
-                task.id,
-                result_chars=len(result.text),
-                lack=result.lack,
-            )
+            data = {"result_chars": len(result.text), "lack": result.lack}
+            transitions.append_task_event(tx, task, events.TASK_RECORDED, **data)
             wake_lacking(tx, lacking, result)
             if plan is not None:
                 apply_plan(tx, task.objective_id, [task], plan)
@@ -128,22 +123,19 @@ class Recording(SqlAccess):
         plan: Planned,
         first: Outcome | Kept | None = None,
     ) -> Plan:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> Plan:
             record_first(tx, claim.fence, first)
             ask_for_plan(tx, claim.fence, task_ids)
-            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            duty = transitions.fenced_duty(tx, claim.fence)
             tasks = transitions.read_tasks(tx, objective_id, task_ids)
-            made = apply_plan(
-                tx,
-                objective_id,
-                [task for task in tasks if task.status is TaskStatus.RECORDED],
-                plan,
-                ends_planning=True,
-            )
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
+            made = apply_plan(tx, objective_id, recorded, plan, ends_planning=True)
+            transitions.free_duty(tx, duty)
             return made
 
-        return await self._write(work, claim.fence.objective_id)
+        return await self._write(work, objective_id)
 
     async def fail_task(
         self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
@@ -151,18 +143,21 @@ class Recording(SqlAccess):
         def work(tx: Transaction) -> Task:
             task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
             transitions.count_no_answer(tx, task.objective_id)
-            _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+            status = TaskStatus.DEAD if task.failures >= max_failures else TaskStatus.QUEUED
+            status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
+            data = {"error": task.error, "failures": task.failures}
+            transitions.append_task_event(tx, task, events.TASK_FAILED, **data)
+            transitions.note_freed(tx, task, status)
             return transitions.read_task(tx, task.objective_id, task.id)
 
         return await self._write(work, claim.fence.objective_id)
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        await self._write(
-            lambda tx: release(
-                tx, transitions.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s
-            ),
-            claim.fence.objective_id,
-        )
+        def work(tx: Transaction) -> None:
+            task = transitions.fenced_task(tx, claim.fence)
+            release(tx, task, reason=reason, delay_s=delay_s)
+
+        await self._write(work, claim.fence.objective_id)
 
     # -- duties
     # ----------------------------------------------------------------------------------------------
@@ -175,39 +170,23 @@ class Recording(SqlAccess):
         task_ids: Sequence[int],
         first: Outcome | Kept | None = None,
     ) -> None:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> None:
             duty = transitions.fenced_duty(tx, claim.fence)
-            objective_id = claim.fence.objective_id
             if transitions.objective_row(tx, objective_id)["order_revision"] != revision:
                 raise StaleOrderError(
                     f"the list of objective {objective_id} was re-ordered since revision {revision}"
                 )
             record_first(tx, claim.fence, first)
-            rows = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
-            rank_by_id = {row["id"]: row["rank"] for row in rows}
-            dealt = lifecycle.deal_ranks(rank_by_id.items(), task_ids)
-            moved = {
-                task_id: rank for task_id, rank in dealt.items() if rank != rank_by_id[task_id]
-            }
-            tx.run_many(
-                "set_rank",
-                [
-                    {"objective_id": objective_id, "task_id": task_id, "rank": rank}
-                    for task_id, rank in moved.items()
-                ],
-            )
+            queued = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            ordered_ids, n_moved = _deal_ranks(tx, objective_id, queued, task_ids)
             tx.run("set_order", objective_id=objective_id, upto=duty["upto"])
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
-            transitions.append_event(
-                tx,
-                objective_id,
-                events.ORDER_APPLIED,
-                revision=revision + 1,
-                task_ids=list(dealt),
-                n_moved=len(moved),
-            )
+            transitions.free_duty(tx, duty)
+            data = {"revision": revision + 1, "task_ids": ordered_ids, "n_moved": n_moved}
+            transitions.append_event(tx, objective_id, events.ORDER_APPLIED, **data)
 
-        await self._write(work, claim.fence.objective_id, is_lasting=isinstance(first, Outcome))
+        await self._write(work, objective_id, is_lasting=isinstance(first, Outcome))
 
     async def finish_check(
         self,
@@ -219,9 +198,10 @@ class Recording(SqlAccess):
         proposals: Sequence[Proposal] = (),
         fallback: Sequence[Proposal] = (),
     ) -> Objective:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> Objective:
-            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            transitions.free_duty(tx, transitions.fenced_duty(tx, claim.fence))
             finish_check(
                 tx,
                 objective_id,
@@ -232,33 +212,26 @@ class Recording(SqlAccess):
             )
             return transitions.read_objective(tx, objective_id)
 
-        return await self._write(work, claim.fence.objective_id)
+        return await self._write(work, objective_id)
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+        objective_id = claim.fence.objective_id
+
         def work(tx: Transaction) -> None:
-            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            tx.run(
-                "set_report",
-                objective_id=objective_id,
-                **sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)}),
-            )
-            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            duty = transitions.fenced_duty(tx, claim.fence)
+            report = sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)})
+            tx.run("set_report", objective_id=objective_id, **report)
+            transitions.free_duty(tx, duty)
             transitions.append_event(
                 tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
             )
 
-        await self._write(work, claim.fence.objective_id)
+        await self._write(work, objective_id)
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
         def work(tx: Transaction) -> None:
             duty = transitions.fenced_duty(tx, claim.fence)
-            transitions.free_duty(
-                tx,
-                claim.fence.objective_id,
-                duty=duty["duty"],
-                owner=duty["owner"],
-                delay_s=delay_s,
-            )
+            transitions.free_duty(tx, duty, delay_s=delay_s)
 
         await self._write(work, claim.fence.objective_id, is_lasting=False)
 
@@ -281,14 +254,8 @@ def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
 
 def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
     freed = transitions.free_task(tx, task, delay_s=delay_s)
-    transitions.append_event(
-        tx,
-        task.objective_id,
-        events.TASK_RELEASED,
-        task.id,
-        reason=lifecycle.storable(reason),
-        delay_s=delay_s,
-    )
+    data = {"reason": lifecycle.storable(reason), "delay_s": delay_s}
+    transitions.append_task_event(tx, task, events.TASK_RELEASED, **data)
     transitions.note_freed(tx, task, freed)
 
 
@@ -301,25 +268,8 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
         release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
         return
     error = f"{n_lost} workers in a row were lost while they worked on this task"
-    status = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
-    if status is TaskStatus.DEAD:
-        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
-    transitions.note_freed(tx, task, status)
-
-
-def _give_up_or_retry(
-    tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
-) -> None:
-    """Release a task after a failure that is counted already: queue it again, or make it dead when
-    it has failed `max_failures` times."""
-    status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
-    status = transitions.free_task(tx, task, to=status, delay_s=delay_s)
-    transitions.append_event(
-        tx, task.objective_id, events.TASK_FAILED, task.id, error=task.error, failures=task.failures
-    )
-    if status is TaskStatus.DEAD:
-        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=task.error)
-    transitions.note_freed(tx, task, status)
+    task = replace(task, error=error)
+    transitions.note_freed(tx, task, transitions.free_task(tx, task, to=TaskStatus.DEAD))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -339,13 +289,12 @@ class Steering(SqlAccess):
         to: Place = Place.LAST,
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
-            row = transitions.objective_row(tx, objective_id)
-            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-            lifecycle.require_reopenable(objective_id, reason)
+            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
+            lifecycle.require_reopenable(objective_id, stop_reason)
             plan = enter(tx, objective_id, proposals, allow_duplicates=True).plan
             if plan.added:
                 tx.run("count_afresh", objective_id=objective_id)
-            if plan.added and reason is not None:
+            if plan.added and stop_reason is not None:
                 transitions.reopen(tx, objective_id)
             if to is not Place.LAST and plan.added:
                 put_in_place(tx, objective_id, [task.id for task in plan.added], to)
@@ -396,18 +345,15 @@ class Steering(SqlAccess):
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
-            row = transitions.objective_row(tx, objective_id)
+            stop_reason = transitions.objective_row(tx, objective_id)["stop_reason"]
             lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
-            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-            lifecycle.require_reopenable(objective_id, reason)
+            lifecycle.require_reopenable(objective_id, stop_reason)
             tx.run("retry_task", objective_id=objective_id, task_id=task_id)
             tx.run("unsettle_task", objective_id=objective_id, task_id=task_id)
             tx.run("count_afresh", objective_id=objective_id)
             task = transitions.read_task(tx, objective_id, task_id)
-            transitions.append_event(
-                tx, objective_id, events.TASK_RETRIED, task_id, try_no=task.try_no
-            )
-            if reason is not None:
+            transitions.append_task_event(tx, task, events.TASK_RETRIED, try_no=task.try_no)
+            if stop_reason is not None:
                 transitions.reopen(tx, objective_id)
             return task
 
@@ -430,19 +376,27 @@ def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: P
         statuses=to_json(lifecycle.CANCELLABLE),
         limit=transitions.ALL_ROWS,
     )
-    rank_by_id = {row["id"]: row["rank"] for row in listed}
-    dealt = lifecycle.deal_ranks(rank_by_id.items(), lifecycle.put_at(list(rank_by_id), moved, to))
-    changed = [(task_id, rank) for task_id, rank in dealt.items() if rank != rank_by_id[task_id]]
-    tx.run_many(
-        "set_rank",
-        [
-            {"objective_id": objective_id, "task_id": task_id, "rank": rank}
-            for task_id, rank in changed
-        ],
-    )
+    wanted = lifecycle.put_at([row["id"] for row in listed], moved, to)
+    _deal_ranks(tx, objective_id, listed, wanted)
     tx.run("bump_order", objective_id=objective_id)
     for task_id in moved:
         transitions.append_event(tx, objective_id, events.TASK_MOVED, task_id, to=to)
+
+
+def _deal_ranks(
+    tx: Transaction, objective_id: int, rows: Sequence[Row], wanted: Sequence[int]
+) -> tuple[list[int], int]:
+    """Put the tasks of these rows in the order `wanted`, as `lifecycle.deal_ranks` says. Return the
+    ids of the ordered tasks, and how many of them got another rank."""
+    rank_by_id = {row["id"]: row["rank"] for row in rows}
+    dealt = lifecycle.deal_ranks(rank_by_id.items(), wanted)
+    changed = [
+        {"objective_id": objective_id, "task_id": task_id, "rank": rank}
+        for task_id, rank in dealt.items()
+        if rank != rank_by_id[task_id]
+    ]
+    tx.run_many("set_rank", changed)
+    return list(dealt), len(changed)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -670,7 +624,7 @@ class _Batch:
         added = [self._link(one, task_id) for task_id, one in self.new.items()]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
-            transitions.append_event(self.tx, self.objective_id, events.TASK_ADDED, task.id, **data)
+            transitions.append_task_event(self.tx, task, events.TASK_ADDED, **data)
         return tuple(added)
 
     def _link(self, one: _Named, task_id: int) -> Task:
@@ -867,19 +821,13 @@ def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[
     """Append events that name the proposals that the plan left out, or say why nothing was
     planned."""
     for name in plan.dropped:
-        transitions.append_event(
-            tx,
-            objective_id,
-            events.TASK_PROPOSAL_DROPPED,
-            name=lifecycle.storable(name, max_chars=500),
-        )
+        shown = lifecycle.storable(name, max_chars=500)
+        transitions.append_event(tx, objective_id, events.TASK_PROPOSAL_DROPPED, name=shown)
     if plan.failure:
+        reason = lifecycle.storable(plan.failure, max_chars=500)
+        task_ids = [task.id for task in tasks]
         transitions.append_event(
-            tx,
-            objective_id,
-            events.PLAN_FAILED,
-            task_ids=[task.id for task in tasks],
-            reason=lifecycle.storable(plan.failure, max_chars=500),
+            tx, objective_id, events.PLAN_FAILED, task_ids=task_ids, reason=reason
         )
 
 
@@ -898,12 +846,10 @@ def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> Non
 def record_lack(tx: Transaction, task: Task) -> TaskStatus:
     """Record that the latest try of a claimed task lacked information, and return the task's new
     status: it waits for planning, or is dead if this was its last allowed try."""
-    transitions.append_event(
-        tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
-    )
+    _note_lacked(tx, task)
     if task.n_lacks >= lifecycle.MAX_LACKS:
         transitions.count_no_answer(tx, task.objective_id)
-        return _give_up(tx, task)
+        return _give_up_lacking(tx, task)
     return transitions.free_task(tx, task, to=TaskStatus.RECORDED)
 
 
@@ -935,9 +881,7 @@ def wake_lacking(tx: Transaction, lacking: Sequence[Task], result: Result) -> No
             task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
         ]
         set_after(tx, task.objective_id, task.id, kept)
-        transitions.append_event(
-            tx, task.objective_id, events.TASK_WOKEN, task.id, by=result.task_id
-        )
+        transitions.append_task_event(tx, task, events.TASK_WOKEN, by=result.task_id)
 
 
 def _is_awaited(tx: Transaction, task: Task) -> bool:
@@ -955,7 +899,7 @@ def _finish(
     transitions.free_task(tx, task, to=TaskStatus.DONE)
     n_barren = after.n_tasks_without_progress
     data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
-    transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
+    transitions.append_task_event(tx, task, events.TASK_DONE, **data)
 
 
 def _requeue(
@@ -973,11 +917,9 @@ def _requeue(
         tx.run("delete_result", objective_id=objective_id, task_id=task.id)
         tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
         task = lifecycle.lacked(task, lack=Lack(what=named.lack, shown=named.shown))
-        transitions.append_event(
-            tx, objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
-        )
+        _note_lacked(tx, task)
     if task.n_lacks >= lifecycle.MAX_LACKS:
-        _give_up(tx, task)
+        _give_up_lacking(tx, task)
         return
     kept = [task_id for task_id in dict.fromkeys((*task.after, *after)) if task_id != task.id]
     closing = [
@@ -986,9 +928,7 @@ def _requeue(
         if would_close_cycle(tx, objective_id, task_id=task.id, after_id=task_id)
     ]
     for task_id in closing:
-        transitions.append_event(
-            tx, objective_id, events.TASK_AFTER_DROPPED, task.id, named=str(task_id)
-        )
+        transitions.append_task_event(tx, task, events.TASK_AFTER_DROPPED, named=str(task_id))
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
     task = replace(task, try_no=task.try_no + 1)
     status = transitions.free_task(tx, task, to=TaskStatus.QUEUED)
@@ -996,19 +936,19 @@ def _requeue(
         transitions.note_freed(tx, task, status)
         return
     blockers = [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=task.id)]
-    transitions.append_event(
-        tx, objective_id, events.TASK_REQUEUED, task.id, try_no=task.try_no, waits_for=blockers
-    )
+    data = {"try_no": task.try_no, "waits_for": blockers}
+    transitions.append_task_event(tx, task, events.TASK_REQUEUED, **data)
 
 
-def _give_up(tx: Transaction, task: Task) -> TaskStatus:
-    error = lifecycle.storable(
-        f"after {task.n_lacks} tries it still lacked: {_what(task)}",
-        max_chars=lifecycle.MAX_DETAIL_CHARS,
-    )
-    status = transitions.free_task(tx, replace(task, error=error), to=TaskStatus.DEAD)
-    if status is TaskStatus.DEAD:
-        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
+def _note_lacked(tx: Transaction, task: Task) -> None:
+    data = {"lack": _what(task), "n_lacks": task.n_lacks}
+    transitions.append_task_event(tx, task, events.TASK_LACKED, **data)
+
+
+def _give_up_lacking(tx: Transaction, task: Task) -> TaskStatus:
+    error = f"after {task.n_lacks} tries it still lacked: {_what(task)}"
+    task = replace(task, error=lifecycle.storable(error, max_chars=lifecycle.MAX_DETAIL_CHARS))
+    status = transitions.free_task(tx, task, to=TaskStatus.DEAD)
     transitions.note_freed(tx, task, status)
     return status
 
@@ -1040,10 +980,8 @@ def finish_check(
     Args:
         wanted: two lists of proposals: those for the missing parts, and the fallback.
     """
-    row, objective = (
-        transitions.objective_row(tx, objective_id),
-        transitions.read_objective(tx, objective_id),
-    )
+    row = transitions.objective_row(tx, objective_id)
+    objective = transitions.objective_of(tx, row)
     detail = lifecycle.storable(reason, max_chars=lifecycle.MAX_DETAIL_CHARS)
     is_empty = lifecycle.needs_check(
         replace(transitions.snapshot(tx, objective), is_claimed_met=False)

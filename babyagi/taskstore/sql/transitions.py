@@ -169,18 +169,8 @@ def store_active_time(tx: Transaction, row: Row) -> None:
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
-    values = {
-        "uid": row["uid"],
-        "identity": row["identity"],
-        "spec": spec_to_json(spec),
-        "created_at_us": row["created_at_us"],
-    }
-    tx.run(
-        "set_spec",
-        objective_id=row["id"],
-        spec=values["spec"],
-        seal=sealed("objective", values)["seal"],
-    )
+    changed = sealed("objective", {**row, "spec": spec_to_json(spec)})
+    tx.run("set_spec", objective_id=row["id"], spec=changed["spec"], seal=changed["seal"])
 
 
 # -- events and costs
@@ -188,7 +178,7 @@ def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
 
 
 def append_event(
-    tx: Transaction, objective_id: int | None, kind: str, task_id: int | None = None, /, **data: Any
+    tx: Transaction, objective_id: int, kind: str, task_id: int | None = None, /, **data: Any
 ) -> None:
     values = {
         "objective_id": objective_id,
@@ -198,6 +188,14 @@ def append_event(
         "at_us": tx.now_us,
     }
     tx.run_later("insert_events", sealed("event", values))
+
+
+def append_task_event(tx: Transaction, task: Task, event_kind: str, /, **data: Any) -> None:
+    append_event(tx, task.objective_id, event_kind, task.id, **data)
+
+
+def append_step_event(tx: Transaction, step: Step, event_kind: str, /, **data: Any) -> None:
+    append_event(tx, step.objective_id, event_kind, lifecycle.task_of(step.owner), **data)
 
 
 def charge(
@@ -242,9 +240,7 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
         "is_said": not usage.unconfirmed_tokens,
         "limit": limit,
     }
-    append_event(
-        tx, step.objective_id, events.STEP_OVERSPENT, lifecycle.task_of(step.owner), **data
-    )
+    append_step_event(tx, step, events.STEP_OVERSPENT, **data)
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
@@ -265,13 +261,7 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
         step, charged = limits.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
         charge(tx, objective_id, owner, charged)
-        append_event(
-            tx,
-            objective_id,
-            events.STEP_UNCONFIRMED,
-            lifecycle.task_of(owner),
-            **lifecycle.step_data(step, charged),
-        )
+        append_step_event(tx, step, events.STEP_UNCONFIRMED, **lifecycle.step_data(step, charged))
     return is_asking
 
 
@@ -280,10 +270,7 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
     call was made."""
     unknown = replace(step, state=StepState.UNKNOWN)
     tx.run("put_step", **step_to_values(unknown, is_held=False))
-    data = lifecycle.step_data(unknown, Usage())
-    append_event(
-        tx, step.objective_id, events.STEP_LEFT_UNKNOWN, lifecycle.task_of(step.owner), **data
-    )
+    append_step_event(tx, step, events.STEP_LEFT_UNKNOWN, **lifecycle.step_data(unknown, Usage()))
     return unknown
 
 
@@ -365,9 +352,8 @@ def free_task(
     is_asking = settle(tx, task.objective_id, f"task:{task.id}")
     status = to or task.status
     if lifecycle.goes_back(status, is_asking=is_asking):
-        row = objective_row(tx, task.objective_id)
-        reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-        status = lifecycle.status_when_freed(reason, is_asking=is_asking)
+        stop_reason = objective_row(tx, task.objective_id)["stop_reason"]
+        status = lifecycle.status_when_freed(stop_reason, is_asking=is_asking)
     is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
     tx.run(
         "put_task",
@@ -410,8 +396,8 @@ class Progress:
         """Return the counters after one more try that gave an answer and led to `n_added` new
         tasks. `is_repeat` says that the answer only repeats earlier results."""
         return Progress(
-            n_tasks_without_progress=lifecycle.count_tasks_without_progress(
-                self.n_tasks_without_progress, n_added=n_added, is_repeat=is_repeat
+            n_tasks_without_progress=(
+                self.n_tasks_without_progress + 1 if is_repeat and not n_added else 0
             ),
             n_tries_without_answer=0,
             n_answers=self.n_answers + int(not is_repeat),
@@ -433,23 +419,25 @@ def count_no_answer(tx: Transaction, objective_id: int) -> None:
 
 
 def note_freed(tx: Transaction, task: Task, status: TaskStatus) -> None:
-    """Append an event if a task became cancelled or waiting (its new `status`) when its worker
-    released it, although the worker released it for another reason."""
-    if status is TaskStatus.CANCELLED:
-        append_event(tx, task.objective_id, events.TASK_CANCELLED, task.id)
+    """Append an event if a task that its worker has released is now dead, or became cancelled or
+    waiting (`status`) although the worker released it for another reason."""
+    if status is TaskStatus.DEAD:
+        append_task_event(tx, task, events.TASK_DEAD, error=task.error)
+    elif status is TaskStatus.CANCELLED:
+        append_task_event(tx, task, events.TASK_CANCELLED)
     elif status is TaskStatus.WAITING:
         rows = tx.all("steps", objective_id=task.objective_id, owner=f"task:{task.id}")
         asked = next(step for step in map(step_from_row, rows) if lifecycle.is_open(step))
-        append_event(
-            tx, task.objective_id, events.TASK_PARKED, task.id, **lifecycle.parked_data(asked)
-        )
+        data = {"key": asked.key, "kind": asked.kind, "state": asked.state}
+        append_task_event(tx, task, events.TASK_PARKED, **data)
 
 
-def free_duty(
-    tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0
-) -> None:
-    tx.run("free_duty", objective_id=objective_id, duty=duty, **_delay(tx, delay_s))
-    settle(tx, objective_id, owner)
+def free_duty(tx: Transaction, row: Row, *, delay_s: float = 0.0) -> None:
+    """Release a claimed duty (work for the whole objective, such as planning), given by its row. It
+    can be claimed again after `delay_s` seconds, if it is still due."""
+    at = {"objective_id": row["objective_id"], "duty": row["duty"]}
+    tx.run("free_duty", **at, **_delay(tx, delay_s))
+    settle(tx, row["objective_id"], row["owner"])
 
 
 def _delay(tx: Transaction, delay_s: float) -> dict[str, int | None]:
@@ -635,7 +623,7 @@ def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
         claim_no=task.claim_no,
     )
     data = {"worker_id": worker_id, "try_no": task.try_no, "claim_no": task.claim_no}
-    append_event(tx, task.objective_id, events.TASK_CLAIMED, task.id, **data)
+    append_task_event(tx, task, events.TASK_CLAIMED, **data)
     fence = Fence(
         objective_id=task.objective_id,
         owner=f"task:{task.id}",
