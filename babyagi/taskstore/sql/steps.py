@@ -34,7 +34,7 @@ class Steps(SqlAccess):
         def work(tx: Transaction) -> Step:
             if first is None or first.key == intention.key:
                 record_first(tx, fence, first)
-                tx.ask("objective", objective_id=fence.objective_id)
+                tx.prefetch("objective", objective_id=fence.objective_id)
                 _find_fenced(tx, fence, intention.key)
                 return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
             n_lost = _find_fenced(tx, fence, first.key, intention.key)
@@ -90,7 +90,7 @@ class Steps(SqlAccess):
         )
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        return await self._look(
+        return await self._read_in(
             objective_id,
             lambda tx: [
                 step_from_row(row)
@@ -241,7 +241,7 @@ def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -
         raise lifecycle.lost(fence)
     row_by_key = {row["key"]: row for row in rows}
     for one in filter(None, keys.values()):
-        tx.know("step", row_by_key.get(one), **owned, key=one)
+        tx.cache("step", row_by_key.get(one), **owned, key=one)
     return int(rows[0]["n_lost"])
 
 

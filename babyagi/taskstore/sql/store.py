@@ -126,7 +126,7 @@ class Verifying(SqlAccess):
             except KeyError as missing:  # the schema is text in the file, which can be damaged
                 raise database.damaged("a table", why=f"it has no column {missing}") from missing
 
-        found = await self._offload(lambda: self._database.read_as_it_lies(work))
+        found = await self._offload(lambda: self._database.read_unchecked(work))
         in_file = await self._offload(self._database.find_damage)
         return replace(
             found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
@@ -288,7 +288,7 @@ class _Links:
 
 def _require_text(row: Row) -> None:
     """Raise `ValueError` when a text in the row is not valid UTF-8. Such texts occur because
-    `read_as_it_lies` returns them too."""
+    `read_unchecked` returns them too."""
     for value in row.values():
         if isinstance(value, str):
             value.encode()
@@ -590,7 +590,7 @@ class Workers(SqlAccess):
         def work(tx: Transaction) -> None:
             row = tx.one("joined", worker_id=worker_id, objective_id=objective_id)
             if row is not None and row["hindrance"] is not None:
-                tx.know("objective", row, objective_id=objective_id)
+                tx.cache("objective", row, objective_id=objective_id)
                 self._leave(tx, worker_id, row["worker_name"], objective_id, events.WORKER_LEFT)
 
         await self._write(work, objective_id)
@@ -986,7 +986,7 @@ def _names_question(objective_id: int, *, limit: int, after_id: int) -> tuple[st
 
 def _task_names(tx: Transaction, objective_id: int, *, limit: int, after_id: int) -> TaskNames:
     query, values = _names_question(objective_id, limit=limit, after_id=after_id)
-    tx.ask("last_event_id", objective_id=objective_id)
+    tx.prefetch("last_event_id", objective_id=objective_id)
     newest_first = tx.all(query, **values)
     event_id = int(tx.all("last_event_id", objective_id=objective_id)[0]["id"])
     if not event_id:
@@ -1324,9 +1324,9 @@ class SqlTaskStore(
             at = {"objective_id": objective_id}
             statuses = to_json([TaskStatus.RECORDED])
             query, values = _names_question(objective_id, limit=n_names, after_id=names_after)
-            tx.ask(query, **values)
-            tx.ask("last_finished", **at, limit=n_finished)
-            tx.ask("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+            tx.prefetch(query, **values)
+            tx.prefetch("last_finished", **at, limit=n_finished)
+            tx.prefetch("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
             listed = _task_names(tx, objective_id, limit=n_names, after_id=names_after)
             recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
             task_ids = to_json([row["id"] for row in recorded[:n_results]])
@@ -1478,10 +1478,10 @@ class SqlTaskStore(
         searched = list({*words, *marks})
 
         def work(tx: Transaction) -> Pending:
-            tx.ask("n_results", objective_id=objective_id)
-            tx.ask("pending_results", objective_id=objective_id, space=space, limit=limit)
+            tx.prefetch("n_results", objective_id=objective_id)
+            tx.prefetch("pending_results", objective_id=objective_id, space=space, limit=limit)
             if searched:
-                tx.ask("word_counts", **_counting(objective_id, searched))
+                tx.prefetch("word_counts", **_counting(objective_id, searched))
             n_results = transitions.n_results(tx, objective_id)
             if not n_results:
                 return Pending(n_results=0, results=(), vectors={})
@@ -1573,7 +1573,7 @@ class SqlTaskStore(
             return {row["task_id"]: row["vector"] for row in rows}
 
         n_rows = ALL_ROWS if task_ids is None else len(task_ids)
-        return await self._look(objective_id, work, n_rows=n_rows)
+        return await self._read_in(objective_id, work, n_rows=n_rows)
 
 
 def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:

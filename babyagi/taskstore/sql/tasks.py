@@ -71,8 +71,8 @@ class Recording(SqlAccess):
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # this may change the task
-                tx.ask("unsettled_steps", objective_id=claim.fence.objective_id)
-                ask_lacking(tx, claim.fence.objective_id)
+                tx.prefetch("unsettled_steps", objective_id=claim.fence.objective_id)
+                prefetch_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
@@ -127,7 +127,7 @@ class Recording(SqlAccess):
 
         def work(tx: Transaction) -> Plan:
             record_first(tx, claim.fence, first)
-            ask_for_plan(tx, claim.fence, task_ids)
+            prefetch_for_plan(tx, claim.fence, task_ids)
             duty = transitions.fenced_duty(tx, claim.fence)
             tasks = transitions.read_tasks(tx, objective_id, task_ids)
             recorded = [task for task in tasks if task.status is TaskStatus.RECORDED]
@@ -530,12 +530,12 @@ def bears_on(name: str, text: str) -> bool:
     return not marks or bool(held_marks(text, marks))
 
 
-def ask_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
+def prefetch_for_plan(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
     """Announce the queries that recording a plan will read, so that they are sent together."""
     objective_id = fence.objective_id
-    tx.ask("objective", objective_id=objective_id)
-    tx.ask("unsettled_steps", objective_id=objective_id)
-    tx.ask("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+    tx.prefetch("objective", objective_id=objective_id)
+    tx.prefetch("unsettled_steps", objective_id=objective_id)
+    tx.prefetch("some_tasks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
 
 
 # -- the proposals of one commit
@@ -591,7 +591,7 @@ class _Batch:
         repeats."""
         for one in self.named:
             if one is not None and not allow_duplicates:
-                self.tx.ask("alike", **_alike(self.objective_id, one))
+                self.tx.prefetch("alike", **_alike(self.objective_id, one))
         for one in self.named:
             known_id = None if one is None or allow_duplicates else self._find_repeated(one)
             if one is not None and known_id is None:
@@ -853,8 +853,8 @@ def record_lack(tx: Transaction, task: Task) -> TaskStatus:
     return transitions.free_task(tx, task, to=TaskStatus.RECORDED)
 
 
-def ask_lacking(tx: Transaction, objective_id: int) -> None:
-    tx.ask("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
+def prefetch_lacking(tx: Transaction, objective_id: int) -> None:
+    tx.prefetch("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
 
 
 def find_lacking(tx: Transaction, objective_id: int) -> list[Task]:

@@ -76,7 +76,7 @@ def objective_of(tx: Transaction, row: Row) -> Objective:
         tokens=int(row["held_tokens"]),
         cost_usd=int(row["held_cost_microusd"]) / 1e6,
     )
-    return objective_from_row(row, held=held, active_us=counted_us(tx, row))
+    return objective_from_row(row, held=held, active_us=active_us_now(tx, row))
 
 
 def _no_task(objective_id: int, task_id: int) -> NotFoundError:
@@ -153,7 +153,7 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
 # --------------------------------------------------------------------------------------------------
 
 
-def counted_us(tx: Transaction, row: Row) -> int:
+def active_us_now(tx: Transaction, row: Row) -> int:
     """Return the objective's active time up to now, in microseconds. It does not grow while the
     objective is not active, or no worker is alive."""
     active_us: int = row["active_us"]
@@ -165,7 +165,7 @@ def counted_us(tx: Transaction, row: Row) -> int:
 
 
 def store_active_time(tx: Transaction, row: Row) -> None:
-    tx.run("store_active_time", objective_id=row["id"], active_us=counted_us(tx, row))
+    tx.run("store_active_time", objective_id=row["id"], active_us=active_us_now(tx, row))
 
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
@@ -323,7 +323,7 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     """Return the row of the duty (work for the whole objective, such as planning) that was claimed
     with `fence`, before the caller releases it. Raise `LeaseLostError` unless the worker still
     holds that claim."""
-    tx.ask("unsettled_steps", objective_id=fence.objective_id)
+    tx.prefetch("unsettled_steps", objective_id=fence.objective_id)
     duty = lifecycle.duty_of(fence.owner)
     row = tx.one("duty", objective_id=fence.objective_id, duty=duty)
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (
@@ -500,8 +500,8 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            _ask_for_task(tx, objective_id, "")
-            _prefetch(tx, objective_id, worker_id="")
+            _prefetch_best_task(tx, objective_id, "")
+            _prefetch_claim_facts(tx, objective_id, worker_id="")
             return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
@@ -521,8 +521,8 @@ class Claims(SqlAccess):
         self, objective_id: int, worker_id: str, first_duty: Callable[[Claimable], Duty | None]
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
         def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _ask_for_task(tx, objective_id, worker_id)
-            _prefetch(tx, objective_id, worker_id)
+            _prefetch_best_task(tx, objective_id, worker_id)
+            _prefetch_claim_facts(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
@@ -545,7 +545,7 @@ class Claims(SqlAccess):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
-            _prefetch(tx, objective_id, worker_id)
+            _prefetch_claim_facts(tx, objective_id, worker_id)
             objective = read_objective(tx, objective_id)
             if not (
                 _can_serve(tx, objective_id, worker_id)
@@ -567,15 +567,15 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
-def _prefetch(tx: Transaction, objective_id: int, worker_id: str) -> None:
+def _prefetch_claim_facts(tx: Transaction, objective_id: int, worker_id: str) -> None:
     """Cache, with one query, the rows that decide whether something can be claimed."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
-    tx.ask("duties", objective_id=objective_id)
+    tx.prefetch("duties", objective_id=objective_id)
     row = tx.one("claim_facts", **at, **COUNTED)
-    tx.know("objective", row, objective_id=objective_id)
+    tx.cache("objective", row, objective_id=objective_id)
     if row is not None:
-        tx.know("tally", row, objective_id=objective_id, **COUNTED)
-        tx.know("standing", row, **at)
+        tx.cache("tally", row, objective_id=objective_id, **COUNTED)
+        tx.cache("standing", row, **at)
 
 
 def _look_for_work(
@@ -652,9 +652,9 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
     return DutyClaim(duty=duty, fence=fence, is_new=known is None or known["owner"] != owner)
 
 
-def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
+def _prefetch_best_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
     """Announce the query that `_find_task` will read if the limit of tasks is not reached."""
-    tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
+    tx.prefetch("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
 
 
 def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
