@@ -1,4 +1,4 @@
-"""The steps of the journal in SQL: recording that a call is intended and what came of it, and
+"""The steps of the journal in SQL: recording that a call is intended, recording its outcome, and
 questions to a person."""
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from babyagi.taskstore.sql.database import (
     to_time,
 )
 
-STEPS_EACH = 10  # an owner has about so many steps
+STEPS_EACH = 10  # an owner (a task or duty) has about so many steps
 
 
 class Steps(SqlAccess):
-    """The part of the store that records calls: intended, recorded or abandoned steps."""
+    """The part of the store that records calls as steps: intended, done or abandoned."""
 
     async def intend_step(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
@@ -38,7 +38,7 @@ class Steps(SqlAccess):
                 _find_fenced(tx, fence, intention.key)
                 return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
             n_lost = _find_fenced(tx, fence, first.key, intention.key)
-            # recording `first`, another step, does not change this one
+            # read before `first` is recorded, which does not change this step
             found = _find(tx, fence, intention.key)
             match first:
                 case Outcome():
@@ -122,8 +122,8 @@ class Steps(SqlAccess):
 
 
 def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
-    """Record the outcome `first` of an earlier call, at the beginning of a transaction that then
-    makes another change under the same claim."""
+    """Record the outcome `first` of an earlier call, if there is one, at the beginning of a
+    transaction that then makes another change under the same claim."""
     match first:
         case Outcome():
             _record(tx, fence, first)
@@ -134,9 +134,13 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
 def _intend_found(
     tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
 ) -> Step:
-    """Record that the call is intended. `known` is the step that has this key already, if any, and
-    `is_held` whether it holds a reservation. The caller has checked that the worker still holds the
-    claim."""
+    """Record that the call is intended, and return its step. The caller has checked that the worker
+    still holds the claim.
+
+    Args:
+        known: the step that exists already under this key, if any.
+        is_held: whether `known` holds a reservation.
+    """
     if known is not None and (
         known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
     ):
@@ -196,12 +200,12 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
 
 
 def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Step:
-    """Store a step that cost nothing, unless there is one under its key. The caller has checked
-    that the worker still holds the claim.
+    """Store a step that cost nothing, unless a step with its key exists. Return the stored step.
+    The caller has checked that the worker still holds the claim.
 
     Args:
-        n_lost: how many workers in a row were lost with the task. This number is set back to 0,
-            because a recorded step shows that the task does not kill its workers.
+        n_lost: how many workers in a row were lost while they held the task. The number is set back
+            to 0, because a recorded step shows that the task does not kill its workers.
     """
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
@@ -226,9 +230,12 @@ def _put_found(tx: Transaction, fence: Fence, kept: Kept, *, n_lost: int) -> Ste
 
 
 def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -> int:
-    """Raise `LeaseLostError` unless the worker still holds the claim of `fence`; in the same query,
-    cache up to two steps of the claimed task or duty for `_find`. Return how many workers in a row
-    were lost with the task; 0 for a duty such as planning."""
+    """Raise `LeaseLostError` unless the worker still holds the claim of `fence`. With the same
+    query, read and cache the steps `key` and `other_key`, so that `_find` needs no query for them.
+
+    Returns:
+        How many workers in a row were lost while they held the task; 0 for a duty such as planning.
+    """
     owned = {"objective_id": fence.objective_id, "owner": fence.owner}
     keys, task_id = {"key": key, "other_key": other_key}, lifecycle.task_of(fence.owner)
     rows = (
@@ -246,27 +253,26 @@ def _find_fenced(tx: Transaction, fence: Fence, key: str, other_key: str = "") -
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
-    """Return the step with this key, if there is one, and whether it still holds its
-    reservation."""
+    """Return the step with this key, or None, and whether it still holds its reservation."""
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
 
 
 def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
-    """Raise `ObjectiveStoppedError` or `LimitReachedError` when a call that may cost `wanted` must
-    not be made now."""
+    """Raise `ObjectiveStoppedError` or `LimitReachedError` if a call that may cost up to `wanted`
+    must not be made now."""
     objective = transitions.read_objective(tx, fence.objective_id)
     limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
 
 
 # --------------------------------------------------------------------------------------------------
-# The task store on SQL: tasks that wait for a person.
+# Tasks that wait for a person.
 # --------------------------------------------------------------------------------------------------
 
 
 class Parking(SqlAccess):
-    """The part of the store for questions to a person: calls that must not be repeated, waiting
-    tasks, the inbox, and answers."""
+    """The part of the store for what a person must decide: calls that must not be repeated, tasks
+    that wait for an answer, the inbox, and the answers."""
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
@@ -341,8 +347,8 @@ class Parking(SqlAccess):
 
 
 def _hold_back(tx: Transaction, task: Task) -> None:
-    """Queue the task instead of letting it ask a person, because too many questions are open
-    already. It can be claimed when one of them is answered."""
+    """Queue the task instead of letting it ask a person, because too many questions are open. It
+    can be claimed again when one of them is answered."""
     freed = transitions.free_task(tx, task)
     tx.run(
         "hold_back",
@@ -351,7 +357,7 @@ def _hold_back(tx: Transaction, task: Task) -> None:
         until_answered_us=transitions.UNTIL_ANSWERED_US,
     )
     reason = (
-        f"{lifecycle.MAX_OPEN_QUESTIONS} questions are open; "
+        f"{lifecycle.MAX_OPEN_QUESTIONS} questions wait for a person already; "
         "this task asks its own when one of them is answered"
     )
     transitions.append_task_event(tx, task, events.TASK_RELEASED, reason=reason, delay_s=0.0)
@@ -359,8 +365,8 @@ def _hold_back(tx: Transaction, task: Task) -> None:
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:
-    """Return the step with this id, if it waits for a person and its task is waiting. Raise
-    `NotFoundError` otherwise."""
+    """Return the step with this id. Raise `NotFoundError` unless it and its task wait for a
+    person."""
     row = tx.one("step_by_id", step_id=step_id)
     step = None if row is None else step_from_row(row)
     task_id = (
